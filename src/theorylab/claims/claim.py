@@ -1,0 +1,111 @@
+"""A claim, where it comes from, and what was found.
+
+    Result ─► judge ─► Finding: the measured number, its interval, what was demanded, a verdict
+
+A verdict is *supported* (the interval lies inside what is demanded), *refuted* (it lies outside) or
+*inconclusive* (it straddles, or something is not finite).
+"""
+
+import enum
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+class Verdict(enum.StrEnum):
+    """What the measurement says about the claim."""
+
+    SUPPORTED = "supported"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a statement stands: the document, the system of the catalogue, and the place in it."""
+
+    key: Literal["arora", "golikov", "karp", "shi", "zhu"]
+    system: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.key} · {self.system} · {self.place}"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The closed region [low, high] in which the measured number must lie."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:  # also false for NaN
+            raise ValueError(f"a demand needs low <= high, got [{self.low}, {self.high}].")
+
+    def __str__(self) -> str:
+        if math.isinf(self.low):
+            return f"≤ {self.high:.4g}"
+        if math.isinf(self.high):
+            return f"≥ {self.low:.4g}"
+        return f"in [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a judge found: a number with its interval, the demand on it, the verdict."""
+
+    measured: float
+    low: float
+    high: float
+    demand: Demand
+    verdict: Verdict
+    method: str  # how the interval was made: "exact", "sign interval over 10 seeds, 97.9 %", ...
+
+
+Kind = Literal["claim", "control", "printed", "corrected"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that a run can support or refute.
+
+    Args:
+        statement: In words, as a sentence.
+        judge: Turns the experiment's `Result` into a `Finding`; trains nothing.
+        source: Where the statement stands.
+        kind: A plain claim; a negative control; or one half of an erratum: the statement as it is
+            printed (expected to be refuted) and as it should read (expected to be supported).
+        formula: The statement in LaTeX, for reports.
+    """
+
+    statement: str
+    judge: Callable[[Any], Finding]
+    source: Source
+    kind: Kind = "claim"
+    formula: str = ""
+
+    @property
+    def expected(self) -> Verdict:
+        """The verdict that surprises nobody."""
+        return Verdict.REFUTED if self.kind == "printed" else Verdict.SUPPORTED
+
+
+def verdict(low: float, high: float, demand: Demand) -> Verdict:
+    """Judge an interval [low, high] against a demanded region.
+
+    Example:
+        >>> str(verdict(0.9, 1.1, Demand(0.5, 1.5)))
+        'supported'
+        >>> str(verdict(0.9, 1.1, Demand(high=1.0)))
+        'inconclusive'
+    """
+    # A comparison with NaN is false, and would pass for a refutation.
+    if math.isnan(low) or math.isnan(high):
+        return Verdict.INCONCLUSIVE
+    if demand.low <= low and high <= demand.high:
+        return Verdict.SUPPORTED
+    if high < demand.low or demand.high < low:
+        return Verdict.REFUTED
+    return Verdict.INCONCLUSIVE
