@@ -1,0 +1,89 @@
+"""The house holds its shape: imports point one way, files stay short, the tree has no stray rooms."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "theorylab"
+FILES = sorted(PACKAGE.rglob("*.py"))
+SHARED = {"typing", "progress"}  # beside the rooms, open to all
+ENTRANCES = {"__init__", "__main__"}
+
+
+def rooms() -> list[str]:
+    """The order of the rooms, as the page on the architecture tells it."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    bands = page.split("## Three bands")[1].split("\n## ")[0]
+    return re.findall(r"^    (\w+) {2,}\S", bands, flags=re.MULTILINE)
+
+
+def room_of(path: Path) -> str:
+    """`models/taylor.py` is in `models`; `cli.py` is `cli`."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(source: str) -> set[str]:
+    """The rooms that a source text imports by absolute name."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("theorylab.")}
+
+
+def offences(path: Path, source: str) -> set[str]:
+    """The imports of one file that point to its own side or below."""
+    order = rooms()
+    earlier = set(order[: order.index(room_of(path)) + 1])
+    return imported_rooms(source) - earlier - SHARED - {"__version__"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_room_imports_only_from_rooms_named_before_it(path):
+    if room_of(path) in ENTRANCES | SHARED:
+        return
+    assert offences(path, path.read_text(encoding="utf-8")) == set()
+
+
+def test_a_wrong_import_is_seen():
+    """The check itself can fail: a kernel that imported an experiment would be told."""
+    wrong = "from theorylab.experiments.dynamics import catapult\nimport theorylab.numerics"
+    assert offences(PACKAGE / "kernels" / "empirical.py", wrong) == {"experiments"}
+
+
+def test_relative_imports_stay_in_their_room():
+    """`from .file import` only: two dots would leave the room without naming the next one."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level <= 1, f"{path.name}:{node.lineno} leaves its room by dots"
+
+
+def test_every_folder_is_a_room_that_the_page_names():
+    folders = {path.parent.relative_to(PACKAGE).parts[0] for path in FILES if path.parent != PACKAGE}
+    assert folders <= set(rooms())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_files_are_short_and_say_what_they_are(path):
+    source = path.read_text(encoding="utf-8")
+    assert source.count("\n") <= 400
+    assert ast.get_docstring(ast.parse(source)), "every module begins with what it is about"
+
+
+def test_only_public_names_of_jax_and_no_pickle():
+    """What is private today is gone tomorrow; what is unpickled runs."""
+    forbidden = re.compile(r"\bjax\._src|\bjax\.core\.|\bimport pickle|allow_pickle=True|\beval\(|\bexec\(")
+    for path in FILES:
+        assert not forbidden.search(path.read_text(encoding="utf-8")), path
+
+
+def test_tests_mirror_the_tree():
+    """`kernels/empirical.py` is tested in `tests/kernels/`: concepts keep their name everywhere."""
+    tested = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+    assert {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"} <= tested
