@@ -1,0 +1,31 @@
+"""How sure a measurement is, what spectrum an operator has, what a Gaussian expectation is.
+
+Intervals, tests and fits run on the host (numpy, scipy), on what was measured; spectra and
+quadrature run in JAX and can be jitted, mapped and put inside a scan.
+"""
+
+from .fits import PowerLaw as PowerLaw
+from .fits import power_law as power_law
+from .fits import power_law_exponents as power_law_exponents
+from .hypothesis import Test as Test
+from .hypothesis import jonckheere as jonckheere
+from .hypothesis import ordered_share as ordered_share
+from .hypothesis import permutation_test as permutation_test
+from .hypothesis import sign_test as sign_test
+from .intervals import Interval as Interval
+from .intervals import bootstrap_bca as bootstrap_bca
+from .intervals import bootstrap_percentile as bootstrap_percentile
+from .intervals import clopper_pearson as clopper_pearson
+from .intervals import hall as hall
+from .intervals import sign_interval as sign_interval
+from .intervals import student as student
+from .quadrature import expectation as expectation
+from .quadrature import expectation2 as expectation2
+from .quadrature import gauss_hermite as gauss_hermite
+from .spectra import Eigenpairs as Eigenpairs
+from .spectra import Tridiagonal as Tridiagonal
+from .spectra import eigenpairs as eigenpairs
+from .spectra import extreme_eigenvalues as extreme_eigenvalues
+from .spectra import lanczos as lanczos
+from .spectra import power_iteration as power_iteration
+from .spectra import top_eigenvalues as top_eigenvalues
