@@ -1,0 +1,243 @@
+"""What a network is: a tree of layers, before any weight is drawn.
+
+    Serial(Dense(512), Activation("relu"), Dense(1))
+
+Each layer is a pure description; a reading (a finite network, an infinite-width kernel, ...) makes
+of it what it needs. Shapes are those of one input, without the axis of samples: (d,) for vectors,
+(height, width, channels) for images. Channels stand last.
+
+Source: zhu · dag-zoo · A.1, A.4–A.6 (fully connected, DenseNet, skip connections, CNN).
+"""
+
+import abc
+from dataclasses import dataclass
+
+from .activations import activation
+from .windows import Padding, num_windows
+
+Shape = tuple[int, ...]
+
+
+class Architecture(abc.ABC):
+    """A layer, or a tree of layers."""
+
+    @abc.abstractmethod
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Say the shape that comes out, or why `input_shape` cannot come in."""
+
+
+@dataclass(frozen=True)
+class Dense(Architecture):
+    """A linear map of the channels, y = Wx + b; on images, the same one at every position.
+
+    Args:
+        width: The number of channels that come out.
+        bias: False: no bias here, whatever biases the network has.
+    """
+
+    width: int
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        _check_counts("width", (self.width,))
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Replace the channels."""
+        _check_channels(self, input_shape)
+        return (*input_shape[:-1], self.width)
+
+
+@dataclass(frozen=True)
+class Conv(Architecture):
+    """A convolution over one or more position axes, y(s) = Σᵣ Wᵣ x(s + r) + b.
+
+    Args:
+        channels: The number of channels that come out.
+        window: The size of the window along every position axis.
+        strides: The steps of the window; (): 1 along every axis.
+        padding: "valid" (none), "same" (zeros) or "circular" (wrapped around); see `windows`.
+        bias: False: no bias here, whatever biases the network has.
+    """
+
+    channels: int
+    window: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+    padding: Padding = "valid"
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        _check_counts("channels", (self.channels,))
+        object.__setattr__(self, "strides", self.strides or (1,) * len(self.window))
+        _check_window(self.window, self.strides)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Count the windows, replace the channels."""
+        _check_positions(self, self.window, input_shape)
+        positions = num_windows(input_shape[:-1], self.window, self.strides, self.padding)
+        return (*positions, self.channels)
+
+
+@dataclass(frozen=True)
+class AvgPool(Architecture):
+    """The average over a window, in every channel; padded zeros count as values.
+
+    Args:
+        window: The size of the window along every position axis.
+        strides: The steps of the window; (): the window's own size, so that windows tile.
+        padding: "valid" (none), "same" (zeros) or "circular" (wrapped around); see `windows`.
+    """
+
+    window: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+    padding: Padding = "valid"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strides", self.strides or self.window)
+        _check_window(self.window, self.strides)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Count the windows."""
+        _check_positions(self, self.window, input_shape)
+        positions = num_windows(input_shape[:-1], self.window, self.strides, self.padding)
+        return (*positions, input_shape[-1])
+
+
+@dataclass(frozen=True)
+class GlobalPool(Architecture):
+    """The average over all positions, in every channel."""
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Keep the channels only."""
+        _check_channels(self, input_shape)
+        return input_shape[-1:]
+
+
+@dataclass(frozen=True)
+class Flatten(Architecture):
+    """All positions and channels in one axis."""
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Multiply the axes."""
+        size = 1
+        for axis in input_shape:
+            size *= axis
+        return (size,)
+
+
+@dataclass(frozen=True)
+class Activation(Architecture):
+    """The function φ of that name, on every coordinate."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        activation(self.name)  # raises if there is none
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Keep it."""
+        return input_shape
+
+
+@dataclass(frozen=True)
+class LayerNorm(Architecture):
+    """Channels of mean 0 and variance 1 at every position: y = γ (x − mean)/√(variance + ε) + β.
+
+    Args:
+        affine: True: γ (initially 1) and β (initially 0) are trained; False: they are 1 and 0.
+        epsilon: The ε under the root; with 0 the layer is exactly invariant to the scale of x.
+    """
+
+    affine: bool = False
+    epsilon: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise ValueError(f"epsilon must be at least 0, got {self.epsilon}.")
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Keep it."""
+        _check_channels(self, input_shape)
+        return input_shape
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Serial(Architecture):
+    """One after the other."""
+
+    layers: tuple[Architecture, ...]
+
+    def __init__(self, *layers: Architecture) -> None:
+        object.__setattr__(self, "layers", layers)
+
+    def __repr__(self) -> str:
+        return f"Serial({', '.join(map(repr, self.layers))})"
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Pass it through."""
+        shape = input_shape
+        for layer in self.layers:
+            shape = layer.output_shape(shape)
+        return shape
+
+
+@dataclass(frozen=True)
+class Residual(Architecture):
+    """A skip connection, y = shortcut(x) + branch(x); the shortcut is the identity by default."""
+
+    branch: Architecture
+    shortcut: Architecture = Serial()
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Both ways must give the same."""
+        branch, shortcut = (way.output_shape(input_shape) for way in (self.branch, self.shortcut))
+        if branch != shortcut:
+            raise ValueError(
+                f"Residual needs branch and shortcut of one shape, got {branch} and {shortcut}."
+            )
+        return branch
+
+
+@dataclass(frozen=True)
+class Concatenate(Architecture):
+    """The input beside what is made of it, y = [x; branch(x)], on the channel axis."""
+
+    branch: Architecture
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Add the channels."""
+        _check_channels(self, input_shape)
+        branch = self.branch.output_shape(input_shape)
+        if branch[:-1] != input_shape[:-1] or not branch:
+            raise ValueError(
+                "Concatenate needs a branch that keeps the positions, "
+                f"got {input_shape} in and {branch} out."
+            )
+        return (*input_shape[:-1], input_shape[-1] + branch[-1])
+
+
+def _check_counts(name: str, counts: tuple[int, ...]) -> None:
+    for count in counts:
+        if count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}.")
+
+
+def _check_window(window: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    if not window:
+        raise ValueError("window must have at least one axis, got ().")
+    _check_counts("window", window)
+    _check_counts("strides", strides)
+    if len(strides) != len(window):
+        raise ValueError(f"strides must have one number per axis of {window}, got {strides}.")
+
+
+def _check_channels(layer: Architecture, input_shape: Shape) -> None:
+    if not input_shape:
+        raise ValueError(f"{type(layer).__name__} needs inputs with a channel axis, got shape ().")
+
+
+def _check_positions(layer: Architecture, window: tuple[int, ...], input_shape: Shape) -> None:
+    if len(input_shape) != len(window) + 1:
+        raise ValueError(
+            f"{type(layer).__name__} with window {window} needs inputs with {len(window)} position "
+            f"axes and a channel axis, got shape {input_shape}."
+        )

@@ -1,0 +1,145 @@
+"""The parameters of a finite network, declared before any is drawn.
+
+A network's declaration is a pytree of `Parameter`s: the shape, the role and the scaling of every
+array. From it come the initial parameters, the factors of the learning rate, and a summary.
+
+Source: golikov · abc-dichotomy · Def. 3.4.5 (the laws D); zhu · nqm-relu2 · Eq. 3.9 (outputs ±1).
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.typing import Params, RandomKey
+
+from .parametrization import Role, Scaling
+
+Law = Literal["normal", "uniform", "rademacher", "exponential"]
+
+
+class Parameter(NamedTuple):
+    """One array of parameters w, used as W = multiplier · w.
+
+    Args:
+        shape: The shape of the array.
+        role: What it connects; see `parametrization`.
+        scaling: Its initial scale, multiplier and factor of the learning rate.
+        start: A law D, from which w = initial scale · D is drawn; or the value W = 0 or 1.
+    """
+
+    shape: tuple[int, ...]
+    role: Role
+    scaling: Scaling
+    start: Law | Literal["zero", "one"]
+
+
+def initialize(key: RandomKey, parameters: Params) -> Params:
+    """Draw parameters as they are declared, all of them independent.
+
+    Args:
+        key: The source of randomness.
+        parameters: A pytree of `Parameter`s.
+    """
+    declared, structure = jax.tree.flatten(parameters, is_leaf=_is_parameter)
+    pieces = {law: _pieces(key, declared, law) for law in get_args(Law)}
+
+    def start(parameter: Parameter) -> Float[Array, "..."]:
+        shape, _, scaling, start = parameter
+        if start == "zero":
+            return jnp.zeros(shape)
+        if start == "one":
+            return jnp.full(shape, 1 / scaling.multiplier)
+        return scaling.initial * next(pieces[start])
+
+    return jax.tree.unflatten(structure, map(start, declared))
+
+
+def learning_rates(parameters: Params) -> Params:
+    """Give the factor of the learning rate of every array, in the structure of the parameters."""
+    return jax.tree.map(
+        lambda parameter: parameter.scaling.learning_rate, parameters, is_leaf=_is_parameter
+    )
+
+
+def draw(key: RandomKey, shape: tuple[int, ...], law: Law = "normal") -> Float[Array, "..."]:
+    """Draw independent entries of mean 0 and variance 1.
+
+    Args:
+        key: The source of randomness.
+        shape: The shape of the array.
+        law: "normal"; "uniform" on [−√3, √3]; "rademacher": ±1 with probability ½ each;
+            "exponential": E − 1 with E ~ Exp(1), which is not symmetric.
+
+    Example:
+        >>> draw(jax.random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    match law:
+        case "normal":
+            return jax.random.normal(key, shape)
+        case "uniform":
+            return jax.random.uniform(key, shape, minval=-math.sqrt(3), maxval=math.sqrt(3))
+        case "rademacher":
+            return jax.random.rademacher(key, shape, dtype=float)
+        case "exponential":
+            return jax.random.exponential(key, shape) - 1
+    raise ValueError(f"law must be normal, uniform, rademacher or exponential, got {law!r}.")
+
+
+def summary(parameters: Params) -> str:
+    """Tell the arrays of a network: shape, size, role, scales; and the size of all.
+
+    Args:
+        parameters: A pytree of `Parameter`s, such as `model.parameters`.
+
+    Example:
+        >>> from theorylab.models import mlp, network
+        >>> print(summary(network(mlp([64]), input_shape=(4,)).parameters))
+        parameter  shape   size  role    initial  multiplier  learning rate
+        0.weight   4 × 64   256  input         1         0.5              1
+        2.weight   64 × 1    64  output        1       0.125              1
+        all                 320
+    """
+    declared, _ = jax.tree.flatten_with_path(parameters, is_leaf=_is_parameter)
+    head = ("parameter", "shape", "size", "role", "initial", "multiplier", "learning rate")
+    rows = [
+        (
+            jax.tree_util.keystr(path, simple=True, separator="."),
+            " × ".join(map(str, parameter.shape)),
+            str(math.prod(parameter.shape)),
+            parameter.role,
+            *(f"{scale:.4g}" for scale in parameter.scaling),
+        )
+        for path, parameter in declared
+    ]
+    total = sum(math.prod(parameter.shape) for _, parameter in declared)
+    rows = [head, *rows, ("all", "", str(total), "", "", "", "")]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = "<<><>>>"  # words to the left, numbers to the right
+    lines = (
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        )
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _pieces(key: RandomKey, declared: list[Parameter], law: Law) -> Iterator[Float[Array, "..."]]:
+    """The arrays that start with this law, cut from one draw: it compiles once, not once for each."""
+    shapes = [parameter.shape for parameter in declared if parameter.start == law]
+    ends = list(itertools.accumulate(map(math.prod, shapes)))
+    if ends:
+        key_of_law = jax.random.fold_in(key, get_args(Law).index(law))
+        numbers = draw(key_of_law, (ends[-1],), law)
+        for shape, piece in zip(shapes, jnp.split(numbers, ends[:-1]), strict=True):
+            yield piece.reshape(shape)
+
+
+def _is_parameter(node: object) -> bool:
+    return isinstance(node, Parameter)

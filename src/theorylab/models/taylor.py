@@ -1,0 +1,69 @@
+"""A network's Taylor expansion in its parameters, as a network of its own.
+
+With Δ = w − w₀ and the gradient ∇f and Hessian H of the outputs at w₀, per input x:
+
+    linearize    f_lin(w; x)  = f(w₀; x) + Δᵀ∇f(w₀; x)
+    quadratize   f_quad(w; x) = f_lin(w; x) + ½ ΔᵀH(w₀; x)Δ
+
+Both are again an `apply`, trained like any other; w₀ stays where it was. Neither ∇f nor H is ever
+stored: derivatives are taken along Δ only.
+
+Source: zhu · taylor-models · Eqs 3.1–3.2.
+"""
+
+import jax
+from jaxtyping import Array
+
+from theorylab.typing import Apply, Params
+
+
+def linearize(apply: Apply, params: Params) -> Apply:
+    """Expand a network to first order around `params`.
+
+    Args:
+        apply: The network f(w; x).
+        params: The point of expansion w₀.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> cube = linearize(lambda w, x: w**3 * x, jnp.asarray(1.0))
+        >>> float(cube(jnp.asarray(1.5), jnp.asarray(1.0)))
+        2.5
+    """
+
+    def apply_linear(new_params: Params, x: Array) -> Array:
+        delta = _difference(new_params, params)
+        value, first = jax.jvp(lambda w: apply(w, x), (params,), (delta,))
+        return value + first
+
+    return apply_linear
+
+
+def quadratize(apply: Apply, params: Params) -> Apply:
+    """Expand a network to second order around `params`.
+
+    Args:
+        apply: The network f(w; x).
+        params: The point of expansion w₀.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> cube = quadratize(lambda w, x: w**3 * x, jnp.asarray(1.0))
+        >>> float(cube(jnp.asarray(1.5), jnp.asarray(1.0)))
+        3.25
+    """
+
+    def apply_quadratic(new_params: Params, x: Array) -> Array:
+        delta = _difference(new_params, params)
+
+        def expand(w: Params) -> tuple[Array, Array]:
+            return jax.jvp(lambda w: apply(w, x), (w,), (delta,))
+
+        (value, first), (_, second) = jax.jvp(expand, (params,), (delta,))
+        return value + first + second / 2
+
+    return apply_quadratic
+
+
+def _difference(new_params: Params, params: Params) -> Params:
+    return jax.tree.map(lambda new, old: new - old, new_params, params)

@@ -1,0 +1,117 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from theorylab.models import linearize, mlp, network, quadratize
+
+TANH = network(mlp([5, 4], 2, "tanh"), (3,), bias="normal")
+X = jax.random.normal(jax.random.key(100), (6, 3))
+
+
+def point_and_direction(model, seed=0):
+    first, second = jax.random.split(jax.random.key(seed))
+    return model.init(first), model.init(second)
+
+
+def moved(params, direction, size):
+    return jax.tree.map(lambda p, d: p + size * d, params, direction)
+
+
+def test_expansions_are_those_of_the_dense_gradient_and_hessian():
+    """Oracle: every derivative stored, f + JΔ + ½ΔᵀHΔ."""
+    params, direction = point_and_direction(TANH)
+    flat, restore = ravel_pytree(params)
+    delta, _ = ravel_pytree(direction)
+
+    def flat_apply(w):
+        return TANH.apply(restore(w), X)
+
+    @jax.jit
+    def dense(w):
+        linear = flat_apply(w) + jax.jacrev(flat_apply)(w) @ delta
+        return linear, linear + jax.hessian(flat_apply)(w) @ delta @ delta / 2
+
+    linear, quadratic = dense(flat)
+    new_params = moved(params, direction, 1.0)
+    np.testing.assert_allclose(linearize(TANH.apply, params)(new_params, X), linear, rtol=1e-11)
+    np.testing.assert_allclose(quadratize(TANH.apply, params)(new_params, X), quadratic, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("expand", "slope", "tolerance"), [(linearize, 2, 0.05), (quadratize, 3, 0.1)]
+)
+def test_remainders_fall_as_the_next_order(expand, slope, tolerance):
+    """Scaling law: f − f_lin = O(ε²), f − f_quad = O(ε³)."""
+    params, direction = point_and_direction(TANH)
+    expanded = expand(TANH.apply, params)
+    sizes = np.logspace(-3, -2, 5)
+
+    @jax.jit
+    def remainder(size):
+        there = moved(params, direction, size)
+        return jnp.linalg.norm(TANH.apply(there, X) - expanded(there, X))
+
+    remainders = jax.vmap(remainder)(jnp.asarray(sizes))
+    fitted = np.polyfit(np.log(sizes), np.log(remainders), 1)[0]
+    assert fitted == pytest.approx(slope, abs=tolerance)
+
+
+def test_quadratic_relu_network_is_its_closed_form():
+    """Oracle: zhu · nqm-relu2 · Eqs 3.9–3.10, with M = 1{u₀ᵀx ≥ 0}, far from w₀."""
+    m, d = 50, 3
+    model = network(mlp([m]), (d,))
+    params, new_params = point_and_direction(model)
+    u, v = np.asarray(params[0]["weight"]), np.asarray(params[2]["weight"])[:, 0]
+    du, dv = np.asarray(new_params[0]["weight"]) - u, np.asarray(new_params[2]["weight"])[:, 0] - v
+    x = np.asarray(X)
+    gate = x @ u >= 0
+    f = np.maximum(x @ u, 0) @ v
+    first = ((x @ du) * gate) @ v + np.maximum(x @ u, 0) @ dv
+    second = ((x @ du) * gate) @ dv
+    expected = (f + first + second) / np.sqrt(m * d)
+    outputs = quadratize(model.apply, params)(new_params, X)[:, 0]
+    np.testing.assert_allclose(outputs, expected, rtol=1e-12)
+    linear = linearize(model.apply, params)(new_params, X)[:, 0]
+    np.testing.assert_allclose(linear, (f + first) / np.sqrt(m * d), rtol=1e-12)
+
+
+def test_expansion_of_what_is_already_of_that_order_is_exact():
+    """A linear model is linear, a two-layer linear network quadratic in its weights."""
+    for widths, expand in ([], linearize), ([4], quadratize):
+        model = network(mlp(widths, 2, "identity"), (3,))
+        params, new_params = point_and_direction(model)
+        outputs = expand(model.apply, params)(new_params, X)
+        np.testing.assert_allclose(outputs, model.apply(new_params, X), rtol=1e-12)
+
+
+def test_training_an_expansion_follows_its_own_gradient_and_stays_at_its_point():
+    """Oracle: gradient descent on f₀ + JΔ is Δ ← Δ − η Jᵀ(f₀ + JΔ − y), one J for ever."""
+    params, _ = point_and_direction(TANH)
+    expanded = linearize(TANH.apply, params)
+    targets, rate = jnp.ones((6, 2)), 0.05
+    gradient = jax.jit(jax.grad(lambda p: jnp.sum((expanded(p, X) - targets) ** 2) / 2))
+    flat, restore = ravel_pytree(params)
+    jacobian = jax.jacrev(lambda w: TANH.apply(restore(w), X).reshape(-1))(flat)
+    f0 = TANH.apply(params, X).reshape(-1)
+    trained, delta = params, jnp.zeros_like(flat)
+    for _ in range(5):
+        trained = moved(trained, gradient(trained), -rate)
+        delta -= rate * jacobian.T @ (f0 + jacobian @ delta - targets.reshape(-1))
+    np.testing.assert_allclose(ravel_pytree(trained)[0] - flat, delta, rtol=1e-10, atol=1e-14)
+
+
+def test_gradient_of_the_quadratic_model_has_the_hessian_in_it():
+    """Oracle: ∇f_quad(w; x) = ∇f(w₀; x) + H(w₀; x)Δ, H dense."""
+    params, direction = point_and_direction(TANH)
+    flat, restore = ravel_pytree(params)
+    delta, _ = ravel_pytree(direction)
+
+    def total(w):
+        return jnp.sum(TANH.apply(restore(w), X))
+
+    quadratic = quadratize(TANH.apply, params)
+    gradient = jax.jit(jax.grad(lambda p: jnp.sum(quadratic(p, X))))(moved(params, direction, 1.0))
+    expected = jax.jit(lambda w: jax.grad(total)(w) + jax.hessian(total)(w) @ delta)(flat)
+    np.testing.assert_allclose(ravel_pytree(gradient)[0], expected, rtol=1e-10, atol=1e-13)
