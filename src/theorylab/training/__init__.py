@@ -1,0 +1,29 @@
+"""How a network learns: the loss with its normalisation, descent, SGD, flow, and what they record.
+
+    loss, params, optimizer ─► descend | sgd | gradient_flow ─► Trajectory
+
+Every run is a pure function: jit it, vmap it over seeds, or give it to `ensemble`.
+"""
+
+from .descent import descend as descend
+from .ensemble import ensemble as ensemble
+from .flow import Solver as Solver
+from .flow import flow as flow
+from .flow import gradient_flow as gradient_flow
+from .losses import Loss as Loss
+from .losses import convert_learning_rate as convert_learning_rate
+from .losses import cross_entropy as cross_entropy
+from .losses import empirical_risk as empirical_risk
+from .losses import exponential as exponential
+from .losses import logistic as logistic
+from .losses import squared as squared
+from .losses import zero_one as zero_one
+from .optimizers import gradient_descent as gradient_descent
+from .optimizers import heavy_ball as heavy_ball
+from .optimizers import nesterov as nesterov
+from .optimizers import with_learning_rates as with_learning_rates
+from .sgd import Batches as Batches
+from .sgd import sgd as sgd
+from .trajectory import Trajectory as Trajectory
+from .trajectory import every as every
+from .trajectory import logarithmic as logarithmic

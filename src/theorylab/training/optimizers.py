@@ -1,0 +1,67 @@
+"""First-order methods as optax transformations, with the paper's letters.
+
+    gradient descent   w ← w - η ∇f(w)
+    heavy ball         w ← w - η ∇f(w) + β (w - w₋)
+    Nesterov           u ← -∇f(w + ηβu) + βu,   w ← w + ηu
+
+Any other optax optimiser serves as well. The state of `nesterov` is the point w + ηβu where the
+gradient is taken, which is optax's form of the same method; it begins and ends where w does.
+(The source prints the look-ahead as w + β(u - u₋), which is circular.)
+
+Source: arora · gd-descent · §2.1; arora · momentum · §2.3.
+"""
+
+import jax
+import optax
+
+from theorylab.typing import Params, Scalar
+
+
+def gradient_descent(learning_rate: Scalar) -> optax.GradientTransformation:
+    """w ← w - η ∇f(w)."""
+    _check_positive(learning_rate)
+    return optax.sgd(learning_rate)
+
+
+def heavy_ball(learning_rate: Scalar, momentum: Scalar) -> optax.GradientTransformation:
+    """w ← w - η ∇f(w) + β (w - w₋), beginning at rest."""
+    _check_positive(learning_rate)
+    _check_momentum(momentum)
+    return optax.sgd(learning_rate, momentum=momentum)
+
+
+def nesterov(learning_rate: Scalar, momentum: Scalar) -> optax.GradientTransformation:
+    """u ← -∇f(v) + βu at the look-ahead v = w + ηβu, which is what the parameters are."""
+    _check_positive(learning_rate)
+    _check_momentum(momentum)
+    return optax.sgd(learning_rate, momentum=momentum, nesterov=True)
+
+
+def with_learning_rates(
+    optimizer: optax.GradientTransformation, factors: Params
+) -> optax.GradientTransformation:
+    """Multiply the learning rate of every parameter by its own factor.
+
+    Args:
+        optimizer: Any optimiser whose update is proportional to the learning rate.
+        factors: The parameters' tree, or a prefix of it, with factors for leaves.
+    """
+
+    def scale(updates: Params, params: Params) -> Params:
+        def scale_branch(factor, branch):
+            return jax.tree.map(lambda update: factor * update, branch)
+
+        return jax.tree.map(scale_branch, factors, updates)
+
+    return optax.chain(optimizer, optax.stateless(scale))
+
+
+def _check_positive(learning_rate: Scalar) -> None:
+    # A traced learning rate (swept by vmap, say) has no value yet.
+    if not isinstance(learning_rate, jax.core.Tracer) and not learning_rate > 0:
+        raise ValueError(f"learning_rate must be positive, got {learning_rate}.")
+
+
+def _check_momentum(momentum: Scalar) -> None:
+    if not isinstance(momentum, jax.core.Tracer) and not 0 <= momentum < 1:
+        raise ValueError(f"momentum must be in [0, 1), got {momentum}.")
