@@ -1,0 +1,27 @@
+"""What a source claims, and what a run says about it.
+
+A claim is a statement with its source and a judge, which turns measured numbers into a finding:
+supported, refuted or inconclusive.
+"""
+
+from .claim import Claim as Claim
+from .claim import Demand as Demand
+from .claim import Finding as Finding
+from .claim import Kind as Kind
+from .claim import Source as Source
+from .claim import Verdict as Verdict
+from .claim import verdict as verdict
+from .judges import at_least as at_least
+from .judges import at_most as at_most
+from .judges import between as between
+from .judges import exponent_between as exponent_between
+from .judges import holds as holds
+from .judges import identity as identity
+from .judges import mean_between as mean_between
+from .judges import median_at_least as median_at_least
+from .judges import median_at_most as median_at_most
+from .judges import median_between as median_between
+from .judges import ordered as ordered
+from .judges import probability_at_least as probability_at_least
+from .judges import probability_at_most as probability_at_most
+from .judges import trend as trend
