@@ -1,0 +1,24 @@
+"""The two batches of inputs that a kernel compares, checked where the user enters."""
+
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+
+def input_pair(
+    x1: Float[Array, "n1 ..."], x2: Float[Array, "n2 ..."] | None
+) -> tuple[Float[Array, "n1 ..."], Float[Array, "n2 ..."]]:
+    """x1 and x2, or x1 twice; an error if they cannot be compared or hold NaN or infinity."""
+    second = x1 if x2 is None else x2
+    for name, x in (("x1", x1), ("x2", second)):
+        if x.ndim < 2 or x.shape[0] < 1:
+            raise ValueError(f"{name} must have shape (n, ...) with n >= 1, got {x.shape}.")
+    if x1.shape[1:] != second.shape[1:]:
+        raise ValueError(
+            f"x1 and x2 must hold inputs of one shape, got {x1.shape[1:]} and {second.shape[1:]}."
+        )
+    for name, x in (("x1", x1), ("x2", second)):
+        # Inside a compiled program the values are not there to look at.
+        if not isinstance(x, Tracer) and not np.isfinite(np.asarray(x)).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity.")
+    return x1, second

@@ -1,0 +1,148 @@
+"""The empirical tangent kernel against dense Jacobians, the layerwise formula and descent."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from theorylab.kernels import ntk, ntk_full, ntk_vector_product
+from theorylab.models import mlp, network
+
+MODEL = network(mlp([7, 6], num_outputs=3, activation="erf"), (4,), bias="normal")
+X1, X2 = jax.random.normal(jax.random.key(1), (5, 4)), jax.random.normal(jax.random.key(2), (3, 4))
+
+
+def params_of(seed=0):
+    return MODEL.init(jax.random.key(seed))
+
+
+def jacobian(x, params, rates=None):
+    """Oracle: ∂f_a(x)/∂w for all inputs, outputs and parameters, as one dense array (n, k, p)."""
+    flat, restore = ravel_pytree(params)
+    dense = jax.jit(jax.jacrev(lambda w: MODEL.apply(restore(w), x)))(flat)
+    return dense if rates is None else dense * jnp.sqrt(rates)[None, None, :]
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3, None])
+def test_kernels_are_products_of_dense_jacobians(block_size):
+    """An identity, so equal to rounding; blocks with and without a remainder."""
+    params = params_of()
+    one, two = jacobian(X1, params), jacobian(X2, params)
+    full = jnp.einsum("iap,jbp->ijab", one, two)
+
+    got = ntk_full(MODEL.apply, params, X1, X2, block_size=block_size)
+    np.testing.assert_allclose(got, full, rtol=1e-12, atol=1e-14)
+
+    mean = jnp.einsum("ijaa->ij", full) / 3
+    got = ntk(MODEL.apply, params, X1, X2, block_size=block_size)
+    np.testing.assert_allclose(got, mean, rtol=1e-12, atol=1e-14)
+
+    itself = jnp.einsum("iap,jap->ij", one, one) / 3
+    got = ntk(MODEL.apply, params, X1, block_size=block_size)
+    np.testing.assert_allclose(got, itself, rtol=1e-12, atol=1e-14)
+
+
+def test_vector_product_is_the_full_kernel_times_a_vector():
+    """Oracle: the dense kernel."""
+    params = params_of()
+    vector = jax.random.normal(jax.random.key(3), (3, 3))
+    expected = jnp.einsum("iap,jbp,jb->ia", jacobian(X1, params), jacobian(X2, params), vector)
+    product = jax.jit(lambda params, v: ntk_vector_product(MODEL.apply, params, X1, X2)(v))
+    np.testing.assert_allclose(product(params, vector), expected, rtol=1e-12)
+
+
+def test_kernel_is_the_layerwise_formula():
+    """Oracle: Σ over layers of (1/fan-in) ⟨b, b′⟩ ⟨g, g′⟩, forward and backward by hand (2.56)."""
+    model = network(mlp([7, 6], activation="tanh"), (4,))
+    params = model.init(jax.random.key(0))
+    w1, w2, w3 = (np.asarray(params[i]["weight"]) for i in (0, 2, 4))
+    g0 = np.asarray(X1)
+    g1 = np.tanh(g0 @ w1 / 2)
+    g2 = np.tanh(g1 @ w2 / np.sqrt(7))
+    b3 = np.ones((5, 1))
+    b2 = (1 - g2**2) * (b3 @ w3.T) / np.sqrt(6)
+    b1 = (1 - g1**2) * (b2 @ w2.T) / np.sqrt(7)
+    layers = [(b1, g0, 4), (b2, g1, 7), (b3, g2, 6)]
+    expected = sum((b @ b.T) * (g @ g.T) / fan_in for b, g, fan_in in layers)
+    np.testing.assert_allclose(ntk(model.apply, params, X1), expected, rtol=1e-12)
+
+
+def test_kernels_of_many_seeds_are_one_compiled_program():
+    """Oracle: one seed after another."""
+    keys = jax.random.split(jax.random.key(5), 3)
+    kernel = jax.jit(lambda params: ntk(MODEL.apply, params, X1, X2, block_size=2))
+    together = jax.jit(jax.vmap(lambda key: kernel(MODEL.init(key))))(keys)
+    single = jnp.stack([kernel(MODEL.init(key)) for key in keys])
+    np.testing.assert_allclose(together, single, rtol=1e-12)
+
+
+def test_learning_rates_weigh_the_parameters():
+    """Oracle: dense Jacobians, weighted by hand; a rate of 0 leaves a layer out."""
+    params = params_of()
+    rates = ({"weight": 2.0, "bias": 0.0}, (), {"weight": 0.5, "bias": 3.0}, (), 0.0)
+    # A tree goes by sorted names: 7 biases, 28 weights; 6 biases, 42 weights; 3 and 18.
+    flat = jnp.asarray(np.repeat([0.0, 2.0, 3.0, 0.5, 0.0], [7, 28, 6, 42, 21]))
+    one, two = jacobian(X1, params, flat), jacobian(X2, params, flat)
+    expected = jnp.einsum("iap,jbp->ijab", one, two)
+
+    call = partial(ntk_full, MODEL.apply, params, X1, X2, learning_rates=rates)
+    np.testing.assert_allclose(call(), expected, rtol=1e-12, atol=1e-14)
+
+    product = ntk_vector_product(MODEL.apply, params, X1, X2, learning_rates=rates)
+    expected = jnp.einsum("ijab,jb->ia", expected, jnp.ones((3, 3)))
+    np.testing.assert_allclose(product(jnp.ones((3, 3))), expected, rtol=1e-12)
+
+
+def test_outputs_move_along_the_kernel():
+    """Oracle: a step of descent on ½‖f − y‖². f moves by −ηΘ(f − y), up to O(η²)."""
+    params = params_of()
+    target = jnp.ones((5, 3))
+    error = MODEL.apply(params, X1) - target
+    velocity = -ntk_vector_product(MODEL.apply, params, X1)(error)
+    loss = lambda w: jnp.sum((MODEL.apply(w, X1) - target) ** 2) / 2  # noqa: E731
+    gradient = jax.grad(loss)(params)
+
+    def deviation(learning_rate):
+        moved = jax.tree.map(lambda w, g: w - learning_rate * g, params, gradient)
+        change = (MODEL.apply(moved, X1) - MODEL.apply(params, X1)) / learning_rate
+        return float(jnp.linalg.norm(change - velocity))
+
+    assert deviation(1e-4) / float(jnp.linalg.norm(velocity)) < 1e-2
+    assert deviation(1e-4) / deviation(1e-5) == pytest.approx(10, rel=0.05)
+
+
+def test_kernel_of_inputs_with_themselves_is_symmetric_and_positive():
+    kernel = ntk(MODEL.apply, params_of(), X1)
+    np.testing.assert_allclose(kernel, kernel.T, rtol=1e-13)
+    assert np.linalg.eigvalsh(kernel).min() > 0
+
+
+def test_any_function_will_do():
+    """A network by hand, with images for inputs and a number for parameter."""
+    images = jax.random.normal(jax.random.key(7), (4, 2, 2, 1))
+    apply = lambda w, x: w * jnp.sum(x, axis=(1, 2))  # noqa: E731
+    sums = images.sum(axis=(1, 2, 3))
+    np.testing.assert_allclose(ntk(apply, jnp.ones(()), images), jnp.outer(sums, sums), rtol=1e-12)
+
+
+def test_what_cannot_be_compared_is_refused():
+    params = params_of()
+    with pytest.raises(ValueError, match=r"inputs of one shape, got \(4,\) and \(3,\)"):
+        ntk(MODEL.apply, params, X1, jnp.ones((2, 3)))
+    with pytest.raises(ValueError, match="x2 must be finite, got NaN or infinity"):
+        ntk_full(MODEL.apply, params, X1, X2.at[0, 0].set(jnp.nan))
+    with pytest.raises(
+        ValueError, match=r"x1 must have shape \(n, ...\) with n >= 1, got \(0, 4\)"
+    ):
+        ntk(MODEL.apply, params, X1[:0])
+    with pytest.raises(ValueError, match=r"x1 must have shape .* got \(4,\)"):
+        ntk_vector_product(MODEL.apply, params, X1[0])
+    with pytest.raises(ValueError, match="block_size must be at least 1, got 0"):
+        ntk(MODEL.apply, params, X1, block_size=0)
+    with pytest.raises(ValueError, match=r"outputs of shape \(n, k\) for 5 inputs, got \(5,\)"):
+        ntk(lambda w, x: x @ w, jnp.ones(4), X1)
+    with pytest.raises(ValueError, match="at least one array, got an empty tree"):
+        ntk(lambda w, x: x, (), X1)
