@@ -1,0 +1,51 @@
+"""Sharpness: the largest eigenvalue of the Hessian, by Lanczos.
+
+    λ_max(∇²f(w)), with its sign
+
+The power method would give the eigenvalue of the largest magnitude, which may be a negative one
+early in training; Lanczos finds the largest, and the residual ‖∇²f v − λv‖ says how near an
+eigenvalue is for certain.
+
+Source: arora · sharpness · §2.6.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jaxtyping import Array, Float
+
+from theorylab.numerics import eigenpairs
+from theorylab.typing import Params, RandomKey
+
+from .operators import hessian
+
+
+class Sharpness(NamedTuple):
+    """The largest Hessian eigenvalue; an eigenvalue lies within the residual of it."""
+
+    value: Float[Array, ""]
+    residual: Float[Array, ""]
+
+
+def sharpness(
+    objective: Callable[[Params], Float[Array, ""]],
+    params: Params,
+    key: RandomKey,
+    num_steps: int = 20,
+) -> Sharpness:
+    """Compute λ_max(∇²f(w)); it can be jitted, mapped, and measured while a network trains.
+
+    Args:
+        objective: f(w), a scalar.
+        params: w, any pytree.
+        key: Draws the direction where Lanczos starts.
+        num_steps: How many Hessian–vector products to spend, and one more for the residual.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> saddle = lambda w: w[0] ** 2 - 2 * w[1] ** 2
+        >>> round(float(sharpness(saddle, jnp.ones(2), jax.random.key(0)).value), 6)
+        2.0
+    """
+    largest = eigenpairs(hessian(objective, params), params, 1, num_steps, key)
+    return Sharpness(largest.values[0], largest.residuals[0])
