@@ -1,0 +1,87 @@
+"""The edge of stability: gradient descent watched through sharpness and loss.
+
+By the descent lemma, gradient descent with step size η is safe while the sharpness λ = λ_max(∇²f)
+is below 2/η. Networks do not stay there: sharpness rises while they train (progressive
+sharpening), reaches 2/η and hovers about it; from then on the loss goes up and down from step to
+step, and down over many steps.
+
+Source: arora · edge-of-stability · Fig. 2.4.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from theorylab.curvature import sharpness
+from theorylab.training import Trajectory
+from theorylab.training.trajectory import record
+from theorylab.typing import Params, RandomKey, Scalar
+
+
+class Watched(NamedTuple):
+    """What is recorded; under `watch` with the recorded times as the leading axis."""
+
+    loss: Float[Array, "*t"]
+    sharpness: Float[Array, "*t"]
+    residual: Float[Array, "*t"]  # an eigenvalue is this near to the sharpness
+    rises: Float[Array, "*t"]  # the share of steps since the last record that raised the loss
+
+
+class _State(NamedTuple):
+    params: Params
+    loss: Float[Array, ""]  # before the last step
+    num_rises: Float[Array, ""]  # in the present stretch
+
+
+def watch(
+    objective: Callable[[Params], Float[Array, ""]],
+    params: Params,
+    learning_rate: Scalar,
+    num_records: int,
+    gap: int | Int[Array, ""],
+    key: RandomKey,
+    num_lanczos: int = 20,
+) -> Trajectory:
+    """Descend w ← w − η∇f(w) for num_records stretches of `gap` steps; see every step's loss.
+
+    Beyond the edge the iterates jump across the valley with period two, and sharpness differs on
+    its two sides: an odd gap sees both sides, an even one only one. The gap may be traced, so that
+    learning rates with different gaps share one compiled program.
+
+    Args:
+        objective: f(w), a scalar.
+        params: w₀, any pytree.
+        learning_rate: The step size η.
+        num_records: How many stretches; there is one record more, at the start.
+        gap: The number of steps in a stretch.
+        key: Draws the directions where Lanczos starts.
+        num_lanczos: The number of Hessian–vector products for one sharpness.
+    """
+    if num_records < 1:
+        raise ValueError(f"num_records must be at least 1, got {num_records}.")
+
+    def step(_, state: _State) -> _State:
+        loss, gradient = jax.value_and_grad(objective)(state.params)
+        params = jax.tree.map(lambda w, g: w - learning_rate * g, state.params, gradient)
+        return _State(params, loss, state.num_rises + (loss > state.loss))
+
+    def stretch(state: _State, _) -> _State:
+        return jax.lax.fori_loop(0, gap, step, state._replace(num_rises=zero))
+
+    def measure(state: _State) -> Watched:
+        curvature = sharpness(objective, state.params, key, num_lanczos)
+        return Watched(objective(state.params), *curvature, state.num_rises / gap)
+
+    loss = objective(params)
+    zero = jnp.zeros_like(loss)
+    start = _State(params, loss, zero)
+    run = record(stretch, start, np.arange(num_records + 1), measure, lambda state: state)
+    return run._replace(
+        steps=gap * run.steps,
+        params=run.params.params,
+        diverged_at=jnp.where(run.diverged, gap * run.diverged_at, -1),
+    )

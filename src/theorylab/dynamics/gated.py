@@ -1,0 +1,75 @@
+"""Two-layer ReLU networks seen through their gates; with frozen gates, the quadratic model.
+
+    f(u, v; x) = 1/√(md) Σᵢ vᵢ Mᵢ(x) uᵢᵀx,    Mᵢ(x) = 1 if uᵢᵀx ≥ 0, else 0
+
+where m is the width and d the number of inputs. The network opens its gates M by its current
+weights. Its second-order Taylor expansion around initial weights (u₀, v₀), the neural quadratic
+model (NQM), is
+
+    g = f₀ + 1/√(md) Σᵢ [v₀ᵢ Mᵢ Δuᵢᵀx + Δvᵢ σ(u₀ᵢᵀx) + Δvᵢ Mᵢ Δuᵢᵀx],    M at u₀,
+
+and multiplied out this is the same formula f with gates frozen at u₀. Of both, the tangent kernel is
+
+    K(x, x') = 1/(md) Σᵢ Mᵢ(x) Mᵢ(x') [uᵢᵀx uᵢᵀx' + vᵢ² xᵀx'],
+
+so that one example has the curvature λ = K(x, x), which is ‖x‖²/d ± √(2/m) initially.
+
+Source: zhu · nqm-relu2 · Eqs 3.9–3.10, B.1.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.typing import Apply, RandomKey
+
+
+class Weights(NamedTuple):
+    """The weights of both layers."""
+
+    first: Float[Array, "m d"]  # u, one row for each neuron
+    second: Float[Array, " m"]  # v
+
+
+def init(key: RandomKey, width: int, num_inputs: int) -> Weights:
+    """Draw uᵢ ~ N(0, I) and vᵢ = ±1 with equal probability."""
+    for name, size in (("width", width), ("num_inputs", num_inputs)):
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}.")
+    key_first, key_second = jax.random.split(key)
+    first = jax.random.normal(key_first, (width, num_inputs))
+    return Weights(first, jax.random.rademacher(key_second, (width,), first.dtype))
+
+
+def gates(weights: Weights, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
+    """Say which neurons each input opens, M: 1 or 0, without gradient."""
+    return (x @ weights.first.T >= 0).astype(x.dtype)
+
+
+def gated(
+    weights: Weights, open_gates: Float[Array, "n m"], x: Float[Array, "n d"]
+) -> Float[Array, "n 1"]:
+    """Compute 1/√(md) Σᵢ vᵢ Mᵢ uᵢᵀx through the given gates."""
+    scale = weights.first.size**-0.5
+    return scale * ((x @ weights.first.T) * open_gates) @ weights.second[:, None]
+
+
+def network(weights: Weights, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+    """Apply the ReLU network."""
+    return gated(weights, gates(weights, x), x)
+
+
+def quadratic_model(initial: Weights) -> Apply:
+    """Expand the network to second order around initial weights: its gates are frozen there."""
+    return lambda weights, x: gated(weights, gates(initial, x), x)
+
+
+def tangent_kernel(
+    weights: Weights, open_gates: Float[Array, "n m"], x: Float[Array, "n d"]
+) -> Float[Array, "n n"]:
+    """Compute the kernel K = ∇f ∇fᵀ of `gated`, in closed form."""
+    hidden = (x @ weights.first.T) * open_gates
+    spread = open_gates * weights.second[None, :]
+    return (hidden @ hidden.T + (spread @ spread.T) * (x @ x.T)) / weights.first.size

@@ -1,0 +1,41 @@
+"""Thresholds by bisection: up to which learning rate does something hold?"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from theorylab.typing import Scalar
+
+
+def threshold(
+    holds: Callable[[Float[Array, ""]], Bool[Array, ""]],
+    low: Scalar,
+    high: Scalar,
+    num_halvings: int,
+) -> Float[Array, ""]:
+    """Find where a statement that holds at `low` ceases to hold, to (high − low)/2^num_halvings.
+
+    Args:
+        holds: The statement, true below one point and false above it; traced once.
+        low: A point where it holds.
+        high: A point where it does not.
+        num_halvings: How often the interval is halved.
+
+    Example:
+        >>> round(float(threshold(lambda x: x**2 < 2, 0.0, 2.0, 40)), 9)
+        1.414213562
+    """
+    if num_halvings < 1:
+        raise ValueError(f"num_halvings must be at least 1, got {num_halvings}.")
+
+    def halve(_, interval):
+        low, high = interval
+        middle = (low + high) / 2
+        below = holds(middle)
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    start = (jnp.asarray(low, dtype=float), jnp.asarray(high, dtype=float))
+    low, high = jax.lax.fori_loop(0, num_halvings, halve, start)
+    return (low + high) / 2

@@ -1,0 +1,115 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.dynamics import gated, quadratic
+from theorylab.dynamics.quadratic import Problem, State
+
+WIDTH = 50
+
+
+def weight_space(seed, ratio, target=0.7):
+    """The quadratic model of a network on one example, and its gradient by autodiff."""
+    key_weights, key_input = jax.random.split(jax.random.key(seed))
+    initial = gated.init(key_weights, WIDTH, 3)
+    x = jax.random.normal(key_input, (1, 3))
+    apply = gated.quadratic_model(initial)
+
+    def output(weights):
+        return apply(weights, x)[0, 0]
+
+    def state(weights):
+        slope = jax.grad(output)(weights)
+        return State(output(weights), sum(jnp.vdot(leaf, leaf) for leaf in slope))
+
+    learning_rate = ratio / state(initial).curvature
+    problem = Problem(target, learning_rate, quadratic.coupling(x[0], WIDTH))
+    gradient = jax.grad(lambda weights: (output(weights) - target) ** 2 / 2)
+    return initial, problem, state, gradient
+
+
+def descend(weights, problem, gradient, num_steps):
+    def step(weights, _):
+        slope = gradient(weights)
+        return jax.tree.map(lambda w, g: w - problem.learning_rate * g, weights, slope), weights
+
+    return jax.lax.scan(step, weights, length=num_steps + 1)[1]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("ratio", [0.5, 1.5, 3.0, 4.5])
+def test_step_is_gradient_descent_on_the_weights(seed, ratio):
+    """Oracle: autodiff through the network, for one step. An identity: rounding."""
+    initial, problem, state, gradient = weight_space(seed, ratio)
+    after = jax.tree.map(lambda w, g: w - problem.learning_rate * g, initial, gradient(initial))
+    predicted = quadratic.step(state(initial), problem)
+    np.testing.assert_allclose(predicted, state(after), rtol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [1.5, 2.5, 3.5])
+def test_trajectories_are_gradient_descent_on_the_weights(ratio):
+    """Oracle: autodiff descent for 100 steps, in both coordinates. Relative to the largest."""
+    initial, problem, state, gradient = weight_space(0, ratio)
+    path = jax.vmap(state)(descend(initial, problem, gradient, 100))
+    predicted = quadratic.trajectory(state(initial), problem, 100)
+    for measured, expected in zip(predicted, path, strict=True):
+        np.testing.assert_allclose(measured, expected, atol=1e-12 * np.abs(expected).max())
+
+    reduced = quadratic.reduced_trajectory(quadratic.reduce(state(initial), problem), 100)
+    for measured, expected in zip(reduced, quadratic.reduce(path, problem), strict=True):
+        np.testing.assert_allclose(measured, expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_course_keeps_the_extremes_of_the_trajectory():
+    """Oracle: the whole trajectory, in NumPy."""
+    start, problem = State(0.2, 1.0), Problem(1.0, 2.6, 1e-4)
+    path = quadratic.trajectory(start, problem, 80)
+    losses = (np.asarray(path.output) - 1) ** 2 / 2
+    found = quadratic.course(start, problem, 80)
+    np.testing.assert_allclose(found.last, (path.output[-1], path.curvature[-1]), rtol=1e-14)
+    np.testing.assert_allclose(found.highest_loss, losses.max(), rtol=1e-14)
+    np.testing.assert_allclose(found.drift, np.abs(path.curvature - 1.0).max(), rtol=1e-14)
+    np.testing.assert_allclose(found.largest_rise, (losses[1:] / losses[:-1]).max(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(0.5, 0), (1.8, 0), (2.2, 1), (3.8, 1), (4.2, 2)])
+def test_regimes_are_seen_where_they_are_predicted(ratio, expected):
+    """Oracle: the map itself, run for 2000 steps at width 10⁶."""
+    start, problem = State(0.7, 1.0), Problem(1.0, ratio, 1e-6)
+    past = quadratic.course(start, problem, 2000)
+    seen = quadratic.observed_regime(jnp.asarray(quadratic.loss(start, problem)), past)
+    assert int(seen) == expected == int(quadratic.regime(jnp.asarray(ratio)))
+
+
+@pytest.mark.parametrize("ratio", [0.4, 1.7, 2.3])
+def test_multipliers_are_the_eigenvalues_of_the_map_at_its_equilibrium(ratio):
+    """Oracle: the Jacobian of `step` by autodiff at g = y; u ∝ (g − y)² squares the first."""
+    problem = Problem(1.0, 2.0, 1e-2)
+
+    def move(point):
+        return jnp.stack(quadratic.step(State(point[0], point[1]), problem))
+
+    jacobian = jax.jacfwd(move)(jnp.array([1.0, ratio / 2.0]))
+    slope, neutral = quadratic.equilibrium_multipliers(ratio)
+    expected = sorted(np.linalg.eigvals(jacobian).real)
+    np.testing.assert_allclose(expected, sorted([1 - ratio, 1.0]), atol=1e-12)
+    np.testing.assert_allclose((slope, neutral), ((1 - ratio) ** 2, 1.0))
+    assert quadratic.is_stable(ratio) == (slope < 1)
+
+
+@pytest.mark.parametrize("delta", [0.02, 0.05])
+def test_small_catapults_peak_at_the_predicted_loss_and_end_mirrored(delta):
+    """Oracle: the map at width 10⁸; the limit is approached linearly in δ."""
+    problem = Problem(1.0, 2 + delta, 1e-8)
+    past = quadratic.course(State(0.7, 1.0), problem, 4000)
+    peak = quadratic.catapult_peak(problem, 2 + delta)
+    assert 1 < float(past.highest_loss / peak) < 1 + delta
+    assert abs(float(past.last.curvature) * (2 + delta) - (2 - delta)) < 0.1 * delta
+
+
+def test_input_is_checked():
+    with pytest.raises(ValueError, match="width must be at least 1, got 0"):
+        quadratic.coupling(jnp.ones(2), 0)
+    with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
+        quadratic.trajectory(State(0.0, 1.0), Problem(1.0, 1.0, 1.0), 0)
