@@ -1,0 +1,198 @@
+"""The commands and their options: one table, from which come parsing, help and completion."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from theorylab.experiments.entry import PRESETS, Entry
+
+from .usage import Usage, nearest
+
+
+@dataclass(frozen=True)
+class Option:
+    """A flag of a command."""
+
+    flag: str
+    value: str  # the name of what follows it; empty for a switch
+    help: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Command:
+    """What stands behind `theorylab`."""
+
+    name: str
+    words: str  # the names of what it takes besides options
+    help: str
+    options: tuple[Option, ...] = ()
+    takes_fields: bool = False
+
+
+class Parsed(NamedTuple):
+    """A command line, taken apart."""
+
+    words: list[str]
+    options: dict[str, str]  # flag ─► value; a switch has the value ""
+    fields: dict[str, str]  # field of Config ─► value, as text
+
+
+_JSON = Option("--json", "", "Print JSON.")
+_PRESET = Option("--preset", "PRESET", "smoke, default or paper: how large it is.", PRESETS)
+_OUT = Option("--out", "DIR", "The store, instead of the one in the user's data folder.")
+_FORCE = Option("--force", "", "Run even what is in the store already.")
+SHELLS = ("bash", "zsh", "fish")
+
+COMMANDS = (
+    Command(
+        "list",
+        "",
+        "List the experiments.",
+        (
+            _JSON,
+            Option("--concept", "CONCEPT", "Only those about one concept."),
+            Option("--source", "KEY", "Only those with claims from one document."),
+            Option(
+                "--by", "system", "List the systems of the catalogue that have claims.", ("system",)
+            ),
+        ),
+    ),
+    Command("show", "NAME", "Show what an experiment claims and which fields it has.", (_JSON,)),
+    Command(
+        "run",
+        "NAME…",
+        "Run experiments and judge their claims.",
+        (_PRESET, _OUT, _JSON, _FORCE),
+        takes_fields=True,
+    ),
+    Command(
+        "report",
+        "",
+        "Write one HTML page about everything in the store.",
+        (_OUT, Option("--to", "FILE", "The page; report.html in the store unless told otherwise.")),
+    ),
+    Command(
+        "tour",
+        "",
+        "Run the first phenomena, one after the other, and write a report.",
+        (_PRESET, _OUT, _FORCE),
+    ),
+    Command("completion", "SHELL", "Print the completion script for bash, zsh or fish."),
+)
+
+
+def command_named(name: str) -> Command:
+    """Find a command."""
+    for command in COMMANDS:
+        if command.name == name:
+            return command
+    names = [command.name for command in COMMANDS]
+    offer = nearest(name, names) or f" It takes one of {', '.join(names)}."
+    raise Usage(f"theorylab has no command {name!r}.{offer}")
+
+
+def parse(command: Command, arguments: Sequence[str]) -> Parsed:
+    """Take a command line apart: words, the command's options, fields of experiments.
+
+    Example:
+        >>> parse(command_named("run"), ["dynamics/catapult", "--num-seeds=6", "--ratio", "-1"])
+        Parsed(words=['dynamics/catapult'], options={}, fields={'num_seeds': '6', 'ratio': '-1'})
+    """
+    parsed = Parsed([], {}, {})
+    options = {option.flag: option for option in command.options}
+    remaining = iter(arguments)
+    for argument in remaining:
+        if not argument.startswith("-") or argument == "-":
+            parsed.words.append(argument)
+            continue
+        flag, equals, value = argument.partition("=")
+        option = options.get(flag)
+        if option is None and not (command.takes_fields and flag.startswith("--")):
+            raise Usage(f"{command.name} has no option {flag}.{nearest(flag, options)}")
+        if option and not option.value:
+            if equals:
+                raise Usage(f"{flag} takes no value, got {value!r}.")
+        elif not equals:
+            value = _next_value(flag, remaining)
+        if option is None:
+            parsed.fields[flag.removeprefix("--").replace("-", "_")] = value
+        else:
+            parsed.options[flag] = _checked(option, value)
+    return parsed
+
+
+def overview() -> str:
+    """The text of `theorylab --help`."""
+    rows = [(f"{command.name} {command.words}", command.help) for command in COMMANDS]
+    return f"""\
+theorylab: a laboratory for the theory of deep learning.
+
+usage: theorylab COMMAND …
+
+{_columns(rows)}
+
+theorylab COMMAND --help says more; theorylab --version says which version this is.
+
+The environment: THEORYLAB_STORE and THEORYLAB_CACHE name the folders for outcomes and for what can
+be made anew; NO_COLOR turns colours off.
+Exit codes: 0 every verdict is as expected, 1 one is not, 2 bad usage, 3 a run failed,
+130 interrupted.
+"""
+
+
+def help_for(command: Command, entries: Sequence[Entry]) -> str:
+    """The text of `theorylab COMMAND --help`, with the fields of the experiments that are named."""
+    options = [(f"{option.flag} {option.value}", option.help) for option in command.options]
+    options.append(("--help", "Print this."))
+    fields = " [--FIELD VALUE]" if command.takes_fields else ""
+    words = f" {command.words}" if command.words else ""
+    text = f"{command.help}\n\nusage: theorylab {command.name}{words} [OPTIONS]{fields}\n\n"
+    text += _columns(options) + "\n"
+    for entry in entries:
+        rows = [(f"{field.flag} {shown(field.default)}", field.help) for field in entry.fields]
+        text += f"\nThe fields of {entry.name}, with their defaults:\n\n{_columns(rows)}\n"
+    if command.takes_fields and not entries:
+        text += "\nThe fields of an experiment: theorylab show NAME.\n"
+    return text
+
+
+def shown(value: object) -> str:
+    """Write a value as the command line takes it.
+
+    Example:
+        >>> shown((1.0, 3.0)), shown(True), shown("relu")
+        ('1.0,3.0', 'true', 'relu')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _next_value(flag: str, remaining: Iterator[str]) -> str:
+    value = next(remaining, None)
+    if value is None or value.startswith("--"):
+        got = "nothing" if value is None else value
+        raise Usage(f"{flag} needs a value, got {got}.")
+    return value
+
+
+def _checked(option: Option, value: str) -> str:
+    if option.choices and value not in option.choices:
+        raise Usage(f"{option.flag} must be one of {', '.join(option.choices)}, got {value!r}.")
+    if option.value in ("DIR", "FILE") and not value:
+        raise Usage(f"{option.flag} needs a path, got an empty one.")
+    return os.path.expanduser(value) if option.value in ("DIR", "FILE") else value
+
+
+def _columns(rows: Sequence[tuple[str, str]]) -> str:
+    """Two columns; a long first entry gets a line of its own."""
+    width = max(len(first) for first, _ in rows if len(first) < 32) + 2
+    lines = []
+    for first, second in rows:
+        if len(first) >= width:
+            lines.append(f"  {first}")
+            first = ""
+        lines.append(f"  {first:{width}}{second}")
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,116 @@
+"""Shell completion: a script for each shell, which asks `theorylab _complete` for the words.
+
+theorylab completion bash >> ~/.bashrc
+theorylab completion zsh > "${fpath[1]}/_theorylab"
+theorylab completion fish > ~/.config/fish/completions/theorylab.fish
+"""
+
+from collections.abc import Iterable, Sequence
+
+from theorylab.experiments.entry import Entry, TreeError
+from theorylab.experiments.tree import Tree
+
+from .commands import COMMANDS, SHELLS, Command, Parsed
+from .listing import KEYS
+from .usage import Usage
+
+_SCRIPTS = {
+    "bash": """\
+_theorylab() {
+    local IFS=$'\\n'
+    COMPREPLY=($(theorylab _complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _theorylab theorylab
+""",
+    "zsh": """\
+#compdef theorylab
+_theorylab() {
+    local -a candidates
+    candidates=(${(f)"$(theorylab _complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    if (( $#candidates )); then
+        compadd -- $candidates
+    else
+        _files
+    fi
+}
+if [[ $funcstack[1] == _theorylab ]]; then
+    _theorylab
+else
+    compdef _theorylab theorylab
+fi
+""",
+    "fish": """\
+function __theorylab_complete
+    set -l words (commandline -opc) (commandline -ct)
+    theorylab _complete $words[2..-1] 2>/dev/null
+end
+complete -c theorylab -f -a '(__theorylab_complete)'
+complete -c theorylab -l out -r -F
+complete -c theorylab -l to -r -F
+""",
+}
+
+
+def print_script(parsed: Parsed) -> int:
+    """`theorylab completion SHELL`."""
+    if len(parsed.words) != 1 or parsed.words[0] not in SHELLS:
+        got = " ".join(parsed.words) or "none"
+        raise Usage(f"completion needs one of {', '.join(SHELLS)}, got {got}.")
+    print(_SCRIPTS[parsed.words[0]], end="")
+    return 0
+
+
+def print_candidates(tree: Tree, words: Sequence[str]) -> int:
+    """`theorylab _complete WORDS`: every way to go on with the last word."""
+    try:
+        found = candidates(tree, list(words) or [""])
+    except (TreeError, KeyError):
+        return 0  # no place to complain
+    print("".join(f"{word}\n" for word in found), end="")
+    return 0
+
+
+def candidates(tree: Tree, words: list[str]) -> list[str]:
+    """The words that may stand where the last one stands; none where a file is meant.
+
+    Args:
+        tree: The experiments.
+        words: What stands behind `theorylab`; the last one may be unfinished or empty.
+    """
+    *before, current = words
+    if not before:
+        choices: Iterable[str] = [*(command.name for command in COMMANDS), "--help", "--version"]
+    else:
+        command = next((each for each in COMMANDS if each.name == before[0]), None)
+        choices = _after(tree, command, before[1:], current) if command else ()
+    return sorted(choice for choice in choices if choice.startswith(current))
+
+
+def _after(tree: Tree, command: Command, before: list[str], current: str) -> Iterable[str]:
+    """What may follow inside a command."""
+    names = tree.names()
+    entries = [tree.entry(word) for word in before if word in names] if command.takes_fields else []
+    values = {option.flag: option.choices for option in command.options if option.value}
+    values |= _field_values(entries)
+    last = before[-1] if before else ""
+    if "--preset" in values and len(entries) == 1:
+        values["--preset"] = tuple(entries[0].presets)
+    if last in values:
+        return {"--concept": _concepts(names), "--source": KEYS}.get(last, values[last])
+    if current.startswith("-"):
+        flags = [option.flag for option in command.options]
+        return [*flags, *_field_values(entries), "--help"]
+    if command.name == "completion":
+        return SHELLS
+    return names if command.words.startswith("NAME") else ()
+
+
+def _field_values(entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
+    """The flags of the fields, with what may follow them where that is a list."""
+    fields = [field for entry in entries for field in entry.fields]
+    truth = {"bool": ("true", "false")}
+    return {field.flag: field.choices or truth.get(field.type, ()) for field in fields}
+
+
+def _concepts(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({name.partition("/")[0] for name in names}))

@@ -1,0 +1,177 @@
+"""Conduct an experiment: run it, judge its claims, draw its figure.
+
+    experiment + config ─► Result ─► findings, arrays, figure ─► Outcome
+
+The precision is set here, never at import. Same config, same numbers.
+"""
+
+import dataclasses
+import io
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+import matplotlib
+import numpy as np
+
+import theorylab
+from theorylab.claims.claim import Claim, Finding
+from theorylab.experiments.entry import Entry, read
+from theorylab.progress import report
+
+from .failure import Refused, RunFailed
+from .key import key
+from .memory import available_memory, readable
+from .outcome import Judged, Outcome, Value
+
+
+def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Outcome:
+    """Run an experiment, judge every claim, draw.
+
+    Args:
+        experiment: The module: `Config`, `run`, `CLAIMS`, `plot`.
+        config: An instance of its `Config`.
+        preset: The preset from which the config was made; only a label.
+
+    Raises:
+        Refused: The config needs more memory than there is; nothing was run.
+        RunFailed: The run, a judge or the drawing raised; says which.
+    """
+    entry = read(Path(str(experiment.__file__)))
+    require_memory(entry, experiment, config)
+    began = time.perf_counter()
+    with precision(entry.precision):
+        with _naming(f"{entry.name} failed"):
+            result = experiment.run(config)
+            arrays = arrays_of(result)
+        report("judging", 1.0)
+        judged = tuple(judge(entry, claim, result) for claim in experiment.CLAIMS)
+        with _naming(f"{entry.name}: its figure failed"):
+            figure = draw(experiment, result)
+    values = as_json(dataclasses.asdict(config))
+    return Outcome(
+        experiment=entry.name,
+        title=entry.title,
+        formula=entry.formula,
+        preset=preset,
+        config=values,
+        judged=judged,
+        arrays=arrays,
+        figure=figure,
+        seconds=time.perf_counter() - began,
+        environment=environment() | {"precision": entry.precision},
+        key=key(entry, experiment.__name__, values),
+    )
+
+
+def configure(entry: Entry, experiment: ModuleType, values: Mapping[str, Any]) -> Any:
+    """Make a config of an experiment.
+
+    Raises:
+        Refused: A value is outside its domain.
+    """
+    try:
+        return experiment.Config(**values)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise Refused(f"{entry.name}: {one_line(error)}") from None
+
+
+def as_json(values: Mapping[str, Any]) -> dict[str, Value]:
+    """The fields of a config as JSON has them: a tuple is a list."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+
+def require_memory(entry: Entry, experiment: ModuleType, config: Any) -> None:
+    """Refuse a config that would need more memory than there is."""
+    needed, available = int(experiment.memory(config)), available_memory()
+    if available is not None and needed > available:
+        raise Refused(
+            f"{entry.name} must fit into the {readable(available)} of memory that are free,"
+            f" got a config that needs about {readable(needed)}."
+        )
+
+
+@contextmanager
+def precision(name: str) -> Iterator[None]:
+    """Compute in "float64" or "float32", on every device in all its digits."""
+    with jax.enable_x64(name == "float64"), jax.default_matmul_precision("highest"):
+        yield
+
+
+def judge(entry: Entry, claim: Claim, result: Any) -> Judged:
+    """Judge one claim by what was measured."""
+    with _naming(f"{entry.name}: the judge of “{claim.statement}” failed"):
+        finding = claim.judge(result)
+        if not isinstance(finding, Finding):
+            raise TypeError(f"a judge must return a Finding, got {type(finding).__name__}.")
+    return Judged(
+        statement=claim.statement,
+        formula=claim.formula,
+        source=claim.source,
+        kind=claim.kind,
+        expected=claim.expected,
+        finding=finding,
+    )
+
+
+def arrays_of(result: Any, prefix: str = "") -> dict[str, np.ndarray]:
+    """Everything a `Result` holds, by name; a result inside a result gives "outer.inner".
+
+    Example:
+        >>> arrays_of({"loss": [1.0, 0.5], "fit": {"slope": -0.5}})
+        {'loss': array([1. , 0.5]), 'fit.slope': array(-0.5)}
+    """
+    fields = result._asdict() if hasattr(result, "_asdict") else result
+    arrays: dict[str, np.ndarray] = {}
+    for name, value in fields.items():
+        if hasattr(value, "_asdict") or isinstance(value, dict):
+            arrays |= arrays_of(value, f"{prefix}{name}.")
+            continue
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufcU":
+            must = "must be numbers or text to be stored without pickle"
+            raise TypeError(f"{prefix}{name} {must}, got {array.dtype}.")
+        arrays[prefix + name] = array
+    return arrays
+
+
+def draw(experiment: ModuleType, result: Any) -> str:
+    """The figure as SVG; the same bytes whenever and wherever the result is the same."""
+    file = io.StringIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams["svg.hashsalt"] = "theorylab"
+        experiment.plot(result).savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
+
+
+def environment() -> dict[str, str]:
+    """What the numbers were computed with."""
+    return {
+        "theorylab": theorylab.__version__,
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "device": jax.default_backend(),
+    }
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, on one line of bounded length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Say what failed, whatever is raised."""
+    try:
+        yield
+    except Exception as error:
+        raise RunFailed(f"{what}: {type(error).__name__}: {one_line(error)}") from error

@@ -1,0 +1,171 @@
+"""Outcomes as one page: HTML that needs nothing else, now and in ten years.
+
+    outcomes ─► views ─► templates/page.html ─► one file
+
+No script, no network, nothing from the clock: the same outcomes give the same bytes.
+"""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from theorylab.claims.claim import Verdict
+from theorylab.lab.outcome import Judged, Outcome, Value
+
+from .alphabet import printable
+from .figures import inline_figure
+from .mathml import formula
+from .numbers import Reading, duration, reading
+from .sources import documents
+from .summary import KINDS, Summary, expectation, summarise
+
+
+class ClaimView(NamedTuple):
+    """A row of the table of claims."""
+
+    anchor: str
+    statement: str
+    formula: Markup
+    kind: str
+    source: str
+    reading: Reading
+    method: str
+    verdict: Verdict
+    as_expected: bool
+    expectation: str
+
+
+class OutcomeView(NamedTuple):
+    """A section of the page."""
+
+    anchor: str
+    name: str
+    title: str
+    formula: Markup
+    figure: Markup
+    claims: tuple[ClaimView, ...]
+    summary: Summary
+    preset: str
+    settings: dict[str, str]
+    environment: dict[str, str]
+    key: str
+    duration: str
+
+
+def write_page(outcomes: Sequence[Outcome], path: Path) -> Path:
+    """Write all outcomes into one HTML file, whole or not at all.
+
+    Args:
+        outcomes: What was run, in the order in which it is shown.
+        path: The file to write; its folder must be there.
+    """
+    text = render_page(outcomes)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(draft, 0o644)  # mkstemp keeps others out
+        os.replace(draft, path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def render_page(outcomes: Sequence[Outcome]) -> str:
+    """Write all outcomes as the text of one HTML page.
+
+    Example:
+        >>> "No claim was tested." in render_page([])
+        True
+    """
+    views = [view(outcome, f"experiment-{i}") for i, outcome in enumerate(outcomes, start=1)]
+    keys = [claim.source.key for outcome in outcomes for claim in outcome.judged]
+    return _TEMPLATES.get_template("page.html").render(
+        summary=summarise(outcomes),
+        outcomes=views,
+        documents=documents(keys),
+        surprises=[claim for outcome in views for claim in outcome.claims if not claim.as_expected],
+    )
+
+
+def render_claims(outcome: OutcomeView) -> str:
+    """Write the table of claims alone, to stand in another page."""
+    template = _TEMPLATES.from_string('{% from "claims.html" import claims %}{{ claims(outcome) }}')
+    return template.render(outcome=outcome)
+
+
+def view(outcome: Outcome, anchor: str) -> OutcomeView:
+    """Say an outcome in the words, numbers and formulas that a page shows.
+
+    Args:
+        outcome: What was run.
+        anchor: The id of its section; letters, digits and hyphens, unique in the page.
+    """
+    return OutcomeView(
+        anchor=anchor,
+        name=outcome.experiment,
+        title=outcome.title,
+        formula=formula(outcome.formula, block=True),
+        figure=inline_figure(outcome.figure, f"{anchor}-figure", f"Figure: {outcome.title}"),
+        claims=tuple(
+            _claim_view(judged, f"{anchor}-claim-{i}")
+            for i, judged in enumerate(outcome.judged, start=1)
+        ),
+        summary=summarise([outcome]),
+        preset=outcome.preset,
+        settings={field: setting(value) for field, value in outcome.config.items()},
+        environment=dict(sorted(outcome.environment.items())),
+        key=outcome.key,
+        duration=duration(outcome.seconds),
+    )
+
+
+def setting(value: Value) -> str:
+    """Write a config's value as the command line takes it.
+
+    Example:
+        >>> setting([1.0, 3.0, 5.5]), setting(True), setting("relu"), setting(1e-05)
+        ('1.0,3.0,5.5', 'true', 'relu', '1e-05')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ",".join(str(entry) for entry in value)
+    return str(value)
+
+
+def _claim_view(judged: Judged, anchor: str) -> ClaimView:
+    return ClaimView(
+        anchor=anchor,
+        statement=judged.statement,
+        formula=formula(judged.formula),
+        kind=KINDS[judged.kind],
+        source=str(judged.source),
+        reading=reading(judged.finding),
+        method=judged.finding.method,
+        verdict=judged.finding.verdict,
+        as_expected=judged.as_expected,
+        expectation=expectation(judged),
+    )
+
+
+def _letters(value: Any) -> Any:
+    """Text without control characters, which HTML forbids even when they are escaped."""
+    plain = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(value, "utf-8") if plain else value
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("theorylab.report", "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_letters,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)

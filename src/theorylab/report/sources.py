@@ -1,0 +1,27 @@
+"""The documents whose claims are tested, in full."""
+
+from collections.abc import Iterable
+
+DOCUMENTS = {
+    "arora": "S. Arora et al., Theory of Deep Learning, monograph",
+    "golikov": (
+        "E. Golikov, Deep Neural Networks: Large-Width Behavior and Generalization Bounds,"
+        " EPFL 2025"
+    ),
+    "karp": "S. Karp, Adapting to Structure and Using Structure to Adapt, CMU 2024",
+    "shi": "Z. Shi, Understanding Training and Adaptation in Feature Learning, UW–Madison 2024",
+    "zhu": (
+        "L. Zhu, Toward Understanding the Dynamics of Over-parameterized Neural Networks,"
+        " UC San Diego 2024"
+    ),
+}
+
+
+def documents(keys: Iterable[str]) -> dict[str, str]:
+    """The documents that go by these keys, in the order of the alphabet.
+
+    Example:
+        >>> list(documents(["zhu", "arora", "zhu"]))
+        ['arora', 'zhu']
+    """
+    return {key: DOCUMENTS.get(key, key) for key in sorted(set(keys))}

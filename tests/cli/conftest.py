@@ -1,0 +1,60 @@
+"""A small tree of experiments that take no time, and folders of their own for every test."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from theorylab.cli import main
+from theorylab.experiments.tree import Tree
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def tree(monkeypatch: pytest.MonkeyPatch) -> Tree:
+    monkeypatch.setattr(sys, "path", [str(TESTS), *sys.path])
+    return Tree(TESTS / "toylab/experiments", "toylab.experiments", ("toys/coin", "toys/dice"))
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("THEORYLAB_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("THEORYLAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def theorylab(tree: Tree, capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
+    """The command, in this process, on the small tree."""
+
+    def command(*arguments: str) -> Answer:
+        code = main(arguments, tree)
+        return Answer(code, *capsys.readouterr())
+
+    return command
+
+
+SCRIPT = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(TESTS)!r})
+from theorylab.cli import main
+from theorylab.experiments.tree import Tree
+tree = Tree(Path({str(TESTS / "toylab/experiments")!r}), "toylab.experiments", ("toys/coin",))
+code = main(tree=tree)
+"""
+
+
+@pytest.fixture
+def script() -> str:
+    """The command as a program for a process of its own; `code` is what it would exit with."""
+    return SCRIPT

@@ -1,0 +1,105 @@
+"""From text to values: every type, every way to be wrong."""
+
+import dataclasses
+
+import pytest
+
+from theorylab.cli.commands import shown
+from theorylab.cli.flags import configured, value_of
+from theorylab.cli.usage import Usage
+from theorylab.experiments.entry import Field
+from theorylab.experiments.tree import EXPERIMENTS
+
+
+def field(kind: str) -> Field:
+    return Field("some_field", kind, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("int", "12", 12),
+        ("int", "-3", -3),
+        ("int", "1_000", 1000),
+        ("float", "3", 3.0),
+        ("float", "-1e-3", -0.001),
+        ("bool", "true", True),
+        ("bool", "False", False),
+        ("str", "any text", "any text"),
+        ("str", "", ""),
+        ("Literal['relu', 'erf']", "erf", "erf"),
+        ("tuple[int, ...]", "1,2,3", (1, 2, 3)),
+        ("tuple[int, ...]", "(1, 2,)", (1, 2)),
+        ("tuple[float, ...]", "1, 2.5", (1.0, 2.5)),
+        ("tuple[float, ...]", "7", (7.0,)),
+    ],
+)
+def test_text_becomes_a_value_of_the_fields_type(kind, text, value):
+    read = value_of(field(kind), text)
+    assert read == value
+    assert type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("int", "1.5", "--some-field must be a whole number, got '1.5'"),
+        ("int", "", "must be a whole number, got ''"),
+        ("int", "1e3", "must be a whole number"),
+        ("int", str(2**63), "must be smaller than 2⁶³ in size"),
+        ("float", "many", "must be a number, got 'many'"),
+        ("float", "nan", "must be finite, got nan"),
+        ("float", "-inf", "must be finite, got -inf"),
+        ("bool", "1", "must be true or false, got '1'"),
+        ("Literal['relu', 'erf']", "tanh", "must be one of relu, erf, got 'tanh'"),
+        ("tuple[int, ...]", "1,,2", "must be whole numbers separated by commas, got ''"),
+        ("tuple[int, ...]", "", "must be whole numbers separated by commas"),
+        ("tuple[float, ...]", "1;2", "must be numbers separated by commas, got '1;2'"),
+        ("tuple[float, ...]", "1,inf", "must be finite, got inf"),
+    ],
+)
+def test_wrong_text_is_refused_with_what_must_hold(kind, text, message):
+    with pytest.raises(Usage) as caught:
+        value_of(field(kind), text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS.names())
+def test_every_value_of_every_preset_can_be_typed(name):
+    """Round trip: what is shown is what the command line takes."""
+    entry = EXPERIMENTS.entry(name)
+    for config in entry.presets.values():
+        texts = {field: shown(value) for field, value in config.items()}
+        assert configured(entry, "default", texts) == config
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS.names())
+def test_no_experiment_takes_a_negative_size(name):
+    """Everything that is counted in whole numbers, the seed aside, must be refused below zero."""
+    experiment = EXPERIMENTS.load(name)
+    sizes = [f.name for f in EXPERIMENTS.entry(name).fields if f.type == "int" and f.name != "seed"]
+    for size in sizes:
+        with pytest.raises(ValueError, match=rf"{size} must be .*, got -1"):
+            dataclasses.replace(experiment.Config(), **{size: -1})
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS.names())
+def test_every_experiment_knows_that_huge_sizes_need_huge_memory(name):
+    experiment = EXPERIMENTS.load(name)
+    config = experiment.Config()
+    needed = experiment.memory(config)
+    assert isinstance(needed, int)
+    assert 0 < needed < 4e9  # a default fits into a laptop
+
+
+def test_unknown_fields_and_presets(tree):
+    entry = tree.entry("toys/dice")
+    for preset, texts, message in (
+        ("default", {"num_throw": "1"}, "no field --num-throw. Did you mean --num-throws?"),
+        ("default", {"zzz": "1"}, "toys/dice has no field --zzz. It has --num-throws, --seed."),
+        ("paper", {}, "the preset of toys/dice must be one of smoke, default, got 'paper'"),
+    ):
+        with pytest.raises(Usage) as caught:
+            configured(entry, preset, texts)
+        assert message in str(caught.value)
+    assert configured(entry, "smoke", {"seed": "4"}) == {"num_throws": 5, "seed": 4}

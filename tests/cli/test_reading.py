@@ -1,0 +1,248 @@
+"""`list`, `show`, help and completion: what only reads the tree, and does it at once."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from theorylab.cli.completion import candidates
+
+HEAVY = {"jax", "jaxlib", "numpy", "matplotlib", "scipy", "rich", "optax"}
+
+
+def test_list_names_every_experiment(theorylab, tree):
+    answer = theorylab("list")
+    assert answer.code == 0
+    assert answer.err == ""
+    assert [line.split()[0] for line in answer.out.splitlines()] == list(tree.names())
+    assert "A coin falls on heads" in answer.out
+    assert "\033" not in answer.out
+
+
+def test_list_in_json_and_filtered(theorylab):
+    listed = json.loads(theorylab("list", "--json").out)
+    assert [each["name"] for each in listed] == ["toys/coin", "toys/dice"]
+    assert listed[0]["sources"] == ["arora · concentration-lab · Thm 1", "zhu · coin · Eq. 2"]
+    assert [each["claims"] for each in listed] == [2, 1]
+    assert "dice" not in theorylab("list", "--source", "arora").out
+    assert "dice" in theorylab("list", "--source=zhu").out
+    assert theorylab("list", "--source", "karp") == (0, "", "")
+    assert len(theorylab("list", "--concept", "toys").out.splitlines()) == 2
+
+
+def test_list_by_system_says_which_have_claims_and_where(theorylab):
+    systems = json.loads(theorylab("list", "--by", "system", "--json").out)
+    first = {"source": "arora", "system": "concentration-lab", "claims": 1}
+    assert systems[0] == first | {"experiments": ["toys/coin"]}
+    assert [each["system"] for each in systems] == ["concentration-lab", "coin", "dice"]
+    assert "zhu · dice" in theorylab("list", "--by", "system").out
+
+
+def test_show_says_all_about_an_experiment(theorylab):
+    answer = theorylab("show", "toys/coin")
+    assert answer.code == 0
+    for text in (
+        "A coin falls on heads as often as its bias says.",
+        "the share of heads p̂ lies near p",
+        r"\hat p \to p",
+        "float64",
+        "--num-throws 1000",
+        "how often it is thrown",
+        "one of nothing, run, judge, plot, finding",
+        "--weights 1.0,2.5",
+        "smoke    num_throws=100 seed=-1",
+        "The share is no more than 1. (control)",
+        "arora · concentration-lab · Thm 1",
+    ):
+        assert text in answer.out
+
+
+def test_show_in_json(theorylab, tree):
+    shown = json.loads(theorylab("show", "toys/coin", "--json").out)
+    assert shown["presets"]["paper"]["num_throws"] == 10**6
+    assert [claim["kind"] for claim in shown["claims"]] == ["claim", "control"]
+    assert shown["fields"][0] == {
+        "name": "num_throws",
+        "type": "int",
+        "default": 1000,
+        "help": "how often it is thrown",
+    }
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("-h",), ("help",), ("run", "--help")])
+def test_help_goes_to_standard_output(theorylab, arguments):
+    answer = theorylab(*arguments)
+    assert (answer.code, answer.err) == (0, "")
+    assert "usage: theorylab" in answer.out
+
+
+def test_help_for_an_experiment_has_its_fields(theorylab):
+    assert "--num-throws 1000" in theorylab("run", "toys/coin", "--help").out
+
+
+def test_version(theorylab):
+    assert theorylab("--version").out.startswith("theorylab 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "theorylab needs a command"),
+        (("shwo",), "no command 'shwo'. Did you mean show?"),
+        (("xyzzy",), "It takes one of list, show, run, report, tour, completion"),
+        (("show",), "show needs the name of one experiment, got none"),
+        (("show", "toys/coin", "toys/dice"), "got toys/coin toys/dice"),
+        (("show", "toys/coni"), "no experiment 'toys/coni'. Did you mean toys/coin"),
+        (("show", "dice"), "Did you mean toys/dice?"),
+        (("show", "toys"), "Did you mean toys/coin or toys/dice?"),
+        (("show", "qqqqq"), "theorylab list shows them all"),
+        (("show", "../toys/coin"), "no experiment"),
+        (("list", "toys"), "list takes no names, got 'toys'"),
+        (("list", "--concept", "toy"), "Did you mean toys?"),
+        (("list", "--source", "knuth"), "--source must be one of arora"),
+        (("list", "--by", "name"), "--by must be one of system, got 'name'"),
+        (("list", "--jsn"), "list has no option --jsn. Did you mean --json?"),
+        (("list", "--json=yes"), "--json takes no value, got 'yes'"),
+        (("list", "--concept"), "--concept needs a value, got nothing"),
+        (("list", "--concept", "--json"), "--concept needs a value, got --json"),
+        (("completion", "tcsh"), "completion needs one of bash, zsh, fish, got tcsh"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_two(theorylab, arguments, message):
+    answer = theorylab(*arguments)
+    assert (answer.code, answer.out) == (2, "")
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_an_experiment_that_cannot_be_read_is_named_in_one_line(theorylab, tree, tmp_path):
+    shutil.copytree(tree.root, tmp_path / "experiments")
+    (tmp_path / "experiments/toys/wrong.py").write_text('"""Title."""\nPRECISION = 3\n')
+    object.__setattr__(tree, "root", tmp_path / "experiments")
+    answer = theorylab("list")
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "toys/wrong.py:1: " in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["s"], ["show"]),
+        ([""], ["--help", "--version", "completion", "list", "report", "run", "show", "tour"]),
+        (["run", "toys/c"], ["toys/coin"]),
+        (["run", "toys/coin", ""], ["toys/coin", "toys/dice"]),
+        (["run", "toys/coin", "--s"], ["--seconds", "--seed", "--sizes", "--surprising"]),
+        (["run", "toys/dice", "--s"], ["--seed"]),
+        (["run", "toys/dice", "--preset", ""], ["default", "smoke"]),
+        (["run", "--preset", ""], ["default", "paper", "smoke"]),
+        (["run", "toys/coin", "--breaks", "r"], ["run"]),
+        (["run", "toys/coin", "--surprising", ""], ["false", "true"]),
+        (["run", "toys/coin", "--bias", ""], []),
+        (["run", "--out", ""], []),
+        (["list", "--concept", ""], ["toys"]),
+        (["list", "--source", "a"], ["arora"]),
+        (["list", "--by", ""], ["system"]),
+        (["list", ""], []),
+        (["show", "toys/coin", "--"], ["--help", "--json"]),
+        (["completion", ""], ["bash", "fish", "zsh"]),
+        (["nonsense", ""], []),
+    ],
+)
+def test_candidates_are_what_may_follow(tree, words, expected):
+    assert candidates(tree, words) == expected
+
+
+def test_completion_words_come_one_per_line(theorylab):
+    assert theorylab("_complete", "run", "toys/").out == "toys/coin\ntoys/dice\n"
+    assert theorylab("_complete").code == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_are_printed_and_fit_their_shell(theorylab, shell):
+    answer = theorylab("completion", shell)
+    assert answer.code == 0
+    assert "theorylab _complete" in answer.out
+    if shutil.which(shell):
+        run = subprocess.run([shell, "-n"], input=answer.out, text=True, capture_output=True)
+        assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+def test_bash_completes_as_a_user_sees_it(theorylab):
+    """Oracle: bash itself, with `theorylab` replaced by a function that shows what it is asked."""
+    bash = theorylab("completion", "bash").out + (
+        'theorylab() { printf "<%s>\\n" "$@"; }\n'
+        'COMP_WORDS=(theorylab run "toys/c"); COMP_CWORD=2; _theorylab\n'
+        'printf "%s " "${COMPREPLY[@]}"'
+    )
+    run = subprocess.run(["bash", "-c", bash], capture_output=True, text=True, check=True)
+    assert run.stdout == "<_complete> <run> <toys/c> "
+
+
+READERS = [
+    ("--help",),
+    ("--version",),
+    ("list",),
+    ("list", "--json"),
+    ("list", "--by", "system"),
+    ("show", "toys/coin"),
+    ("run", "toys/coin", "--help"),
+    ("run", "toys/coin", "--bias", "much"),
+    ("run", "toys/nothing"),
+    ("completion", "bash"),
+    ("_complete", "run", "toys/coin", "--"),
+]
+
+
+def test_what_only_reads_imports_nothing_heavy(script):
+    """Oracle: `sys.modules` of a fresh interpreter, after one command upon the other."""
+    script += f"""
+for arguments in {READERS!r}:
+    main(arguments, tree)
+    main(arguments)
+print(*sys.modules, file=sys.stderr)
+"""
+    run = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True)
+    loaded = {name.partition(".")[0] for name in run.stderr.splitlines()[-1].split()}
+    assert "theorylab" in loaded
+    assert loaded & HEAVY == set()
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs wait4")
+@pytest.mark.parametrize("arguments", [("--help",), ("list",), ("_complete", "run", "")])
+def test_what_only_reads_takes_at_most_three_tenths_of_a_second(arguments):
+    """CPU time of the real command, the best of three: another program may be in the way."""
+    times = []
+    for _ in range(3):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "theorylab", *arguments], stdout=subprocess.DEVNULL
+        )
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        times.append(usage.ru_utime + usage.ru_stime)
+    assert min(times) <= 0.3
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    """As in `theorylab list | true`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = subprocess.run(
+        [sys.executable, "-m", "theorylab", "--help"], stdout=writing, stderr=subprocess.PIPE
+    )
+    os.close(writing)
+    assert (run.returncode, run.stderr) == (141, b"")
+
+
+def test_an_alphabet_without_greek_is_no_error():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    for arguments in (["--help"], ["list", "--json"]):
+        command = [sys.executable, "-m", "theorylab", *arguments]
+        run = subprocess.run(command, env=environment, capture_output=True, check=True)
+        assert run.stdout.isascii()
+        if "--json" in arguments:
+            json.loads(run.stdout)

@@ -1,0 +1,175 @@
+"""The tree against Python itself: what is read equals what importing gives."""
+
+import dataclasses
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+from theorylab.claims.claim import Kind, Source
+from theorylab.experiments.entry import TYPES, Entry, Place, TreeError, read
+from theorylab.experiments.tree import EXPERIMENTS, Tree
+
+TESTS = Path(__file__).parents[1]
+TOYS = Tree(TESTS / "toylab/experiments", "toylab.experiments")
+EVERYTHING = [(EXPERIMENTS, name) for name in EXPERIMENTS.names()]
+EVERYTHING += [(TOYS, name) for name in TOYS.names()]
+
+
+@pytest.fixture(params=EVERYTHING, ids=lambda pair: pair[1])
+def both(request, monkeypatch) -> tuple[Entry, typing.Any]:
+    """An experiment, read and imported."""
+    tree, name = request.param
+    monkeypatch.setattr(sys, "path", [str(TESTS), *sys.path])
+    return tree.entry(name), tree.load(name)
+
+
+def test_texts_are_the_modules_own(both):
+    entry, module = both
+    assert module.__doc__.startswith(entry.title)
+    assert entry.description in "\n".join(line.strip() for line in module.__doc__.splitlines()) or (
+        entry.description.splitlines()[0] in module.__doc__
+    )
+    assert (entry.precision, entry.formula) == (module.PRECISION, module.FORMULA)
+    assert entry.summary == module.Config.__doc__
+
+
+def test_fields_and_presets_are_the_configs_own(both):
+    entry, module = both
+    fields = dataclasses.fields(module.Config)
+    assert [field.name for field in entry.fields] == [field.name for field in fields]
+    configs = {"default": module.Config(), **module.PRESETS}
+    assert entry.presets == {name: dataclasses.asdict(each) for name, each in configs.items()}
+    assert {field.name: field.default for field in entry.fields} == entry.presets["default"]
+
+
+def test_types_are_the_configs_own_and_fit_the_defaults(both):
+    entry, module = both
+    for field, real in zip(entry.fields, dataclasses.fields(module.Config), strict=True):
+        if field.choices:
+            assert field.choices == typing.get_args(real.type)
+            assert field.default in field.choices
+        else:
+            assert field.type in TYPES
+            assert field.type == getattr(real.type, "__name__", "") or field.type == str(real.type)
+            kind = field.type.partition("[")[0]
+            assert type(field.default).__name__ == kind
+
+
+def test_claims_are_the_modules_own(both):
+    entry, module = both
+    imported = [
+        (claim.statement, dataclasses.asdict(claim.source), claim.kind, claim.formula)
+        for claim in module.CLAIMS
+    ]
+    found = [
+        (claim.statement, dataclasses.asdict(claim.source), claim.kind, claim.formula)
+        for claim in entry.claims
+    ]
+    assert found == imported
+    keys = typing.get_args(typing.get_type_hints(Source)["key"])
+    for claim in entry.claims:
+        assert claim.kind in typing.get_args(Kind)
+        assert claim.source.key in keys
+
+
+def test_every_experiment_has_a_negative_control_and_a_printed_one_its_correction():
+    for entry in EXPERIMENTS.entries():
+        kinds = [claim.kind for claim in entry.claims]
+        assert "control" in kinds, f"{entry.name} has no negative control"
+        assert ("printed" in kinds) <= ("corrected" in kinds), f"{entry.name} corrects nothing"
+        assert set(entry.presets) == {"smoke", "default", "paper"}
+
+
+def test_the_tour_goes_through_experiments_that_exist():
+    assert set(EXPERIMENTS.tour) <= set(EXPERIMENTS.names())
+
+
+def test_help_is_the_comment_beside_a_field_also_behind_a_bracket():
+    helps = {field.name: field.help for field in TOYS.entry("toys/coin").fields}
+    assert helps["num_throws"] == "how often it is thrown"
+    assert helps["weights"] == "of its sides"
+    assert helps["bias"] == ""
+
+
+def test_a_named_source_is_found():
+    assert TOYS.entry("toys/coin").claims[0].source == Place("arora", "concentration-lab", "Thm 1")
+
+
+GOOD = '''\
+"""Title."""
+PRECISION = "float64"
+FORMULA = "x"
+S = Source("zhu", "a", "b")
+@dataclass(frozen=True)
+class Config:
+    width: int = 1
+PRESETS = {"smoke": Config(width=2)}
+CLAIMS = (Claim("It holds.", judge, S),)
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"""Title."""', "", "docstring"),
+        ('"float64"', '"float16"', "PRECISION must be one of"),
+        ('FORMULA = "x"', "", "needs a literal FORMULA"),
+        ('"x"', "3", "FORMULA must be a literal str, got 3"),
+        ("class Config", "class Settings", "needs a class Config"),
+        ("width: int = 1", "width: list[int] = 1", r"type of width must be one of"),
+        ("width: int = 1", "width: int", "the field width needs a default"),
+        ("width: int = 1", "out: int = 1", "must not be named out"),
+        ("width: int = 1", "width: int = len([])", r":7: it must be literal .* got len\(\[\]\)"),
+        ('"smoke"', '"tiny"', "PRESETS must map names among"),
+        ("width=2", "depth=2", "Config has no field 'depth'"),
+        ("width=2", "**more", "literal"),
+        ("Claim(", "claim(", r":9: .*must be literal .* got claim\("),
+        ('Claim("It holds.", judge, S)', '"It holds."', "Claim"),
+        (", judge, S", ", judge", "Claim.*source"),
+        (", judge, S", ", judge, T", "literal .* got T"),
+        ("CLAIMS = (", "CLAIMS = ((", ":9: "),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_line(tmp_path, old, new, message):
+    path = tmp_path / "wrong.py"
+    path.write_text(GOOD)
+    assert read(path).claims[0].statement == "It holds."
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(TreeError, match=message) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}:")
+
+
+def test_tuples_of_claims_can_be_joined(tmp_path):
+    path = tmp_path / "joined.py"
+    claims = 'A = (Claim("A.", judge, S),)\nCLAIMS = (*A, Claim("B.", judge, S)) + A\n'
+    path.write_text(GOOD.replace("CLAIMS = ", "OTHERS = ") + claims)
+    assert [claim.statement for claim in read(path).claims] == ["A.", "B.", "A."]
+
+
+def test_numbers_can_be_computed_and_floats_are_floats(tmp_path):
+    path = tmp_path / "numbers.py"
+    path.write_text(GOOD.replace("width: int = 1", "width: int = -2 * 10**3 + 4\n    rate: float = 1"))
+    width, rate = read(path).fields
+    assert width.default == -1996
+    assert isinstance(rate.default, float)
+
+
+def test_an_unknown_name_is_an_error():
+    with pytest.raises(KeyError, match="no experiment 'toys/nothing'"):
+        TOYS.entry("toys/nothing")
+
+
+def test_reading_the_tree_imports_only_the_standard_library():
+    """Oracle: the modules that a fresh interpreter holds afterwards."""
+    code = (
+        "import sys; from theorylab.experiments.tree import EXPERIMENTS as tree; tree.entries();"
+        "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+    )
+    run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    foreign = {name for name in run.stdout.split() if not name.startswith("_")}
+    assert foreign <= {"theorylab", "distutils"}, run.stdout + run.stderr
+    assert "theorylab" in foreign
