@@ -1,0 +1,1 @@
+"""Experiments on generalization: what holds beyond the sample."""

@@ -1,0 +1,82 @@
+"""The bounds and their errata: the verdicts of a small run, and that each of them can change."""
+
+import math
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.generalization import concentration
+from theorylab.lab.conduct import precision
+
+CLAIMS = {claim.statement: claim for claim in concentration.CLAIMS}
+
+
+@pytest.fixture(scope="module")
+def result():
+    with precision(concentration.PRECISION):
+        return concentration.run(concentration.PRESETS["smoke"])
+
+
+@pytest.mark.parametrize("statement", CLAIMS)
+def test_the_verdict_is_as_expected(result, statement):
+    claim = CLAIMS[statement]
+    assert claim.judge(result).verdict == claim.expected
+
+
+@pytest.mark.parametrize("statement", CLAIMS)
+def test_a_run_full_of_nan_supports_nothing(result, statement):
+    """Except for a count of violations, which NaN leaves at none: that one stays refuted."""
+    chosen = ("delta", "fraction", "t", "sigmas", "counts")  # not measured
+    measured = {name: field for name, field in result._asdict().items() if name not in chosen}
+    broken = result._replace(**{k: np.full_like(v, np.nan) for k, v in measured.items()})
+    assert CLAIMS[statement].judge(broken).verdict != Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["markov", "chebyshev", "chernoff_far", "chernoff_below", "hoeffding", "bernstein_rare"],
+)
+def test_a_bound_that_is_too_low_is_refuted(result, field):
+    """Oracle: a bound lowered by a factor e³ is below the exact tail somewhere."""
+    lowered = result._replace(**{field: getattr(result, field) - 3})
+    before = [claim.judge(result).verdict for claim in CLAIMS.values()]
+    after = [claim.judge(lowered).verdict for claim in CLAIMS.values()]
+    assert (Verdict.SUPPORTED, Verdict.REFUTED) in set(zip(before, after, strict=True))
+
+
+def test_the_printed_numbers_of_the_errata(result):
+    """Oracle: the catalogue's numbers for δ = 5, t = 1.5σ and ε = 0.1."""
+    last = result.delta == 5.0
+    np.testing.assert_allclose(np.exp(result.above[last]), 5.8e-27, rtol=0.02)
+    np.testing.assert_allclose(np.exp(result.chernoff[last]), 6.4e-37, rtol=0.02)
+    half = np.isclose(result.sigmas, 1.5)
+    np.testing.assert_allclose(result.within[half], 0.866, atol=5e-4)
+    np.testing.assert_allclose(result.anti_low[half], 1.0)
+    ten = result.t == 10.0
+    np.testing.assert_allclose(np.exp(result.signs[ten]), 0.3682, atol=5e-5)
+    np.testing.assert_allclose(np.exp(result.shorthand[ten]), 0.3679, atol=5e-5)
+
+
+def test_the_tail_starts_where_it_is_promised_to_be_a_tenth(result):
+    """Oracle: the bound itself, computed from the matrices again."""
+    assert result.tail_start > result.norm_bound > result.norms.mean()
+    assert math.isfinite(result.tail_start)
+
+
+def test_the_figure_draws_everything(result):
+    assert len(concentration.plot(result).axes) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_signs": 0}, "num_signs must be at least 1, got 0"),
+        ({"probability": 0.7}, r"probability must be in \(0, 0.5\], got 0.7"),
+        ({"largest_delta": 0.5}, "largest_delta must be between 1 and 1/probability"),
+        ({"num_draws": 3}, "num_draws must be at least 30, got 3"),
+    ],
+)
+def test_a_config_outside_its_domain_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        concentration.Config(**change)
