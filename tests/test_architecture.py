@@ -1,4 +1,4 @@
-"""The house holds its shape: imports point one way, files stay short, the tree has no stray rooms."""
+"""The house holds its shape: imports point one way, files stay short, rooms are named."""
 
 import ast
 import re
@@ -65,7 +65,9 @@ def test_relative_imports_stay_in_their_room():
 
 
 def test_every_folder_is_a_room_that_the_page_names():
-    folders = {path.parent.relative_to(PACKAGE).parts[0] for path in FILES if path.parent != PACKAGE}
+    folders = {
+        path.parent.relative_to(PACKAGE).parts[0] for path in FILES if path.parent != PACKAGE
+    }
     assert folders <= set(rooms())
 
 
@@ -78,7 +80,9 @@ def test_files_are_short_and_say_what_they_are(path):
 
 def test_only_public_names_of_jax_and_no_pickle():
     """What is private today is gone tomorrow; what is unpickled runs."""
-    forbidden = re.compile(r"\bjax\._src|\bjax\.core\.(?!Tracer\b)|\bimport pickle|allow_pickle=True|\beval\(|\bexec\(")
+    forbidden = re.compile(
+        r"\bjax\._src|\bjax\.core\.(?!Tracer\b)|\bimport pickle|allow_pickle=True|\beval\(|\bexec\("
+    )
     for path in FILES:
         assert not forbidden.search(path.read_text(encoding="utf-8")), path
 
@@ -86,4 +90,6 @@ def test_only_public_names_of_jax_and_no_pickle():
 def test_tests_mirror_the_tree():
     """`kernels/empirical.py` is tested in `tests/kernels/`: concepts keep their name everywhere."""
     tested = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
-    assert {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"} <= tested
+    assert {
+        path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"
+    } <= tested

@@ -20,6 +20,10 @@ def test_the_blocks_of_a_page_run(page):
 
 
 def test_every_room_has_its_page():
-    pages = {page.stem for page in PAGES} | {"experiments", "report", "cli"}  # told in lab and README
+    pages = {page.stem for page in PAGES} | {
+        "experiments",
+        "report",
+        "cli",
+    }  # told in lab and README
     rooms = {path.name for path in (ROOT / "src" / "theorylab").iterdir() if path.is_dir()}
     assert rooms - {"__pycache__"} <= pages
