@@ -38,7 +38,8 @@ def theorylab(tree: Tree, capsys: pytest.CaptureFixture[str]) -> Callable[..., A
 
     def command(*arguments: str) -> Answer:
         code = main(arguments, tree)
-        return Answer(code, *capsys.readouterr())
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
 
     return command
 

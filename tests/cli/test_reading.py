@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -246,3 +247,9 @@ def test_an_alphabet_without_greek_is_no_error():
         assert run.stdout.isascii()
         if "--json" in arguments:
             json.loads(run.stdout)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+def test_closed_streams_are_no_error():
+    command = f"{shlex.quote(sys.executable)} -m theorylab list >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command]).returncode == 0

@@ -187,7 +187,8 @@ def test_a_report_that_cannot_be_written_is_bad_usage(theorylab, folders, goal):
 def test_the_tour_runs_all_and_prints_where_its_page_is(theorylab, folders):
     answer = theorylab("tour", "--preset", "smoke")
     assert answer.code == 0
-    assert "3 claims, 2 experiments" in answer.out
+    assert "The share of heads is at most p + 0.2." in answer.out
+    assert "It is at least seven." in answer.out
     page = Path(answer.out.splitlines()[-1])
     assert page == folders / "store" / "tour.html"
     assert "<svg" in page.read_text(encoding="utf-8")

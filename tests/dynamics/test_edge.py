@@ -15,7 +15,7 @@ def bowl(w):
 
 
 def valley(w):
-    """f = (1 − w₀w₁)²/2: its curvature changes along the way."""
+    """Its curvature changes along the way."""
     return (1 - w[0] * w[1]) ** 2 / 2
 
 

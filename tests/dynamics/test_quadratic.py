@@ -61,27 +61,6 @@ def test_trajectories_are_gradient_descent_on_the_weights(ratio):
         np.testing.assert_allclose(measured, expected, atol=1e-12 * np.abs(expected).max())
 
 
-def test_course_keeps_the_extremes_of_the_trajectory():
-    """Oracle: the whole trajectory, in NumPy."""
-    start, problem = State(0.2, 1.0), Problem(1.0, 2.6, 1e-4)
-    path = quadratic.trajectory(start, problem, 80)
-    losses = (np.asarray(path.output) - 1) ** 2 / 2
-    found = quadratic.course(start, problem, 80)
-    np.testing.assert_allclose(found.last, (path.output[-1], path.curvature[-1]), rtol=1e-14)
-    np.testing.assert_allclose(found.highest_loss, losses.max(), rtol=1e-14)
-    np.testing.assert_allclose(found.drift, np.abs(path.curvature - 1.0).max(), rtol=1e-14)
-    np.testing.assert_allclose(found.largest_rise, (losses[1:] / losses[:-1]).max(), rtol=1e-12)
-
-
-@pytest.mark.parametrize(("ratio", "expected"), [(0.5, 0), (1.8, 0), (2.2, 1), (3.8, 1), (4.2, 2)])
-def test_regimes_are_seen_where_they_are_predicted(ratio, expected):
-    """Oracle: the map itself, run for 2000 steps at width 10⁶."""
-    start, problem = State(0.7, 1.0), Problem(1.0, ratio, 1e-6)
-    past = quadratic.course(start, problem, 2000)
-    seen = quadratic.observed_regime(jnp.asarray(quadratic.loss(start, problem)), past)
-    assert int(seen) == expected == int(quadratic.regime(jnp.asarray(ratio)))
-
-
 @pytest.mark.parametrize("ratio", [0.4, 1.7, 2.3])
 def test_multipliers_are_the_eigenvalues_of_the_map_at_its_equilibrium(ratio):
     """Oracle: the Jacobian of `step` by autodiff at g = y; u ∝ (g − y)² squares the first."""
@@ -96,16 +75,6 @@ def test_multipliers_are_the_eigenvalues_of_the_map_at_its_equilibrium(ratio):
     np.testing.assert_allclose(expected, sorted([1 - ratio, 1.0]), atol=1e-12)
     np.testing.assert_allclose((slope, neutral), ((1 - ratio) ** 2, 1.0))
     assert quadratic.is_stable(ratio) == (slope < 1)
-
-
-@pytest.mark.parametrize("delta", [0.02, 0.05])
-def test_small_catapults_peak_at_the_predicted_loss_and_end_mirrored(delta):
-    """Oracle: the map at width 10⁸; the limit is approached linearly in δ."""
-    problem = Problem(1.0, 2 + delta, 1e-8)
-    past = quadratic.course(State(0.7, 1.0), problem, 4000)
-    peak = quadratic.catapult_peak(problem, 2 + delta)
-    assert 1 < float(past.highest_loss / peak) < 1 + delta
-    assert abs(float(past.last.curvature) * (2 + delta) - (2 - delta)) < 0.1 * delta
 
 
 def test_input_is_checked():

@@ -152,7 +152,9 @@ def test_tuples_of_claims_can_be_joined(tmp_path):
 
 def test_numbers_can_be_computed_and_floats_are_floats(tmp_path):
     path = tmp_path / "numbers.py"
-    path.write_text(GOOD.replace("width: int = 1", "width: int = -2 * 10**3 + 4\n    rate: float = 1"))
+    path.write_text(
+        GOOD.replace("width: int = 1", "width: int = -2 * 10**3 + 4\n    rate: float = 1")
+    )
     width, rate = read(path).fields
     assert width.default == -1996
     assert isinstance(rate.default, float)

@@ -158,14 +158,13 @@ def test_stated_error_bounds_what_the_series_leaves_out(num_terms):
 
 
 def test_a_kink_costs_the_series_what_it_says():
-    """Oracle: the closed form of relu. The rule adds an error of the order 1/nodes at a kink."""
+    """Oracle: the closed form of relu, ½ and ½ at ρ = 1, where the stated error is the error."""
     q = jnp.ones(1)
-    for num_terms in (16, 128):
-        series = quadrature_dual(ACTIVATIONS["relu"], q, q, q, num_terms)
-        stated = quadrature_error(ACTIVATIONS["relu"], q, num_terms)
-        assert 1e-4 < float(stated.value[0]) < 2e-2
-        assert abs(series.value[0] - 0.5) <= stated.value[0] + 1e-3
-        assert abs(series.derivative[0] - 0.5) <= stated.derivative[0] + 1e-3
+    series = quadrature_dual(ACTIVATIONS["relu"], q, q, q, num_terms=16)
+    stated = quadrature_error(ACTIVATIONS["relu"], q, num_terms=16)
+    for got, error in zip(series, stated, strict=True):
+        assert 1e-4 < error[0] < 0.1
+        assert 0.5 - got[0] == pytest.approx(float(error[0]), rel=0.05)
 
 
 def test_polynomials_are_exact_in_few_terms():

@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from theorylab.kernels import ntk, ntk_full, ntk_vector_product
 from theorylab.models import mlp, network
 
-MODEL = network(mlp([7, 6], num_outputs=3, activation="erf"), (4,), bias="normal")
+MODEL = network(mlp([7, 6], num_outputs=3, activation="tanh"), (4,), bias="normal")
 X1, X2 = jax.random.normal(jax.random.key(1), (5, 4)), jax.random.normal(jax.random.key(2), (3, 4))
 
 
@@ -26,7 +26,7 @@ def jacobian(x, params, rates=None):
     return dense if rates is None else dense * jnp.sqrt(rates)[None, None, :]
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3, None])
+@pytest.mark.parametrize("block_size", [2, None])
 def test_kernels_are_products_of_dense_jacobians(block_size):
     """An identity, so equal to rounding; blocks with and without a remainder."""
     params = params_of()
@@ -72,10 +72,10 @@ def test_kernel_is_the_layerwise_formula():
 
 def test_kernels_of_many_seeds_are_one_compiled_program():
     """Oracle: one seed after another."""
-    keys = jax.random.split(jax.random.key(5), 3)
-    kernel = jax.jit(lambda params: ntk(MODEL.apply, params, X1, X2, block_size=2))
-    together = jax.jit(jax.vmap(lambda key: kernel(MODEL.init(key))))(keys)
-    single = jnp.stack([kernel(MODEL.init(key)) for key in keys])
+    seeds = [params_of(seed) for seed in range(3)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *seeds)
+    together = jax.jit(jax.vmap(lambda params: ntk(MODEL.apply, params, X1)))(stacked)
+    single = jnp.stack([ntk(MODEL.apply, params, X1) for params in seeds])
     np.testing.assert_allclose(together, single, rtol=1e-12)
 
 

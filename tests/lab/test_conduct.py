@@ -55,7 +55,7 @@ def test_the_precision_is_the_experiments_own_and_ends_with_it(coin, tree):
 
 def test_float32_products_keep_all_their_digits():
     with precision("float32"):
-        assert jax.config.jax_default_matmul_precision == "highest"
+        assert jax.config.jax_default_matmul_precision == "highest"  # pyright: ignore
         assert jnp.zeros(1).dtype == jnp.float32
 
 

@@ -108,5 +108,7 @@ def test_digest_depends_on_names_and_contents(tmp_path):
     for name, text in {"a": "1", "b": "2"}.items():
         (tmp_path / name).write_text(text)
     a, b = tmp_path / "a", tmp_path / "b"
-    assert len({digest({"a": a}), digest({"b": a}), digest({"a": b}), digest({"a": a, "b": b})}) == 4
+    assert (
+        len({digest({"a": a}), digest({"b": a}), digest({"a": b}), digest({"a": a, "b": b})}) == 4
+    )
     assert digest({"a": a, "b": b}) == digest({"b": b, "a": a})

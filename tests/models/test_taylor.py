@@ -4,15 +4,24 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.models import linearize, mlp, network, quadratize
+from theorylab.models import Parameter, linearize, mlp, network, quadratize
 
 TANH = network(mlp([5, 4], 2, "tanh"), (3,), bias="normal")
 X = jax.random.normal(jax.random.key(100), (6, 3))
 
 
 def point_and_direction(model, seed=0):
-    first, second = jax.random.split(jax.random.key(seed))
-    return model.init(first), model.init(second)
+    """Two sets of parameters, drawn by numpy, which compiles nothing."""
+    rng = np.random.default_rng(seed)
+    point, direction = (
+        jax.tree.map(
+            lambda parameter: jnp.asarray(rng.normal(size=parameter.shape)),
+            model.parameters,
+            is_leaf=lambda node: isinstance(node, Parameter),
+        )
+        for _ in range(2)
+    )
+    return point, direction
 
 
 def moved(params, direction, size):
@@ -35,8 +44,12 @@ def test_expansions_are_those_of_the_dense_gradient_and_hessian():
 
     linear, quadratic = dense(flat)
     new_params = moved(params, direction, 1.0)
-    np.testing.assert_allclose(linearize(TANH.apply, params)(new_params, X), linear, rtol=1e-11)
-    np.testing.assert_allclose(quadratize(TANH.apply, params)(new_params, X), quadratic, rtol=1e-11)
+    np.testing.assert_allclose(
+        jax.jit(linearize(TANH.apply, params))(new_params, X), linear, rtol=1e-11
+    )
+    np.testing.assert_allclose(
+        jax.jit(quadratize(TANH.apply, params))(new_params, X), quadratic, rtol=1e-11
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,9 +84,9 @@ def test_quadratic_relu_network_is_its_closed_form():
     first = ((x @ du) * gate) @ v + np.maximum(x @ u, 0) @ dv
     second = ((x @ du) * gate) @ dv
     expected = (f + first + second) / np.sqrt(m * d)
-    outputs = quadratize(model.apply, params)(new_params, X)[:, 0]
+    outputs = jax.jit(quadratize(model.apply, params))(new_params, X)[:, 0]
     np.testing.assert_allclose(outputs, expected, rtol=1e-12)
-    linear = linearize(model.apply, params)(new_params, X)[:, 0]
+    linear = jax.jit(linearize(model.apply, params))(new_params, X)[:, 0]
     np.testing.assert_allclose(linear, (f + first) / np.sqrt(m * d), rtol=1e-12)
 
 
@@ -82,7 +95,7 @@ def test_expansion_of_what_is_already_of_that_order_is_exact():
     for widths, expand in ([], linearize), ([4], quadratize):
         model = network(mlp(widths, 2, "identity"), (3,))
         params, new_params = point_and_direction(model)
-        outputs = expand(model.apply, params)(new_params, X)
+        outputs = jax.jit(expand(model.apply, params))(new_params, X)
         np.testing.assert_allclose(outputs, model.apply(new_params, X), rtol=1e-12)
 
 
@@ -90,15 +103,16 @@ def test_training_an_expansion_follows_its_own_gradient_and_stays_at_its_point()
     """Oracle: gradient descent on f₀ + JΔ is Δ ← Δ − η Jᵀ(f₀ + JΔ − y), one J for ever."""
     params, _ = point_and_direction(TANH)
     expanded = linearize(TANH.apply, params)
-    targets, rate = jnp.ones((6, 2)), 0.05
-    gradient = jax.jit(jax.grad(lambda p: jnp.sum((expanded(p, X) - targets) ** 2) / 2))
+    targets, rate = np.ones((6, 2)), 0.05
+    gradient = jax.grad(lambda p: jnp.sum((expanded(p, X) - targets) ** 2) / 2)
+    step = jax.jit(lambda p: moved(p, gradient(p), -rate))
     flat, restore = ravel_pytree(params)
-    jacobian = jax.jacrev(lambda w: TANH.apply(restore(w), X).reshape(-1))(flat)
-    f0 = TANH.apply(params, X).reshape(-1)
-    trained, delta = params, jnp.zeros_like(flat)
+    jacobian = jax.jit(jax.jacrev(lambda w: TANH.apply(restore(w), X).reshape(-1)))(flat)
+    jacobian, f0 = np.asarray(jacobian), np.asarray(TANH.apply(params, X)).ravel()
+    trained, delta = params, np.zeros_like(flat)
     for _ in range(5):
-        trained = moved(trained, gradient(trained), -rate)
-        delta -= rate * jacobian.T @ (f0 + jacobian @ delta - targets.reshape(-1))
+        trained = step(trained)
+        delta -= rate * jacobian.T @ (f0 + jacobian @ delta - targets.ravel())
     np.testing.assert_allclose(ravel_pytree(trained)[0] - flat, delta, rtol=1e-10, atol=1e-14)
 
 

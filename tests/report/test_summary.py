@@ -10,7 +10,7 @@ def test_a_summary_counts_every_verdict_and_surprise(outcome):
     assert summary.verdicts[Verdict.REFUTED] == 2
     assert summary.num_surprises == 2
     assert summary.sentence == (
-        "12 claims, 2 experiments: 8 supported, 2 refuted, 2 inconclusive."
+        "12 claims in 2 experiments: 8 supported, 2 refuted, 2 inconclusive."
         " 2 verdicts are not as expected."
     )
 
@@ -18,8 +18,7 @@ def test_a_summary_counts_every_verdict_and_surprise(outcome):
 def test_a_summary_of_one_claim_speaks_in_the_singular(make, judge):
     summary = summarise([make(judged=[judge(measured=1.0)])])
     assert summary.sentence == (
-        "1 claim, 1 experiment: 0 supported, 1 refuted, 0 inconclusive."
-        " 1 verdict is not as expected."
+        "1 claim: 0 supported, 1 refuted, 0 inconclusive. 1 verdict is not as expected."
     )
 
 

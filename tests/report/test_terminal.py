@@ -51,7 +51,7 @@ def test_every_claim_shows_its_numbers_verdict_and_source(outcome, width, monkey
         "(as printed)",
         "(control)",
         "zhu · nqm-2d-map ·",
-        "6 claims, 1 experiment: 4 supported, 1 refuted, 1 inconclusive.",
+        "6 claims: 4 supported, 1 refuted, 1 inconclusive.",
     ):
         assert words in text, words
 

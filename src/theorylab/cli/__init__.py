@@ -31,9 +31,7 @@ def main(arguments: Sequence[str] | None = None, tree: Tree = EXPERIMENTS) -> in
         arguments: What stands behind `theorylab`; from `sys.argv` unless given.
         tree: The experiments.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a letter that a terminal lacks is no reason to stop
-            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+    _ready_streams()
     try:
         code = dispatch(sys.argv[1:] if arguments is None else list(arguments), tree)
         sys.stdout.flush()
@@ -91,6 +89,7 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
         case _:
             asked = run_requests(tree, parsed)
 
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # the compiler's notes are not for users
     from . import running
 
     do = {"run": running.run, "tour": running.tour, "report": running.report}[name]
@@ -100,6 +99,16 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
         raise Usage(str(error)) from None
     except running.RunFailed as error:
         return _complain(str(error), RUN_FAILED)
+
+
+def _ready_streams() -> None:
+    """See to it that printing cannot fail: closed streams, letters that a terminal lacks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def _complain(text: str, code: int) -> int:

@@ -1,7 +1,7 @@
 """Second derivatives as operators: what they do to a direction, without any matrix.
 
-    hessian         v ─► ∇²f(w) v                 forward over reverse: the derivative of ∇f along v
-    gauss_newton    v ─► Jᵀ ∇²ℓ(f(w)) J v         J the Jacobian of the outputs f, ℓ the loss of them
+    hessian         v ─► ∇²f(w) v             forward over reverse: the derivative of ∇f along v
+    gauss_newton    v ─► Jᵀ ∇²ℓ(f(w)) J v     J the Jacobian of the outputs f, ℓ their loss
 
 The Gauss–Newton operator is what remains of the Hessian of ℓ(f(w)) without ∇²f; both agree where
 the network is linear in w or where it fits (∇ℓ = 0). One application costs a few gradients.

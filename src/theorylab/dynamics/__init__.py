@@ -1,12 +1,15 @@
 """Theories of training in time: what gradient descent does to outputs, kernel and curvature.
 
-`linear`, `quadratic` and `gated` are modules of one model each: the linear model, the quadratic
-model on one example as a map of the plane, and the two-layer ReLU network that both expand.
+`gated`, `linear`, `quadratic` are modules of one model each: the two-layer ReLU network, its linear
+model, its quadratic model as a map of the plane; `phases` are those of the quadratic model, and
+`one_example` trains all three in their weights.
 `edge` watches a real network at the edge of stability, `descent_lemma` says where that edge is.
 """
 
 from . import gated as gated
 from . import linear as linear
+from . import one_example as one_example
+from . import phases as phases
 from . import quadratic as quadratic
 from .descent_lemma import descent_slack as descent_slack
 from .descent_lemma import guaranteed_decrease as guaranteed_decrease

@@ -8,7 +8,7 @@ model (NQM), is
 
     g = f₀ + 1/√(md) Σᵢ [v₀ᵢ Mᵢ Δuᵢᵀx + Δvᵢ σ(u₀ᵢᵀx) + Δvᵢ Mᵢ Δuᵢᵀx],    M at u₀,
 
-and multiplied out this is the same formula f with gates frozen at u₀. Of both, the tangent kernel is
+and multiplied out this is the formula of f with gates frozen at u₀. The tangent kernel of both is
 
     K(x, x') = 1/(md) Σᵢ Mᵢ(x) Mᵢ(x') [uᵢᵀx uᵢᵀx' + vᵢ² xᵀx'],
 
@@ -20,7 +20,6 @@ Source: zhu · nqm-relu2 · Eqs 3.9–3.10, B.1.
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.typing import Apply, RandomKey

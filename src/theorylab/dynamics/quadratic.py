@@ -1,4 +1,4 @@
-"""The quadratic model on one example: a map of the plane with three regimes.
+"""The quadratic model on one example: an exact map of the plane.
 
 The output g and the curvature λ = ‖∇g‖² move by themselves, exactly at every width:
 
@@ -10,25 +10,19 @@ In u = cη²(g − y)², v = ηλ and w = cη²(g − y)y it reads
 
     u' = (1 − v + u + w)² u,    v' = v − u(4 − v) − 4w.
 
-By the ratio ηλ₀ there are three regimes, up to a band of width O(log m / √m):
+It rests where g = y; that equilibrium attracts if and only if 0 < ηλ < 2. By the ratio ηλ₀ at the
+start the loss falls, is catapulted, or diverges: see `phases`.
 
-    ηλ₀ < 2        subcritical: the loss falls monotonically, λ hardly moves
-    2 < ηλ₀ < 4    catapult: with δ = ηλ₀ − 2 the loss rises to order mδ², and falls again,
-                   because λ falls until ηλ < 2
-    4 < ηλ₀        divergent
-
-Source: zhu · nqm-2d-map · Eqs 3.11–3.14, Thms 3.3.1, 3.3.4, B.3.1, B.7.1.
+Source: zhu · nqm-2d-map · Eqs 3.11–3.14, Thm 3.3.4.
 """
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from theorylab.typing import Scalar
-
-SUBCRITICAL, CATAPULT, DIVERGENT = 0, 1, 2  # the regimes, in the order of the learning rate
 
 
 class State(NamedTuple):
@@ -52,15 +46,6 @@ class Problem(NamedTuple):
     target: Scalar  # y
     learning_rate: Scalar  # η
     coupling: Scalar  # c = ‖x‖²/(md)
-
-
-class Course(NamedTuple):
-    """What a run went through, without the run itself."""
-
-    last: State
-    highest_loss: Float[Array, ""]
-    drift: Float[Array, ""]  # sup |λ(t) − λ₀|
-    largest_rise: Float[Array, ""]  # the largest loss(t + 1)/loss(t); at most 1 if monotone
 
 
 def coupling(x: Float[Array, " d"], width: int) -> Float[Array, ""]:
@@ -105,58 +90,13 @@ def reduced_step(state: Reduced) -> Reduced:
 
 
 def trajectory(initial: State, problem: Problem, num_steps: int) -> State:
-    """Run the map; every field gets a leading axis of num_steps + 1 times, the first is `initial`."""
+    """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on."""
     return _scan(lambda state: step(state, problem), initial, num_steps)
 
 
 def reduced_trajectory(initial: Reduced, num_steps: int) -> Reduced:
     """Run the reduced map; every field gets a leading axis of num_steps + 1 times."""
     return _scan(reduced_step, initial, num_steps)
-
-
-def course(initial: State, problem: Problem, num_steps: int) -> Course:
-    """Run the map and keep its extremes only, so that many runs need little memory."""
-    initial = State(*(jnp.asarray(value, dtype=float) for value in initial))
-    loss_0 = jnp.asarray(loss(initial, problem))
-    zero = jnp.zeros_like(loss_0)
-
-    def advance(_, past: Course) -> Course:
-        state = step(past.last, problem)
-        before, after = loss(past.last, problem), loss(state, problem)
-        # 0/0 at the equilibrium is no rise.
-        rise = jnp.where(after > 0, after / before, 0.0)
-        return Course(
-            last=state,
-            highest_loss=jnp.maximum(past.highest_loss, after),
-            drift=jnp.maximum(past.drift, jnp.abs(state.curvature - initial.curvature)),
-            largest_rise=jnp.maximum(past.largest_rise, rise),
-        )
-
-    return jax.lax.fori_loop(0, num_steps, advance, Course(initial, loss_0, zero, zero))
-
-
-def regime(ratio: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
-    """Predict the regime from ηλ₀: 0 below 2, 1 between 2 and 4, 2 beyond 4.
-
-    Example:
-        >>> regime(jnp.array([1.0, 3.0, 5.0])).tolist()
-        [0, 1, 2]
-    """
-    return jnp.where(ratio > 4, DIVERGENT, jnp.where(ratio > 2, CATAPULT, SUBCRITICAL))
-
-
-def observed_regime(
-    initial_loss: Float[Array, "*shape"], past: Course
-) -> Int[Array, "*shape"]:
-    """Name the regime that a run showed: did the loss explode, rise above its start, or neither?"""
-    exploded = ~jnp.isfinite(past.highest_loss)
-    rose = past.highest_loss > initial_loss
-    return jnp.where(exploded, DIVERGENT, jnp.where(rose, CATAPULT, SUBCRITICAL))
-
-
-def band(width: Scalar) -> Float[Array, ""]:
-    """Give 2 log m / √m, within which of ηλ₀ = 2 and 4 the theorems say nothing."""
-    return 2 * jnp.log(width) / jnp.sqrt(width)
 
 
 def equilibrium_multipliers(ratio: Scalar) -> tuple[Scalar, Scalar]:

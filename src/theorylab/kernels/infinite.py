@@ -60,8 +60,8 @@ class _State(NamedTuple):
 
 def infinite_kernels(
     architecture: Architecture,
-    x1: Float[Array, "n1 d"],
-    x2: Float[Array, "n2 d"] | None = None,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
     parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
     bias: Bias = "none",
 ) -> Kernels:
@@ -71,7 +71,7 @@ def infinite_kernels(
 
     Args:
         architecture: Dense, Activation, Residual and Serial layers.
-        x1: The inputs x.
+        x1: The inputs x, (n₁, d).
         x2: The inputs x′; the same as x if not given.
         parametrization: `NTK(weight_scale=σ_w, bias_scale=σ_b)`.
         bias: "none"; "zero": trained, initially 0; "normal": trained, drawn like the weights.

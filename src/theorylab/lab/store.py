@@ -119,7 +119,9 @@ class Store:
 
     def _folders(self) -> list[Path]:
         """The folders of all outcomes, the oldest first."""
-        folders = [path for path in self.root.glob("[!.]*/*/*") if re.fullmatch("[0-9a-f]+", path.name)]
+        folders = [
+            path for path in self.root.glob("[!.]*/*/*") if re.fullmatch("[0-9a-f]+", path.name)
+        ]
         return sorted(folders, key=lambda path: path.stat().st_mtime)
 
 

@@ -5,6 +5,7 @@ parametrization; `linearize` and `quadratize` expand any `apply(params, x)` in i
 """
 
 from .activations import ACTIVATIONS as ACTIVATIONS
+from .activations import Elementwise as Elementwise
 from .activations import activation as activation
 from .architecture import Activation as Activation
 from .architecture import Architecture as Architecture
@@ -21,8 +22,10 @@ from .builders import cnn as cnn
 from .builders import densenet as densenet
 from .builders import mlp as mlp
 from .learning_rates import scale_by_learning_rates as scale_by_learning_rates
+from .network import Bias as Bias
 from .network import Model as Model
 from .network import network as network
+from .parameters import Law as Law
 from .parameters import Parameter as Parameter
 from .parameters import summary as summary
 from .parametrization import ABC as ABC

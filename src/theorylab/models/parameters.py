@@ -131,7 +131,7 @@ def summary(parameters: Params) -> str:
 
 
 def _pieces(key: RandomKey, declared: list[Parameter], law: Law) -> Iterator[Float[Array, "..."]]:
-    """The arrays that start with this law, cut from one draw: it compiles once, not once for each."""
+    """The arrays that start with this law, cut from one draw, so that it is compiled once."""
     shapes = [parameter.shape for parameter in declared if parameter.start == law]
     ends = list(itertools.accumulate(map(math.prod, shapes)))
     if ends:

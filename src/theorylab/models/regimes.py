@@ -61,11 +61,11 @@ def regime(parametrization: Parametrization) -> Regime:
     """
     first, hidden, output = parametrization.exponents
     first, output = first.shifted(first.c / 2), output.shifted(output.c / 2)
-    hidden = hidden.shifted(hidden.c / 2) if hidden else None
+    hidden = None if hidden is None else hidden.shifted(hidden.c / 2)
     # From here on c = 0 in every role.
-    updates = [2 * first.a + 1] + ([2 * hidden.a] if hidden else [])
+    moves = 2 * first.a + 1 if hidden is None else min(2 * first.a + 1, 2 * hidden.a)
     output_size = output.a + output.b
-    r = min(output_size, 2 * output.a) - 1 + min(updates)
+    r = min(output_size, 2 * output.a) - 1 + moves
     stable_at_initialisation = (
         _equal(first.a + first.b, 0.0)
         and (hidden is None or _equal(hidden.a + hidden.b, 0.5))

@@ -88,6 +88,7 @@ def lanczos(matvec: Operator, vector: Vector, num_steps: int, key: RandomKey) ->
     apply = _flattened(matvec, unravel)
     num_steps = min(num_steps, flat.size)
     epsilon = 10 * jnp.finfo(flat.dtype).eps
+    spare = jax.random.normal(key, flat.shape, flat.dtype)  # rolled: a new one wherever it closes
 
     def step(index, state):
         basis, diagonal, off_diagonal, norm = state
@@ -95,8 +96,7 @@ def lanczos(matvec: Operator, vector: Vector, num_steps: int, key: RandomKey) ->
         norm = jnp.maximum(norm, jnp.linalg.norm(image))  # a lower bound of ‖A‖
         remainder = image - (basis @ image) @ basis
         closed = jnp.linalg.norm(remainder) <= epsilon * norm
-        fresh = jax.random.normal(jax.random.fold_in(key, index), flat.shape, flat.dtype)
-        following = jnp.where(closed, fresh, remainder)
+        following = jnp.where(closed, jnp.roll(spare, index), remainder)
         following = following - (basis @ following) @ basis
         length = jnp.where(closed, 0.0, jnp.linalg.norm(following))
         basis = basis.at[index + 1].set(_normalised(following, following), mode="drop")

@@ -30,8 +30,8 @@ class Summary(NamedTuple):
         if not self.num_claims:
             return "No claim was tested."
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.items())
-        tested = f"{_count(self.num_claims, 'claim')}, {_count(self.num_experiments, 'experiment')}"
-        return f"{tested}: {counts}. {self.expectation}"
+        where = f" in {self.num_experiments} experiments" if self.num_experiments > 1 else ""
+        return f"{_count(self.num_claims, 'claim')}{where}: {counts}. {self.expectation}"
 
     @property
     def expectation(self) -> str:

@@ -78,10 +78,11 @@ def _narrow_claims(outcome: Outcome, console: Console) -> Padding:
     table.add_column(overflow="fold")
     for judged in outcome.judged:
         measured, interval, demanded = reading(judged.finding)
+        numbers = f"measured {measured}, {interval}; ", f"demanded {demanded}"
+        short = sum(map(len, numbers)) <= console.width - 26  # what the verdict leaves
         lines = (
             _statement(judged, console),
-            _text(f"measured {measured}, {interval}", console),
-            _text(f"demanded {demanded}", console),
+            Text("" if short else "\n").join(_text(part, console) for part in numbers),
             _text(str(judged.source), console, "dim"),
         )
         table.add_row(_verdict(judged, console), Text("\n").join(lines))

@@ -68,8 +68,19 @@ def gradient_flow(
     solver: Solver | None = None,
     until: float | None = None,
 ) -> Trajectory:
-    """Follow dw/dt = -∇f(w) from time 0, measuring at the chosen times; see `flow`."""
-    velocity = lambda params: jax.tree.map(jnp.negative, jax.grad(objective)(params))  # noqa: E731
+    """Follow dw/dt = -∇f(w) from time 0, measuring at the chosen times.
+
+    Arguments and result are those of `flow`, with an objective f for the velocity -∇f.
+
+    Example:
+        >>> run = gradient_flow(lambda w: w @ w / 2, jnp.ones(2), [0, 1], lambda w: w[0])
+        >>> run.records.round(6).tolist()
+        [1.0, 0.367879]
+    """
+
+    def velocity(params: Params) -> Params:
+        return jax.tree.map(jnp.negative, jax.grad(objective)(params))
+
     return flow(velocity, params, times, measure, solver, until)
 
 
@@ -146,7 +157,7 @@ def _advance(
 
 def _nan_if(condition: Bool[Array, ""], tree: Any) -> Any:
     def replace(leaf: Array) -> Array:
-        return jnp.where(condition, jnp.nan, leaf) if jnp.issubdtype(leaf, jnp.inexact) else leaf
+        return jnp.where(condition, jnp.nan, leaf) if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) else leaf
 
     return jax.tree.map(replace, tree)
 

@@ -104,6 +104,7 @@ class Loss:
             >>> squared("mean").critical_learning_rate(4.0, num_samples=10)
             2.5
         """
+        check_positive("top_ntk_eigenvalue", top_ntk_eigenvalue)
         if self.kind != "squared":
             raise ValueError(f"only the squared loss has a critical learning rate, not {self.kind}.")
         return 2 / (self.curvature(num_samples, num_outputs) * top_ntk_eigenvalue)
@@ -150,6 +151,7 @@ def convert_learning_rate(
         >>> convert_learning_rate(1.0, squared("mean"), squared("half_sum"), num_samples=10)
         0.2
     """
+    check_positive("learning_rate", learning_rate)
     if given.kind != wanted.kind:
         raise ValueError(f"losses must be of one kind, got {given.kind} and {wanted.kind}.")
     s, s_wanted = (loss.scale(num_samples, num_outputs) for loss in (given, wanted))
@@ -186,6 +188,12 @@ _TERMS: dict[str, Callable[[Array, Array], Array]] = {
     "exponential": lambda f, y: jnp.exp(-y * f),
     "zero_one": _errors,
 }
+
+
+def check_positive(what: str, value: Scalar) -> None:
+    """Raise unless a number is positive; one that is traced (swept by vmap) has no value yet."""
+    if not isinstance(value, jax.core.Tracer) and not value > 0:
+        raise ValueError(f"{what} must be positive, got {value}.")
 
 
 def _check(what: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -16,23 +16,25 @@ import optax
 
 from theorylab.typing import Params, Scalar
 
+from .losses import check_positive
+
 
 def gradient_descent(learning_rate: Scalar) -> optax.GradientTransformation:
     """w ← w - η ∇f(w)."""
-    _check_positive(learning_rate)
+    check_positive("learning_rate", learning_rate)
     return optax.sgd(learning_rate)
 
 
 def heavy_ball(learning_rate: Scalar, momentum: Scalar) -> optax.GradientTransformation:
     """w ← w - η ∇f(w) + β (w - w₋), beginning at rest."""
-    _check_positive(learning_rate)
+    check_positive("learning_rate", learning_rate)
     _check_momentum(momentum)
     return optax.sgd(learning_rate, momentum=momentum)
 
 
 def nesterov(learning_rate: Scalar, momentum: Scalar) -> optax.GradientTransformation:
     """u ← -∇f(v) + βu at the look-ahead v = w + ηβu, which is what the parameters are."""
-    _check_positive(learning_rate)
+    check_positive("learning_rate", learning_rate)
     _check_momentum(momentum)
     return optax.sgd(learning_rate, momentum=momentum, nesterov=True)
 
@@ -54,12 +56,6 @@ def with_learning_rates(
         return jax.tree.map(scale_branch, factors, updates)
 
     return optax.chain(optimizer, optax.stateless(scale))
-
-
-def _check_positive(learning_rate: Scalar) -> None:
-    # A traced learning rate (swept by vmap, say) has no value yet.
-    if not isinstance(learning_rate, jax.core.Tracer) and not learning_rate > 0:
-        raise ValueError(f"learning_rate must be positive, got {learning_rate}.")
 
 
 def _check_momentum(momentum: Scalar) -> None:

@@ -8,7 +8,7 @@ Source: arora · sgd-minibatch · §2.2, Problem 2.5.3.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from .descent import updated
 from .trajectory import Measure, Steps, Trajectory, record
 
 
+@runtime_checkable
 class Examples(Protocol):
     """Inputs x and targets y, sample by sample: a `Dataset`, for instance."""
 
@@ -89,48 +90,59 @@ def sgd(
         raise ValueError(f"x and y must have as many samples, got {len(x)} and {len(y)}.")
     batch.check(len(x))
 
-    def advance(state: Any, step: Int[Array, ""]) -> Any:
-        learner, sampler = state
-        sampler, chosen = draw(batch, sampler, step, len(x), key)
+    def advance(state: _State, step: Int[Array, ""]) -> _State:
+        sampler, chosen = draw(batch, state.sampler, len(x))
         inputs, targets = x[chosen], y[chosen]
-        return updated(lambda params: loss_of(params, inputs, targets), learner, optimizer), sampler
+        learner = updated(lambda params: loss_of(params, inputs, targets), state.learner, optimizer)
+        return _State(learner, sampler)
 
-    state = ((params, optimizer.init(params)), sampler_state(batch, len(x), key))
-    return record(advance, state, steps, measure, params_of=lambda state: state[0][0])
-
-
-def sampler_state(batch: Batches, num_samples: int, key: RandomKey) -> Int[Array, "epochs n"]:
-    """What `draw` carries along: the orders of this epoch and of the next."""
-    if batch.replace:
-        return jnp.zeros((0, num_samples), int)
-    return jnp.stack([_order(key, epoch, num_samples) for epoch in (0, 1)])
+    state = _State((params, optimizer.init(params)), sampler_before(len(x), key))
+    return record(advance, state, steps, measure, params_of=lambda state: state.learner[0])
 
 
-def draw(
-    batch: Batches, orders: Int[Array, "epochs n"], step: Int[Array, ""], num_samples: int, key: RandomKey
-) -> tuple[Int[Array, "epochs n"], Int[Array, " b"]]:
-    """The examples of a step's batch, and the sampler's state after it.
+class Sampler(NamedTuple):
+    """The stream of examples, and how much of it has been drawn."""
+
+    key: RandomKey
+    epoch: Int[Array, ""]  # how many orders (or batches, with replacement) the key has given
+    order: Int[Array, " n"]  # of this epoch
+    position: Int[Array, ""]  # in this order: what comes before it has been drawn
+
+
+def sampler_before(num_samples: int, key: RandomKey) -> Sampler:
+    """The sampler before the first batch: at the end of an epoch that never was."""
+    order = jnp.zeros(num_samples, int)
+    return Sampler(key, jnp.array(0), order, position=jnp.array(num_samples))
+
+
+def draw(batch: Batches, sampler: Sampler, num_samples: int) -> tuple[Sampler, Int[Array, " b"]]:
+    """Draw the examples of the next batch.
 
     Args:
         batch: How batches are drawn.
-        orders: The sampler's state; steps must be drawn one after another.
-        step: The number of the step, from 0.
+        sampler: The state of the stream; `sampler_before` begins it.
         num_samples: The number of samples n.
-        key: The randomness of all batches.
     """
+    key, epoch, order, position = sampler
     n, size = num_samples, batch.size
+    fresh = jax.random.fold_in(key, epoch)
     if batch.replace:
-        return orders, jax.random.randint(jax.random.fold_in(key, step), (size,), 0, n)
-    epoch, begin = jnp.divmod(step * size, n)
-    turned = (begin < size) & (epoch > 0)  # the epoch before ended inside the last batch
-    orders = jax.lax.cond(
-        turned,
-        lambda orders: jnp.stack([orders[1], _order(key, epoch + 1, n)]),
-        lambda orders: orders,
-        orders,
-    )
-    return orders, jax.lax.dynamic_slice_in_dim(orders.reshape(-1), begin, size)
+        chosen = jax.random.randint(fresh, (size,), 0, n)
+        return sampler._replace(epoch=epoch + 1), chosen
+
+    def stay() -> tuple[Sampler, Int[Array, " b"]]:
+        chosen = jax.lax.dynamic_slice_in_dim(order, position, size)
+        return sampler._replace(position=position + size), chosen
+
+    def turn() -> tuple[Sampler, Int[Array, " b"]]:
+        following = jax.random.permutation(fresh, n)
+        both = jnp.concatenate([order, following])
+        chosen = jax.lax.dynamic_slice_in_dim(both, position, size)
+        return Sampler(key, epoch + 1, following, position + size - n), chosen
+
+    return jax.lax.cond(position + size <= n, stay, turn)
 
 
-def _order(key: RandomKey, epoch: Int[Array, ""] | int, num_samples: int) -> Int[Array, " n"]:
-    return jax.random.permutation(jax.random.fold_in(key, epoch), num_samples)
+class _State(NamedTuple):
+    learner: Any  # parameters and the optimiser's state
+    sampler: Sampler

@@ -1,0 +1,135 @@
+"""One example, three models: the ReLU network, its quadratic and its linear model, in the weights.
+
+Each descends on ½(f − y)² with step size η = ratio/λ₀, from the same weights; λ = ‖∇f‖² is the
+curvature, λ₀ its first value. What is measured here is what `quadratic` and `linear` predict.
+
+Source: zhu · nqm-relu2 · Eqs 3.9–3.10; zhu · nqm-2d-map · Eqs 3.11–3.14.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from theorylab.models import linearize
+from theorylab.training import descend, gradient_descent
+from theorylab.typing import Scalar
+
+from . import gated, quadratic
+from .gated import Weights
+from .quadratic import Problem, State
+
+
+class Comparison(NamedTuple):
+    """The models' losses in time beside the map's, and the largest errors of the map."""
+
+    loss: Float[Array, "*t"]  # of the quadratic model
+    map_loss: Float[Array, "*t"]  # as the map predicts it
+    linear_loss: Float[Array, "*t"]
+    map_error: Float[Array, "..."]  # of (g, λ), relative to the running maximum
+    reduced_error: Float[Array, "..."]  # of (u, v, w), likewise
+
+
+def compare(
+    weights: Weights, x: Float[Array, " d"], target: Scalar, ratio: Scalar, num_steps: int
+) -> Comparison:
+    """Train the quadratic and the linear model, and follow the map beside them.
+
+    Args:
+        weights: The initial weights, around which both models expand the network.
+        x: The example's input.
+        target: Its target y.
+        ratio: The learning rate in units of 1/λ₀.
+        num_steps: The number of steps.
+    """
+    learning_rate = ratio / initial_curvature(weights, x)
+    quadratic_model = gated.quadratic_model(weights)
+    linear_model = linearize(gated.network, weights)
+
+    def output(w: Weights) -> Float[Array, ""]:
+        return quadratic_model(w, x[None])[0, 0]
+
+    def linear_output(w: Weights) -> Float[Array, ""]:
+        return linear_model(w, x[None])[0, 0]
+
+    def state(w: Weights) -> State:
+        value, slope = jax.value_and_grad(output)(w)
+        return State(value, sum(jnp.vdot(leaf, leaf) for leaf in slope))
+
+    path = _descend(output, weights, target, learning_rate, num_steps, state)
+    line = _descend(linear_output, weights, target, learning_rate, num_steps, linear_output)
+    problem = Problem(target, learning_rate, quadratic.coupling(x, len(weights.second)))
+    start = State(path.output[0], path.curvature[0])
+    predicted = quadratic.trajectory(start, problem, num_steps)
+    reduced = quadratic.reduced_trajectory(quadratic.reduce(start, problem), num_steps)
+    return Comparison(
+        loss=_loss(path.output, target),
+        map_loss=_loss(predicted.output, target),
+        linear_loss=_loss(line, target),
+        map_error=_error(path, predicted),
+        reduced_error=_error(quadratic.reduce(path, problem), reduced),
+    )
+
+
+def highest_loss(
+    weights: Weights,
+    x: Float[Array, " d"],
+    target: Scalar,
+    ratio: Scalar,
+    num_steps: int,
+    frozen: bool | Bool[Array, ""],
+) -> Float[Array, ""]:
+    """Train the network, or with frozen gates its quadratic model, and give max η²·loss.
+
+    Args:
+        weights: The initial weights.
+        x: The example's input.
+        target: Its target y.
+        ratio: The learning rate in units of 1/λ₀.
+        num_steps: The number of steps.
+        frozen: Whether gates stay as the initial weights open them; may be traced, so that one
+            program trains both.
+    """
+    learning_rate = ratio / initial_curvature(weights, x)
+    initial_gates = gated.gates(weights, x[None])
+
+    def output(w: Weights) -> Float[Array, ""]:
+        open_gates = jnp.where(frozen, initial_gates, gated.gates(w, x[None]))
+        return gated.gated(w, open_gates, x[None])[0, 0]
+
+    outputs = _descend(output, weights, target, learning_rate, num_steps, output)
+    return learning_rate**2 * _loss(outputs, target).max()
+
+
+def initial_curvature(weights: Weights, x: Float[Array, " d"]) -> Float[Array, ""]:
+    """Give λ₀ = 1/(md) Σᵢ Mᵢ [(uᵢᵀx)² + vᵢ²‖x‖²], the same for all three models."""
+    return gated.tangent_kernel(weights, gated.gates(weights, x[None]), x[None])[0, 0]
+
+
+def _loss(output: Float[Array, "*t"], target: Scalar) -> Float[Array, "*t"]:
+    return (output - target) ** 2 / 2
+
+
+def _descend(
+    output: Callable[[Weights], Float[Array, ""]],
+    weights: Weights,
+    target: Scalar,
+    learning_rate: Scalar,
+    num_steps: int,
+    measure: Callable[[Weights], Any],
+) -> Any:
+    """Descend on ½(output − y)² and measure at every step."""
+    optimizer, steps = gradient_descent(learning_rate), np.arange(num_steps + 1)
+    return descend(lambda w: _loss(output(w), target), weights, optimizer, steps, measure).records
+
+
+def _error(measured: tuple, predicted: tuple) -> Float[Array, ""]:
+    """Largest difference over time and coordinates, relative to the running maximum."""
+    errors = [
+        jnp.max(jnp.abs(a - b) / jax.lax.cummax(jnp.abs(b)))
+        for a, b in zip(measured, predicted, strict=True)
+    ]
+    return jnp.stack(errors).max()

@@ -1,0 +1,142 @@
+"""The phases of the quadratic model: what the ratio of learning rate and curvature decides.
+
+A run of the map `quadratic.step` at width m that begins with ηλ₀ is, up to a band of width
+O(log m / √m),
+
+    ηλ₀ < 2        subcritical: the loss falls monotonically, λ moves by O(1/m)
+    2 < ηλ₀ < 4    a catapult: the loss rises to the order of mδ², where δ = ηλ₀ − 2, and falls
+                   again, because λ falls until ηλ < 2
+    4 < ηλ₀        divergent
+
+Source: zhu · nqm-2d-map · Thms 3.3.1, B.3.1, B.7.1.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from theorylab.typing import RandomKey, Scalar
+
+from .quadratic import Problem, State, loss, step
+
+SUBCRITICAL, CATAPULT, DIVERGENT = 0, 1, 2  # the phases, in the order of the learning rate
+
+
+class Course(NamedTuple):
+    """What a run went through, without the run itself."""
+
+    last: State
+    first_loss: Float[Array, "*shape"]
+    highest_loss: Float[Array, "*shape"]
+    drift: Float[Array, "*shape"]  # sup |λ(t) − λ₀|
+    largest_rise: Float[Array, "*shape"]  # the largest loss(t + 1)/loss(t): at most 1 if it falls
+
+
+def course(initial: State, problem: Problem, num_steps: int) -> Course:
+    """Run the map and keep its extremes only, so that many runs need little memory."""
+    initial = State(*(jnp.asarray(value, dtype=float) for value in initial))
+    first_loss = jnp.asarray(loss(initial, problem))
+
+    def advance(_, past: Course) -> Course:
+        state = step(past.last, problem)
+        before, after = loss(past.last, problem), loss(state, problem)
+        rise = jnp.where(after > 0, after / before, 0.0)  # 0/0, at rest, is no rise
+        return Course(
+            last=state,
+            first_loss=first_loss,
+            highest_loss=jnp.maximum(past.highest_loss, after),
+            drift=jnp.maximum(past.drift, jnp.abs(state.curvature - initial.curvature)),
+            largest_rise=jnp.maximum(past.largest_rise, rise),
+        )
+
+    zero = jnp.zeros_like(first_loss)
+    start = Course(initial, first_loss, first_loss, zero, zero)
+    return jax.lax.fori_loop(0, num_steps, advance, start)
+
+
+def courses(
+    output: Scalar,
+    target: Scalar,
+    settings: list[tuple[Float[Array, "..."], Float[Array, "..."]]],
+    num_steps: int,
+) -> list[Course]:
+    """Run the map from λ₀ = 1 and ‖x‖² = d for arrays of ratios ηλ₀ and widths m, all at once.
+
+    Args:
+        output: The first output g.
+        target: The target y.
+        settings: Pairs of arrays (ηλ₀, m), of one shape each; every pair gives one `Course`.
+        num_steps: The number of steps.
+    """
+
+    def one(ratio: Scalar, width: Scalar) -> Course:
+        return course(State(output, 1.0), Problem(target, ratio, 1 / width), num_steps)
+
+    ratios, widths = (
+        jnp.concatenate([jnp.ravel(part) for part in parts])
+        for parts in zip(*settings, strict=True)
+    )
+    runs = jax.vmap(one)(ratios, widths)
+
+    def part(end: int, shape: tuple[int, ...]) -> Course:
+        return jax.tree.map(lambda leaf: leaf[end - math.prod(shape) : end].reshape(shape), runs)
+
+    shapes = [ratios.shape for ratios, _ in settings]
+    return list(map(part, np.cumsum([math.prod(shape) for shape in shapes]), shapes))
+
+
+def predicted_phase(ratio: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
+    """Predict the phase from ηλ₀: 0 below 2, 1 between 2 and 4, 2 beyond 4.
+
+    Example:
+        >>> predicted_phase(jnp.array([1.0, 3.0, 5.0])).tolist()
+        [0, 1, 2]
+    """
+    return jnp.where(ratio > 4, DIVERGENT, jnp.where(ratio > 2, CATAPULT, SUBCRITICAL))
+
+
+def observed_phase(past: Course) -> Int[Array, "..."]:
+    """Name the phase that a run showed: did the loss explode, rise above its start, or neither?"""
+    exploded = ~jnp.isfinite(past.highest_loss)
+    rose = past.highest_loss > past.first_loss
+    return jnp.where(exploded, DIVERGENT, jnp.where(rose, CATAPULT, SUBCRITICAL))
+
+
+def band(width: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Give 2 log m / √m: that near to ηλ₀ = 0, 2 and 4 the theorems say nothing."""
+    return 2 * jnp.log(width) / jnp.sqrt(width)
+
+
+def draw_settings(
+    key: RandomKey, num_settings: int
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """Draw a phase, a width m from 10³ to 10⁸, and a ratio ηλ₀ < 6 in that phase, off its bands.
+
+    Returns:
+        Ratios and widths.
+    """
+    phase, place, power = jax.random.uniform(key, (3, num_settings))
+    widths = 10 ** (3 + 5 * power)
+    margin = band(widths)
+    return 2 * jnp.floor(3 * phase) + margin + place * (2 - 2 * margin), widths
+
+
+def diagram(resolution: int) -> tuple[Float[Array, "h h"], Float[Array, "h h"]]:
+    """Give a grid for the phase diagram: ratios up to 5 along rows, widths 10² to 10⁸ down."""
+    check_resolution(resolution)
+    ratios, widths = (
+        jnp.linspace(5 / resolution, 5, resolution),
+        jnp.geomspace(1e2, 1e8, resolution),
+    )
+    grid = jnp.meshgrid(ratios, widths)
+    return grid[0], grid[1]
+
+
+def check_resolution(resolution: int) -> None:
+    """Refuse a diagram without extent."""
+    if resolution < 2:
+        raise ValueError(f"resolution must be at least 2, got {resolution}.")

@@ -1,0 +1,1 @@
+"""Experiments on what optimisation prefers when many solutions fit."""

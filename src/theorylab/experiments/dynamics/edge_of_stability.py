@@ -1,0 +1,358 @@
+"""Gradient descent sharpens a network until its step is only just stable, and stays there.
+
+The sharpness λ is the largest eigenvalue of the Hessian of the training loss. A step of size η is
+safe while λ < 2/η. Full-batch gradient descent does not stay safe: sharpness rises, reaches 2/η,
+and hovers just about it. From then on the loss goes up and down from step to step, yet down over
+many steps: the edge of stability. With an η so small that sharpness never reaches 2/η, nothing of
+this happens and the loss falls at every step.
+
+Two networks show it, both with the loss ½·mean squared error: a tanh network with two hidden layers
+that fits the Chebyshev polynomial T₅ on 20 points, at several η for the same time ηt; and a tanh
+network with one hidden layer that tells 1000 images of handwritten digits apart.
+
+Source: arora · edge-of-stability · Fig. 2.4; arora · sharpness · §2.6; arora · gd-descent ·
+Lemma 2.1.4.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_most,
+    median_at_least,
+    median_at_most,
+    median_between,
+)
+from theorylab.data import Dataset, chebyshev, digits, mnist5k
+from theorylab.dynamics import Watched, watch
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.models import Model, Standard, mlp, network
+from theorylab.progress import report
+from theorylab.training import squared
+from theorylab.typing import Scalar
+
+PRECISION = "float64"
+FORMULA = r"\lambda_{\max}(\nabla^2 L(w_t)) \to 2 / \eta"
+
+EDGE = Source("arora", "edge-of-stability", "Fig. 2.4")
+LEMMA = Source("arora", "gd-descent", "Lemma 2.1.4")
+SHARPNESS = Source("arora", "sharpness", "§2.6")
+
+LOSS = squared("half_mean")
+NUM_POINTS, DEGREE, CURVE_WIDTHS = 20, 5, (40, 40)  # Chebyshev T₅
+IMAGE_SCALE = 0.3  # initial weights N(0, 0.3²/fan-in): the first sharpness is then below 2/η
+
+
+@dataclass(frozen=True)
+class Config:
+    """Two networks trained by full-batch gradient descent while their sharpness is watched."""
+
+    learning_rates: tuple[float, ...] = (0.1, 0.05, 0.025)  # η for the polynomial
+    control_learning_rate: float = 0.008  # η too small to reach the edge
+    duration: float = 600.0  # the time ηt for which each of them trains
+    num_records: int = 150  # how often sharpness is measured on the way
+    images: Literal["digits", "mnist5k"] = "digits"  # which images the second network learns
+    num_images: int = 1000  # how many of them
+    image_widths: tuple[int, ...] = (32,)  # its hidden layers
+    image_learning_rate: float = 0.2  # its η
+    image_steps: int = 800  # its steps, about
+    image_records: int = 30  # how often its sharpness is measured
+    num_lanczos: int = 20  # Hessian–vector products for one sharpness
+    num_seeds: int = 6  # initialisations, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("num_records", "image_records"):
+            if getattr(self, name) < 3:
+                raise ValueError(f"{name} must be at least 3, got {getattr(self, name)}.")
+        for name in ("num_images", "image_steps", "num_lanczos", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if not self.learning_rates:
+            raise ValueError("learning_rates must be at least one number, got none.")
+        rates = (*self.learning_rates, self.control_learning_rate, self.image_learning_rate)
+        for name, value in (("duration", self.duration), *(("learning rates", r) for r in rates)):
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{name} must be positive and finite, got {value}.")
+        if not self.image_widths or min(self.image_widths) < 1:
+            raise ValueError(f"image_widths must be at least 1 each, got {self.image_widths}.")
+        most = {"digits": 1797, "mnist5k": 5000}[self.images]
+        if self.num_images > most:
+            raise ValueError(f"num_images must be at most {most}, got {self.num_images}.")
+
+
+PRESETS = {
+    "smoke": Config(
+        learning_rates=(0.1,),
+        control_learning_rate=0.02,
+        duration=300.0,
+        num_records=60,
+        num_images=200,
+        image_steps=400,
+    ),
+    "paper": Config(
+        duration=2000.0,
+        num_records=600,
+        images="mnist5k",
+        num_images=5000,
+        image_widths=(200, 200),
+        image_steps=4000,
+        image_records=200,
+        num_lanczos=40,
+        num_seeds=10,
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What was watched: axes (learning rates,) seeds, records."""
+
+    learning_rates: Float[np.ndarray, " e"]
+    control_learning_rate: float
+    image_learning_rate: float
+    steps: Int[np.ndarray, "e t"]  # when the records were made
+    control_steps: Int[np.ndarray, " t"]
+    image_steps: Int[np.ndarray, " i"]
+    curve: Watched  # e s t
+    control: Watched  # s t
+    images: Watched  # s i
+
+
+def memory(config: Config) -> int:
+    """Bytes of the images' activations and of Lanczos' basis, for all seeds at once."""
+    inputs = {"digits": 64, "mnist5k": 784}[config.images]
+    sizes = (inputs, *config.image_widths, 10)
+    weights = sum(a * b for a, b in zip(sizes, sizes[1:], strict=False))
+    activations = config.num_images * sum(sizes)
+    return 8 * config.num_seeds * (12 * activations + (config.num_lanczos + 12) * weights)
+
+
+def run(config: Config) -> Result:
+    """Train and watch."""
+    curve_key, image_key, order_key = jax.random.split(jax.random.key(config.seed), 3)
+    curve_keys = jax.random.split(curve_key, config.num_seeds)
+    image_keys = jax.random.split(image_key, config.num_seeds)
+
+    polynomial = chebyshev(NUM_POINTS, DEGREE)
+    curve_model = network(mlp(CURVE_WIDTHS, 1, "tanh"), (1,), Standard(), bias="zero")
+    train = _trainer(curve_model, polynomial, config.num_records, config.num_lanczos)
+    rates = (*config.learning_rates, config.control_learning_rate)
+    work = np.cumsum([0, *(1 / rate for rate in rates)]) / sum(1 / rate for rate in rates)
+    runs = []
+    for rate, done in zip(rates, work, strict=False):
+        report(f"polynomial, learning rate {rate:g}", 0.7 * done)
+        gap = _odd(config.duration / rate / config.num_records)
+        runs.append(train(curve_keys, rate, gap))
+    *curves, (control_steps, control) = runs
+
+    report(f"{config.num_images} images", 0.7)
+    source = {"digits": digits, "mnist5k": mnist5k}[config.images]
+    data = source("standard").shuffled(order_key).subset(slice(config.num_images))
+    architecture = mlp(config.image_widths, data.num_outputs, "tanh")
+    scale = Standard(weight_scale=IMAGE_SCALE)
+    image_model = network(architecture, data.input_shape, scale, bias="zero")
+    train = _trainer(image_model, data, config.image_records, config.num_lanczos)
+    gap = _odd(config.image_steps / config.image_records)
+    image_steps, images = train(image_keys, config.image_learning_rate, gap)
+    return Result(
+        learning_rates=np.asarray(config.learning_rates),
+        control_learning_rate=config.control_learning_rate,
+        image_learning_rate=config.image_learning_rate,
+        steps=np.stack([steps for steps, _ in curves]),
+        control_steps=control_steps,
+        image_steps=image_steps,
+        curve=jax.tree.map(lambda *seen: np.stack(seen), *(seen for _, seen in curves)),
+        control=control,
+        images=images,
+    )
+
+
+def _trainer(
+    model: Model, data: Dataset, num_records: int, num_lanczos: int
+) -> Callable[[Key[Array, " s"], float, int], tuple[np.ndarray, Watched]]:
+    """One program for every learning rate: (seeds, η, gap) ─► recorded steps, what was watched."""
+    lanczos_key = jax.random.key(0)
+
+    @jax.jit
+    def compiled(keys: Key[Array, " s"], learning_rate: Scalar, gap: Int[Array, ""], data: Dataset):
+        def one(key):
+            def objective(params):
+                return LOSS(model.apply(params, data.x), data.y)
+
+            params = model.init(key)
+            return watch(
+                objective, params, learning_rate, num_records, gap, lanczos_key, num_lanczos
+            )
+
+        runs = jax.vmap(one)(keys)
+        return runs.steps[0], runs.records
+
+    def train(keys, learning_rate, gap):
+        return jax.tree.map(np.asarray, compiled(keys, learning_rate, gap, data))
+
+    return train
+
+
+def _odd(gap: float) -> int:
+    """The odd number at or above: at the edge sharpness alternates, and both sides must be seen."""
+    return 2 * (int(gap) // 2) + 1
+
+
+def _ratio(watched: Watched, learning_rate: float | np.ndarray) -> np.ndarray:
+    """λη/2, which is 1 at the edge."""
+    return watched.sharpness * learning_rate / 2
+
+
+def _late(values: np.ndarray) -> np.ndarray:
+    """The last third of the records."""
+    return values[..., -(values.shape[-1] // 3) :]
+
+
+def _curve_ratio(result: Result) -> np.ndarray:
+    return _ratio(result.curve, result.learning_rates[:, None, None])
+
+
+def _late_ratio(result: Result) -> np.ndarray:
+    """Median of λη/2 over the last third, for every learning rate and seed."""
+    return np.median(_late(_curve_ratio(result)), axis=-1)
+
+
+def _late_rises(watched: Watched) -> np.ndarray:
+    """Share of the steps of the last third that raise the loss."""
+    return _late(watched.rises).mean(axis=-1)
+
+
+def _fall(watched: Watched, ratio: np.ndarray) -> np.ndarray:
+    """Last loss over the loss at the crossing of the edge; NaN where it was never crossed."""
+    beyond = ratio > 1
+    first = np.argmax(beyond, axis=-1)[..., None]
+    crossing = np.take_along_axis(watched.loss, first, axis=-1)[..., 0]
+    return np.where(beyond.any(axis=-1), watched.loss[..., -1] / crossing, np.nan)
+
+
+# Intervals are the catalogue's. Claims about several η take, seed by seed, the worst of them.
+CLAIMS = (
+    Claim(
+        "Sharpness begins below 2/η, at every learning rate.",
+        judge=lambda r: median_at_most(_curve_ratio(r)[..., 0].max(axis=0), 1.0),
+        source=EDGE,
+        formula=r"\lambda(0)\,\eta / 2 \le 1",
+    ),
+    Claim(
+        "Sharpness rises to 2/η: its median over the last third is not below, at any η.",
+        judge=lambda r: median_at_least(_late_ratio(r).min(axis=0), 0.95),
+        source=EDGE,
+        formula=r"\lambda\eta / 2 \ge 0.95",
+    ),
+    Claim(
+        "It stays there: the median over the last third is hardly above 2/η, at any η.",
+        judge=lambda r: median_at_most(_late_ratio(r).max(axis=0), 1.2),
+        source=EDGE,
+        formula=r"\lambda\eta / 2 \le 1.2",
+    ),
+    Claim(
+        "At the edge many steps raise the loss: at least one in five, at every η.",
+        judge=lambda r: median_at_least(_late_rises(r.curve).min(axis=0), 0.2),
+        source=EDGE,
+    ),
+    Claim(
+        "But not most: at most three in five, at every η.",
+        judge=lambda r: median_at_most(_late_rises(r.curve).max(axis=0), 0.6),
+        source=EDGE,
+    ),
+    Claim(
+        "Over many steps the loss falls all the same: to less than half of what it was when the"
+        " edge was crossed, at every η.",
+        judge=lambda r: median_at_most(_fall(r.curve, _curve_ratio(r)).max(axis=0), 0.5),
+        source=EDGE,
+    ),
+    Claim(
+        "Images: sharpness begins below 2/η.",
+        judge=lambda r: median_at_most(_ratio(r.images, r.image_learning_rate)[:, 0], 1.0),
+        source=EDGE,
+    ),
+    Claim(
+        "Images: sharpness rises to 2/η and stays there over the last third.",
+        judge=lambda r: median_between(
+            np.median(_late(_ratio(r.images, r.image_learning_rate)), axis=-1), 0.95, 1.2
+        ),
+        source=EDGE,
+        formula=r"0.95 \le \lambda\eta / 2 \le 1.2",
+    ),
+    Claim(
+        "Images: from one in five to three in five steps raise the loss.",
+        judge=lambda r: median_between(_late_rises(r.images), 0.2, 0.6),
+        source=EDGE,
+    ),
+    Claim(
+        "Images: over many steps the loss falls to less than half.",
+        judge=lambda r: median_at_most(
+            _fall(r.images, _ratio(r.images, r.image_learning_rate)), 0.5
+        ),
+        source=EDGE,
+    ),
+    Claim(
+        "Control: with a small η sharpness stays below 2/η for the same time.",
+        judge=lambda r: median_at_most(
+            _ratio(r.control, r.control_learning_rate).max(axis=-1), 1.0
+        ),
+        source=EDGE,
+        kind="control",
+    ),
+    Claim(
+        "Control: there no step raises the loss.",
+        judge=lambda r: at_most(r.control.rises.max(), 0.0),
+        source=LEMMA,
+        kind="control",
+        formula=r"L(t + 1) \le L(t)",
+    ),
+    Claim(
+        "Control: what Lanczos calls sharpness is an eigenvalue, to 2 % of it.",
+        judge=lambda r: median_at_most(
+            np.median(r.images.residual / r.images.sharpness, axis=-1), 0.02
+        ),
+        source=SHARPNESS,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw loss and λη/2 over time, for the polynomial and for the images."""
+    figure, (loss, ratio, image_loss, image_ratio) = panels(
+        "polynomial: loss", "polynomial: λη/2", "images: loss", "images: λη/2"
+    )
+    rates = (*result.learning_rates, result.control_learning_rate)
+    steps = (*result.steps, result.control_steps)
+    runs = [Watched(*fields) for fields in zip(*result.curve, strict=True)] + [result.control]
+    for rate, step, watched in zip(rates, steps, runs, strict=True):
+        _draw(loss, ratio, rate * step, watched, rate, f"η = {rate:g}")
+    _draw(image_loss, image_ratio, result.image_steps, result.images, result.image_learning_rate)
+    for axis in (loss, ratio):
+        axis.set_xlabel("time ηt")
+    for axis in (image_loss, image_ratio):
+        axis.set_xlabel("step")
+    for axis in (ratio, image_ratio):
+        axis.axhline(1.0, **THEORY)
+    loss.legend(fontsize=7)
+    return figure
+
+
+def _draw(
+    loss: Axes, ratio: Axes, times: np.ndarray, watched: Watched, rate: float, label: str = ""
+) -> None:
+    """Draw the median over seeds, and the first seed thinly."""
+    line = loss.semilogy(times, np.median(watched.loss, axis=0), label=label)[0]
+    loss.semilogy(times, watched.loss[0], linewidth=0.6, alpha=0.6, color=line.get_color())
+    scaled = _ratio(watched, rate)
+    ratio.plot(times, np.median(scaled, axis=0), color=line.get_color())
+    ratio.plot(times, scaled[0], linewidth=0.6, alpha=0.6, color=line.get_color())

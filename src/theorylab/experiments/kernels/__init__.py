@@ -1,0 +1,1 @@
+"""Experiments about tangent kernels and their limits."""

@@ -1,0 +1,183 @@
+"""Infinite-width kernels against wide networks and a second derivation, and their symmetries."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.kernels import infinite_kernels, ntk
+from theorylab.models import (
+    NTK,
+    Activation,
+    Conv,
+    Dense,
+    LayerNorm,
+    MuP,
+    Residual,
+    Serial,
+    mlp,
+    network,
+)
+
+HE = NTK(weight_scale=math.sqrt(2))
+BIASED = NTK(weight_scale=1.5, bias_scale=0.7)
+X = jax.random.normal(jax.random.key(0), (4, 3))
+
+
+def resnet(width, num_outputs, activation):
+    """Three residual forms: identity and linear shortcut, one inside the other's branch."""
+    block = Serial(Activation(activation), Dense(width))
+    nested = Serial(Activation(activation), Dense(width), Residual(block))
+    return Serial(
+        Dense(width),
+        Residual(block),
+        Residual(nested, shortcut=Dense(width)),
+        Activation(activation),
+        Dense(num_outputs),
+    )
+
+
+CASES = {
+    "relu": (lambda width, k: mlp([width, width], k, "relu"), HE, "none"),
+    "erf": (lambda width, k: mlp([width, width], k, "erf"), BIASED, "normal"),
+    "tanh": (lambda width, k: mlp([width], k, "tanh", False), BIASED, "zero"),
+    "resnet": (lambda width, k: resnet(width, k, "relu"), NTK(), "none"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_wide_networks_have_these_kernels(case):
+    """Oracle: Monte Carlo over 200 networks of width 128, within 4 standard errors plus O(1/width).
+
+    The NNGP is the mean of f(x)f(x′) over 128 outputs; the tangent kernel is that of one output.
+    """
+    make, scales, bias = CASES[case]
+    width, num_seeds = 128, 200
+    outputs = network(make(width, width), (3,), scales, bias)
+    scalar = network(make(width, 1), (3,), scales, bias)
+
+    def measure(key):
+        f = outputs.apply(outputs.init(key), X)
+        return f @ f.T / width, ntk(scalar.apply, scalar.init(key), X)
+
+    keys = jax.random.split(jax.random.key(1), num_seeds)
+    samples = jax.jit(lambda keys: jax.lax.map(measure, keys))(keys)
+    limits = infinite_kernels(make(1, 1), X, parametrization=scales, bias=bias)
+    for limit, sample in zip(limits, samples, strict=True):
+        error = np.asarray(sample).std(axis=0, ddof=1) / math.sqrt(num_seeds)
+        scale = np.abs(limit).max()
+        assert np.all(np.abs(sample.mean(axis=0) - limit) <= 4 * error + 2 * scale / width)
+        assert error.max() < 0.03 * scale  # else the test would say nothing
+
+
+@pytest.mark.parametrize("num_hidden", [1, 2, 3])
+def test_kernel_is_the_sum_over_layers(num_hidden):
+    """Oracle: Θ = Σₕ Σ⁽ʰ⁻¹⁾ Πₕ′ Σ̇⁽ʰ′⁾ in NumPy, c_σ = 2, with inputs brought to length √d."""
+    x = np.asarray(X)
+    sigma = x @ x.T / 3
+    sigmas, slopes = [sigma], []
+    for _ in range(num_hidden):
+        scale = np.sqrt(np.outer(np.diag(sigma), np.diag(sigma)))
+        angle = np.arccos(np.clip(sigma / scale, -1, 1))
+        np.fill_diagonal(angle, 0)
+        sigma = scale * (np.cos(angle) * (np.pi - angle) + np.sin(angle)) / np.pi
+        sigmas.append(sigma)
+        slopes.append((np.pi - angle) / np.pi)
+    expected = sum(
+        sigmas[h] * np.prod([np.ones_like(sigma), *slopes[h:]], axis=0)
+        for h in range(num_hidden + 1)
+    )
+    # The first and the last layer have no activation before them, so σ_w² = 2 counts twice there.
+    kernels = infinite_kernels(mlp([1] * num_hidden), X, parametrization=HE)
+    np.testing.assert_allclose(kernels.ntk, 2 * expected, rtol=1e-12)
+    np.testing.assert_allclose(kernels.nngp, 2 * sigma, rtol=1e-12)
+
+
+@pytest.mark.parametrize("num_hidden", [1, 2, 5])
+def test_relu_kernel_of_an_input_with_itself_counts_the_layers(num_hidden):
+    """Oracle: Θ(x, x) = (L + 1) σ_w² ‖x‖²/d for σ_w = √2, also when x comes in twice."""
+    expected = (num_hidden + 1) * 2 * np.sum(np.asarray(X) ** 2, axis=1) / 3
+    for x2 in (None, X + 0.0):
+        kernel = infinite_kernels(mlp([1] * num_hidden), X, x2, HE).ntk
+        np.testing.assert_allclose(np.diag(kernel), expected, rtol=1e-13)
+
+
+def test_linear_network_multiplies_the_gram_matrix():
+    """Oracle: Θ = L K of a linear network of L layers, with σ_w = 1."""
+    kernels = infinite_kernels(mlp([1, 1], activation="identity"), X)
+    gram = X @ X.T / 3
+    np.testing.assert_allclose(kernels.nngp, gram, rtol=1e-13)
+    np.testing.assert_allclose(kernels.ntk, 3 * gram, rtol=1e-13)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+def test_kernels_do_not_see_rotations_and_are_positive(activation):
+    """Oracle: invariance. NNGP and tangent kernels are Gram matrices."""
+    rotation = jnp.linalg.qr(jax.random.normal(jax.random.key(3), (3, 3)))[0]
+    architecture = mlp([1, 1], activation=activation)
+    kernels = infinite_kernels(architecture, X)
+    for kernel, turned in zip(kernels, infinite_kernels(architecture, X @ rotation), strict=True):
+        np.testing.assert_allclose(kernel, turned, rtol=1e-7)
+        np.testing.assert_allclose(kernel, kernel.T, rtol=1e-13)
+        assert np.linalg.eigvalsh(kernel).min() > 0
+
+
+def test_relu_kernels_are_homogeneous():
+    """Oracle: without biases, Θ(αx, βx′) = αβ Θ(x, x′) for α, β > 0."""
+    architecture = mlp([1, 1])
+    for kernel, scaled in zip(
+        infinite_kernels(architecture, X, X[:2]),
+        infinite_kernels(architecture, 3 * X, 0.2 * X[:2]),
+        strict=True,
+    ):
+        np.testing.assert_allclose(scaled, 0.6 * kernel, rtol=1e-7)
+
+
+def test_gradients_in_the_inputs_are_finite():
+    """At equal inputs, at opposite inputs, and at 0, where arccos and √ have none."""
+    x = jnp.concatenate([X[:2], -X[:1], jnp.zeros((1, 3))])
+    total = lambda x: sum(kernel.sum() for kernel in infinite_kernels(mlp([1, 1]), x))  # noqa: E731
+    value, gradient = jax.jit(jax.value_and_grad(total))(x)
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+
+
+def test_input_zero_has_kernel_zero_without_biases():
+    kernels = infinite_kernels(mlp([1, 1]), jnp.zeros((1, 3)), X)
+    assert not np.any(kernels.nngp)
+    assert not np.any(kernels.ntk)
+
+
+def test_what_has_no_closed_form_is_refused():
+    with pytest.raises(TypeError, match="no reading for LayerNorm; it reads Dense, Activation"):
+        infinite_kernels(Serial(Dense(2), LayerNorm()), X)
+    with pytest.raises(ValueError, match=r"Activation\('relu'\) must stand after a Dense"):
+        infinite_kernels(Serial(Activation("relu"), Dense(1)), X)
+    with pytest.raises(ValueError, match="must stand after a Dense"):
+        infinite_kernels(
+            Serial(
+                Dense(3),
+                Residual(Serial(Activation("relu"), Dense(3))),
+                Activation("relu"),
+                Activation("relu"),
+            ),
+            X,
+        )
+    with pytest.raises(ValueError, match="Residual needs a branch or shortcut that ends with"):
+        infinite_kernels(Serial(Dense(3), Residual(Activation("relu"))), X)
+    inner = Residual(Serial(Activation("relu"), Dense(3)))  # its shortcut brings x through
+    with pytest.raises(ValueError, match="Residual needs a branch or shortcut that ends with"):
+        infinite_kernels(Serial(Dense(3), Residual(inner)), X)
+
+
+def test_bad_inputs_are_refused_before_work():
+    with pytest.raises(ValueError, match="parametrization must be NTK"):
+        infinite_kernels(mlp([1]), X, parametrization=MuP())
+    with pytest.raises(ValueError, match="x1 must be finite"):
+        infinite_kernels(mlp([1]), X.at[0, 0].set(jnp.inf))
+    with pytest.raises(ValueError, match=r"inputs of one shape, got \(3,\) and \(2,\)"):
+        infinite_kernels(mlp([1]), X, X[:, :2])
+    with pytest.raises(ValueError, match="Conv"):
+        infinite_kernels(Conv(2, (3, 3)), X)

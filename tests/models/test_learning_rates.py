@@ -1,0 +1,46 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from theorylab.models import (
+    Dense,
+    LayerNorm,
+    MuP,
+    Serial,
+    mlp,
+    network,
+    scale_by_learning_rates,
+)
+
+
+def test_factors_multiply_the_finished_update():
+    """Oracle: Adam's first step is −η sign(gradient), here times the factor."""
+    optimizer = optax.chain(optax.adam(0.1), scale_by_learning_rates((3.0, 1.0)))
+    params = (jnp.asarray([1.0, -2.0]), jnp.asarray([5.0]))
+    updates, _ = optimizer.update(params, optimizer.init(params), params)
+    for update, expected in zip(jax.tree.leaves(updates), ([-0.3, 0.3], [-0.1]), strict=True):
+        np.testing.assert_allclose(update, expected, rtol=1e-6)
+
+
+def test_a_model_gives_its_factors_in_the_structure_of_its_parameters():
+    """Oracle: MuP's learning rates by hand; also for parameters stacked over seeds."""
+    model = network(mlp([8, 4]), (3,), MuP(), bias="zero")
+    expected = (
+        {"bias": 8.0, "weight": 8.0}, (), {"bias": 4.0, "weight": 1.0}, (),
+        {"bias": 1.0, "weight": 4.0},
+    )  # fmt: skip
+    keys = jax.random.split(jax.random.key(0), 2)
+    assert model.learning_rates(jax.eval_shape(jax.vmap(model.init), keys)) == expected
+    with pytest.raises(ValueError):
+        model.learning_rates(({"weight": 1.0},))
+
+
+def test_gains_on_the_inputs_learn_as_at_width_one():
+    """Their number does not grow with the width, so no factor n; behind a wide layer it does."""
+    norm = LayerNorm(affine=True)
+    model = network(Serial(norm, Dense(8), norm, Dense(1)), (3,), MuP())
+    factors = model.learning_rates(jax.eval_shape(model.init, jax.random.key(0)))
+    assert factors[0] == {"gain": 1.0, "offset": 1.0}
+    assert factors[2] == {"gain": 8.0, "offset": 8.0}

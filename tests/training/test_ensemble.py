@@ -1,0 +1,79 @@
+"""An ensemble equals its members, is compiled once, and keeps every core busy."""
+
+import os
+import threading
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from theorylab.training import descend, ensemble, every
+
+
+def run(key, learning_rate=0.1):
+    """A member: a start drawn from the key, and descent on a double well."""
+    start = jax.random.normal(key, (2,))
+    well = lambda w: jnp.sum((w**2 - 1) ** 2)  # noqa: E731
+    return descend(well, start, optax.sgd(learning_rate), every(5, 20), well)
+
+
+KEYS = jax.random.split(jax.random.key(0), 7)
+
+
+@pytest.fixture(scope="module")
+def members():
+    return jax.jit(jax.vmap(run))(KEYS)
+
+
+@pytest.mark.parametrize("at_once", [None, 1, 3, 7, 100])
+def test_ensemble_is_the_vectorised_run_whatever_is_done_at_once(at_once, members):
+    """Oracle: `vmap`. 7 seeds in threes: the last call overlaps the one before."""
+    together = ensemble(run, KEYS, at_once)
+    assert type(together) is type(members)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12), together, members)
+
+
+def test_ensemble_can_stand_inside_a_compiled_function(members):
+    """Oracle: `vmap`."""
+    together = jax.jit(lambda keys: ensemble(run, keys, 2))(KEYS)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12), together, members)
+
+
+def test_ensemble_runs_over_any_tree_of_inputs():
+    """Oracle: one member with its own learning rate."""
+    rates = jnp.linspace(0.01, 0.05, 7)
+    together = ensemble(lambda given: run(*given), (KEYS, rates))
+    alone = jax.jit(run)(KEYS[4], rates[4])
+    np.testing.assert_allclose(together.records[4], alone.records, rtol=1e-12)
+
+
+def test_ensemble_is_compiled_once_and_run_by_several_threads(monkeypatch):
+    """Oracle: Python goes through the function once; two calls meet, so two threads are inside."""
+    traced, meeting = [], threading.Barrier(2, timeout=60)
+
+    def meet(seed):
+        meeting.wait()  # returns only when both seeds are here at the same time
+        return seed
+
+    def member(seed):
+        traced.append(seed)
+        return jax.pure_callback(meet, jax.ShapeDtypeStruct((), seed.dtype), seed, vmap_method="sequential")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
+    np.testing.assert_array_equal(ensemble(member, jnp.arange(2)), [0, 1])
+    assert len(traced) == 1
+
+
+@pytest.mark.usefixtures("untyped")
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="at_once must be at least 1, got 0"):
+        ensemble(run, KEYS, 0)
+    with pytest.raises(ValueError, match="leading axis of seeds"):
+        ensemble(run, KEYS[0])
+    with pytest.raises(ValueError, match="leading axis of seeds"):
+        ensemble(run, KEYS[:0])
+    with pytest.raises(ValueError, match=r"leading axis of seeds, got axes \[\(2,\), \(7,\)\]"):
+        ensemble(lambda given: given, (KEYS, jnp.ones(2)))
