@@ -216,6 +216,9 @@ def test_a_trend_has_a_direction():
     assert trend(groups[::-1]).verdict == REFUTED
     assert trend(groups[::-1], increasing=False).verdict == SUPPORTED
     assert trend(np.ones((3, 10))).verdict == INCONCLUSIVE
+    assert trend(np.ones((3, 0))).method == "nothing was measured"
+    with pytest.raises(ValueError, match="a trend needs at least 2 levels, got 1"):
+        trend(groups[:1])
 
 
 @pytest.mark.parametrize(("levels", "fewest"), [(2, 6), (3, 3), (4, 2), (5, 2), (6, 1)])

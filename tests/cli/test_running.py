@@ -88,7 +88,7 @@ def test_a_failure_is_exit_code_three_and_one_line(theorylab, folders, breaks):
     assert (answer.code, answer.out) == (3, "")
     (line,) = [line for line in answer.err.splitlines() if line.startswith("theorylab: ")]
     assert "failed" in line
-    trace = Path(line.partition("The traceback is in ")[2].removesuffix("."))
+    trace = Path(line.partition("(traceback in ")[2].removesuffix(")"))
     assert "Traceback" in trace.read_text()
     assert "Traceback" not in answer.err
     assert stored_files(folders, "*") == []

@@ -132,7 +132,8 @@ def test_equivalent_exponents_train_the_same_network(adam):
     plain = ABC(Exponents(0.1, -0.1, 0.2), Exponents(0.3, 0.2, -0.1), Exponents(0.5, 0.0, 0.3))
 
     def shift(exponents, theta):
-        return exponents.shifted(theta)._replace(c=exponents.c - (1 if adam else 2) * theta)
+        shifted = exponents.shifted(theta)
+        return shifted._replace(c=exponents.c - theta) if adam else shifted
 
     shifted = ABC(shift(plain.input, 0.4), shift(plain.hidden, -0.3), shift(plain.output, 0.7))
     architecture = Serial(

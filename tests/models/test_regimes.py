@@ -51,6 +51,16 @@ def test_standard_with_a_learning_rate_that_does_not_fall_is_unstable():
         ((-0.5, 0, 0.5), (0.25, 0.5, 0.5), 0, False, False, True),  # inputs blow up
         ((-0.5, 0, 0.5), (0.5, 0.25, 0.5), 0, False, False, True),  # hidden layers blow up
         ((-0.5, 0, 0.25), (0.5, 0.5, 0), 0, False, False, False),  # output blows up
+        ((0, 0.5, 0.4), (0, 0, 0.4), 0, True, False, False),  # only 2a_out + c < 1
+        (
+            (-0.125, 0.375, 0.5),
+            (0.125, 0.125, 0),
+            0,
+            True,
+            False,
+            True,
+        ),  # only a_out + b_out + r < 1
+        ((-0.625, -0.125, 0.5), (0.625, 0.625, 1), 0, True, False, True),  # only r < 0
     ],
 )
 def test_perturbed_exponents(a, b, c, stable_at_initialisation, stable, nontrivial):
@@ -66,3 +76,9 @@ def test_equivalent_exponents_have_one_regime():
     shifted = ABC(e.input.shifted(0.3), e.hidden.shifted(-0.7), e.output.shifted(1.1))
     assert regime(shifted).feature_exponent == pytest.approx(0.5)
     assert regime(shifted)[1:] == regime(NTK_OF_SOURCE)[1:]
+
+
+@pytest.mark.parametrize(("a", "b"), [((0.5, 0.5, 0.5), (-0.5, 0, 0)), ((0, 1, 0.5), (0, -0.5, 0))])
+def test_the_layer_that_moves_most_decides(a, b):
+    """By hand: NTK with slower input or slower hidden weights still has r = ½."""
+    assert regime(source(a, b, c=0)).feature_exponent == pytest.approx(0.5)

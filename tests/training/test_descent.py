@@ -132,7 +132,7 @@ def test_gradient_descent_is_the_formula(params):
 
 
 def test_descent_lemma_holds_for_logistic_regression():
-    """Oracle: f(w₊) ≤ f(w) - (η - η²L/2)|∇f|² for all η < 2/L, with L = λ_max(XᵀX)/4 (arora 2.1.4)."""
+    """Oracle: f(w₊) ≤ f(w) - (η - η²L/2)|∇f|² for η < 2/L, L = λ_max(XᵀX)/4 (arora 2.1.4)."""
     x = jax.random.normal(jax.random.key(5), (20, 3))
     y = jax.random.rademacher(jax.random.key(6), (20, 1), float)
     loss = logistic("sum")

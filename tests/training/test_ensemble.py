@@ -60,7 +60,9 @@ def test_ensemble_is_compiled_once_and_run_by_several_threads(monkeypatch):
 
     def member(seed):
         traced.append(seed)
-        return jax.pure_callback(meet, jax.ShapeDtypeStruct((), seed.dtype), seed, vmap_method="sequential")
+        return jax.pure_callback(
+            meet, jax.ShapeDtypeStruct((), seed.dtype), seed, vmap_method="sequential"
+        )
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
     np.testing.assert_array_equal(ensemble(member, jnp.arange(2)), [0, 1])

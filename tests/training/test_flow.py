@@ -133,7 +133,7 @@ def test_bad_input_is_refused():
             run(times)
     with pytest.raises(ValueError, match="until must be positive, got 0"):
         run(until=0.0)
-    with pytest.raises(ValueError, match="method must be one of tsit5, .* got 'euler'"):
+    with pytest.raises(ValueError, match=r"method must be one of tsit5, .* got 'euler'"):
         Solver("euler")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="rtol must be positive, got -1"):
         Solver(rtol=-1.0)

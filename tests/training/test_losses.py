@@ -1,4 +1,4 @@
-"""Losses against hand-written formulas, their curvature against autodiff, thresholds against runs."""
+"""Losses against formulas by hand, curvature against autodiff, thresholds against runs."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,13 @@ from theorylab.training import (
 
 NORMALIZATIONS = ["half_sum", "sum", "mean", "half_mean", "mean_entries"]
 N, K = 5, 3
-SCALES = {"half_sum": 1 / 2, "sum": 1, "mean": 1 / N, "half_mean": 1 / (2 * N), "mean_entries": 1 / 15}
+SCALES = {
+    "half_sum": 1 / 2,
+    "sum": 1,
+    "mean": 1 / N,
+    "half_mean": 1 / (2 * N),
+    "mean_entries": 1 / 15,
+}
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +148,7 @@ def test_converted_learning_rate_gives_the_same_step(wanted, outputs, signs):
 
 
 def test_printed_logistic_loss_would_reward_errors():
-    """The source prints 1/(1 + e^(-yh)), which is larger for the right answer than for the wrong."""
+    """The source prints 1/(1 + e^(-yh)), which is larger for right answers than for wrong."""
     y = jnp.ones((1, 1))
     assert logistic("sum")(-y, y) > logistic("sum")(y, y)
     assert 1 / (1 + np.exp(1)) < 1 / (1 + np.exp(-1))
@@ -150,9 +156,9 @@ def test_printed_logistic_loss_would_reward_errors():
 
 @pytest.mark.usefixtures("untyped")
 def test_bad_losses_are_refused(outputs, signs):
-    with pytest.raises(ValueError, match="normalization must be one of half_sum, .* got 'total'"):
+    with pytest.raises(ValueError, match=r"normalization must be one of half_sum, .* got 'total'"):
         Loss("squared", "total")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="kind must be one of .* got 'hinge'"):
+    with pytest.raises(ValueError, match=r"kind must be one of .* got 'hinge'"):
         Loss("hinge", "mean")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="one term per sample"):
         cross_entropy("mean_entries")

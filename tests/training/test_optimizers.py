@@ -24,7 +24,7 @@ def path(optimizer):
 
 
 def test_heavy_ball_is_both_of_its_textbook_forms():
-    """Oracle: w₊ = w - η∇f + β(w - w₋), and u = -∇f + βu, w₊ = w + ηu, by hand (exercise of §2.3)."""
+    """Oracle: w₊ = w - η∇f + β(w - w₋), and u = -∇f + βu, w₊ = w + ηu, by hand (§2.3)."""
     two_term, velocity_form, u = [START, START - ETA * gradient(START)], [START], jnp.zeros(2)
     for _ in range(STEPS - 1):
         before, now = two_term[-2:]
@@ -48,7 +48,7 @@ def test_nesterov_s_parameters_are_the_look_ahead_of_the_book_s():
 
 
 def test_momentum_needs_the_square_root_of_the_steps():
-    """Oracle: with the best η and β for condition number κ, steps ∝ κ (descent) and √κ (heavy ball)."""
+    """Oracle: with the best η and β for condition κ, steps ∝ κ (descent) and √κ (heavy ball)."""
     conditions = np.array([10.0, 100.0, 1000.0])
 
     def steps_needed(optimizer, condition, most):
@@ -76,8 +76,12 @@ def test_momentum_needs_the_square_root_of_the_steps():
 
 
 def test_bad_settings_are_refused():
-    for make in (gradient_descent, lambda eta: heavy_ball(eta, 0.9), lambda eta: nesterov(eta, 0.9)):
-        with pytest.raises(ValueError, match="learning_rate must be positive, got -0.1"):
+    for make in (
+        gradient_descent,
+        lambda eta: heavy_ball(eta, 0.9),
+        lambda eta: nesterov(eta, 0.9),
+    ):
+        with pytest.raises(ValueError, match=r"learning_rate must be positive, got -0\.1"):
             make(-0.1)
         with pytest.raises(ValueError, match="learning_rate must be positive, got nan"):
             make(jnp.array(jnp.nan))

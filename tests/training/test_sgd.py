@@ -40,7 +40,7 @@ def drawn(batch, num_batches, key=KEY, num_samples=N):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 7])
 def test_every_epoch_visits_every_example_once(size):
-    """Oracle: sorting. 7 is prime: all sizes but 1 and 7 make batches that reach over two epochs."""
+    """Oracle: sorting. 7 is prime: sizes other than 1 and 7 make batches that reach over two."""
     stream = np.asarray(drawn(Batches(size), 6 * N)).ravel()
     epochs = stream.reshape(-1, N)
     np.testing.assert_array_equal(np.sort(epochs, axis=1), np.tile(np.arange(N), (6 * size, 1)))
@@ -49,7 +49,7 @@ def test_every_epoch_visits_every_example_once(size):
 
 
 def test_epochs_are_uniformly_shuffled():
-    """Oracle: the 6 orders of 3 examples, each with probability 1/6; χ² with 5 degrees < 20.5 (0.1 %)."""
+    """Oracle: 6 orders of 3 examples, of probability 1/6 each; χ² with 5 degrees < 20.5 (0.1 %)."""
     orders = np.asarray(drawn(Batches(3), 3000, num_samples=3))
     counts = np.unique(orders, axis=0, return_counts=True)[1]
     assert len(counts) == 6
@@ -57,7 +57,7 @@ def test_epochs_are_uniformly_shuffled():
 
 
 def test_batches_with_replacement_are_independent_and_uniform():
-    """Oracle: the 49 pairs of two draws, each with probability 1/49; χ² with 48 degrees < 84 (0.1 %)."""
+    """Oracle: 49 pairs of draws, of probability 1/49 each; χ² with 48 degrees < 84 (0.1 %)."""
     pairs = np.asarray(drawn(Batches(2, replace=True), 9800))
     counts = np.zeros((N, N))
     np.add.at(counts, tuple(pairs.T), 1)
@@ -70,12 +70,14 @@ def test_batches_with_replacement_are_independent_and_uniform():
 
 @pytest.mark.parametrize("replace", [True, False])
 def test_gradient_noise_is_that_of_all_possible_batches(replace, examples):
-    """Oracle: exact enumeration of the batches gives γ²/B, times (n - B)/(n - 1) without replacement.
+    """Oracle: enumeration of all batches gives γ²/B, times (n - B)/(n - 1) without replacement.
 
     What `draw` gives then agrees within 4 standard errors of its mean.
     """
     size, w = 3, jnp.array([[0.5], [-1.0]])
-    one = jax.vmap(jax.grad(risk), in_axes=(None, 0, 0))(w, examples.x[:, None], examples.y[:, None])
+    one = jax.vmap(jax.grad(risk), in_axes=(None, 0, 0))(
+        w, examples.x[:, None], examples.y[:, None]
+    )
     one = np.asarray(one)[:, :, 0]
     noise = lambda chosen: ((one[chosen].mean(axis=1) - one.mean(axis=0)) ** 2).sum(axis=1)  # noqa: E731
 
@@ -95,7 +97,9 @@ def test_gradient_noise_is_that_of_all_possible_batches(replace, examples):
     assert abs(sampled.mean() - exact) < 4 * sampled.std() / np.sqrt(len(sampled))
 
 
-@pytest.mark.parametrize("batch", [Batches(3), Batches(4, replace=True)], ids=["epochs", "replaced"])
+@pytest.mark.parametrize(
+    "batch", [Batches(3), Batches(4, replace=True)], ids=["epochs", "replaced"]
+)
 def test_steps_go_as_in_a_python_loop(batch, examples):
     """Oracle: momentum by hand, w - η u with u = g + βu, on the batches drawn."""
     optimizer, start = optax.sgd(0.1, momentum=0.5), jnp.array([[1.0], [1.0]])

@@ -10,10 +10,14 @@ from theorylab.training.trajectory import record
 
 def count(steps, measure=lambda params: params) -> Trajectory:
     """A run whose state is the number of steps that it has taken."""
-    return record(lambda state, step: state + 1.0, jnp.array(0.0), steps, measure, lambda state: state)
+    return record(
+        lambda state, step: state + 1.0, jnp.array(0.0), steps, measure, lambda state: state
+    )
 
 
-@pytest.mark.parametrize("steps", [[0], [5], [0, 1, 2], [3, 4, 10], np.array([0, 7]), jnp.arange(4)])
+@pytest.mark.parametrize(
+    "steps", [[0], [5], [0, 1, 2], [3, 4, 10], np.array([0, 7]), jnp.arange(4)]
+)
 def test_measurements_are_taken_after_the_chosen_numbers_of_steps(steps):
     """Oracle: a state that counts."""
     trajectory = count(steps)

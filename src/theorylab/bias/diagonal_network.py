@@ -92,9 +92,9 @@ def follow(
 ) -> DiagonalFlow:
     """Follow gradient flow on θ to its end, and the mirror flow beside it for a while.
 
-    Up to the last recorded time, time is counted in units of 1/(1 + 2α²): then the fastest motion is
-    equally fast at every scale. Thereafter the unit is α^(-3/2) times as long (if α < 1), which is
-    about how slowly the last directions come to rest.
+    Up to the last recorded time, time is counted in units of 1/(1 + 2α²): then the fastest motion
+    is equally fast at every scale. Thereafter, if α < 1, the unit is α^(-3/2) times as long, which
+    is about how slowly the last directions come to rest.
 
     Args:
         x: The equations' left-hand side.
@@ -103,13 +103,15 @@ def follow(
         sign: The sign of θ⁻ at the beginning.
         times: When both flows are recorded.
     """
-    slowness = jnp.minimum(scale, 1.0) ** -1.5
 
     def loss(weights: Weights) -> Float[Array, ""]:
         return squared("sum")(x @ weights[:, None], y) / (1 + 2 * scale**2)
 
     def objective(params: DiagonalParams) -> Float[Array, ""]:
         return loss(diagonal_weights(params))
+
+    def slow_objective(params: DiagonalParams) -> Float[Array, ""]:
+        return objective(params) / jnp.minimum(scale, 1.0) ** 1.5
 
     def velocity(state: State) -> State:
         params, weights = state
@@ -118,11 +120,9 @@ def follow(
 
     start = (initial_params(x.shape[1], scale, sign), jnp.zeros(x.shape[1]))
     fast = flow(velocity, start, times, lambda state: state, FAST)
-    slow = gradient_flow(
-        lambda params: slowness * objective(params),
-        *(fast.params[0], [SLOW_END], diagonal_weights, SLOW),
-    )
-    return DiagonalFlow(*fast.records, slow.records[0])
+    slow = gradient_flow(slow_objective, fast.params[0], [SLOW_END], diagonal_weights, SLOW)
+    params, mirrored = fast.records
+    return DiagonalFlow(params, mirrored, slow.records[0])
 
 
 def descended(

@@ -22,9 +22,9 @@ from theorylab.numerics import (
     hall,
     ordered_share,
     power_law_exponents,
+    sign_coverage,
     sign_interval,
 )
-from theorylab.numerics.intervals import sign_coverage
 
 from .claim import Demand, Finding, Verdict, verdict
 
@@ -163,6 +163,8 @@ def trend(groups: Real[Measured, "levels seeds"], increasing: bool = True) -> Fi
         increasing: Whether growth is claimed, or fall.
     """
     levels, seeds = groups.shape
+    if levels < 2:
+        raise ValueError(f"a trend needs at least 2 levels, got {levels}.")
     return _judge(
         groups if increasing else groups[::-1],
         (0.5, math.inf),

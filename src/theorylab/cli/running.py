@@ -105,7 +105,7 @@ def obtain(
                 outcomes.append(_run(job, store, cache, progress, force))
             except RunFailed as error:
                 progress.finish(job.request.entry.name, note="failed")
-                notice(f"{error} The traceback is in {_kept_traceback(cache, error)}.")
+                notice(f"{error} (traceback in {_kept_traceback(cache, error)})")
                 failed = True
     if failed:
         return outcomes, RUN_FAILED

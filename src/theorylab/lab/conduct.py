@@ -44,6 +44,8 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
     """
     entry = read(Path(str(experiment.__file__)))
     require_memory(entry, experiment, config)
+    values = as_json(dataclasses.asdict(config))
+    name = key(entry, experiment.__name__, values)  # of the code as it is now, before a long run
     began = time.perf_counter()
     with precision(entry.precision):
         with _naming(f"{entry.name} failed"):
@@ -53,7 +55,6 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
         judged = tuple(judge(entry, claim, result) for claim in experiment.CLAIMS)
         with _naming(f"{entry.name}: its figure failed"):
             figure = draw(experiment, result)
-    values = as_json(dataclasses.asdict(config))
     return Outcome(
         experiment=entry.name,
         title=entry.title,
@@ -65,7 +66,7 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
         figure=figure,
         seconds=time.perf_counter() - began,
         environment=environment() | {"precision": entry.precision},
-        key=key(entry, experiment.__name__, values),
+        key=name,
     )
 
 

@@ -17,6 +17,7 @@ from .intervals import bootstrap_bca as bootstrap_bca
 from .intervals import bootstrap_percentile as bootstrap_percentile
 from .intervals import clopper_pearson as clopper_pearson
 from .intervals import hall as hall
+from .intervals import sign_coverage as sign_coverage
 from .intervals import sign_interval as sign_interval
 from .intervals import student as student
 from .quadrature import expectation as expectation

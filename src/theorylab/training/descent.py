@@ -34,10 +34,10 @@ def descend(
         measure: What to record: params ─► any pytree of arrays.
 
     Example:
-        >>> import jax.numpy as jnp, optax
-        >>> run = descend(lambda w: w @ w / 2, jnp.ones(2), optax.sgd(0.5), [0, 1, 2], lambda w: w[0])
+        >>> half_square = lambda w: w**2 / 2
+        >>> run = descend(half_square, jax.numpy.array(1.0), optax.sgd(0.5), [0, 1, 2], half_square)
         >>> run.records.tolist()
-        [1.0, 0.5, 0.25]
+        [0.5, 0.125, 0.03125]
     """
 
     def advance(state: State, step: Array) -> State:

@@ -1,9 +1,9 @@
 """Many seeds, one compiled program.
 
-A run is a pure function of its key, so `jax.jit(jax.vmap(run))(keys)` is already one program, and on
-an accelerator the fastest one. On a CPU the fastest is another: one network trains inside a core's
-cache, many at once stream through memory, and a compiled loop keeps one core busy. So the program
-is compiled once, and every core calls it for one seed after another (`benchmarks/training.py`).
+A run is a pure function of its key, so `jax.jit(jax.vmap(run))(keys)` is already one program, and
+on an accelerator the fastest one. On a CPU another is: one network trains inside a core's cache,
+many at once stream through memory, and a compiled loop keeps only one core busy. So the program is
+compiled once, and every core calls it for one seed after another (`benchmarks/training.py`).
 """
 
 import os

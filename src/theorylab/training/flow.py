@@ -21,7 +21,7 @@ from theorylab.typing import Params
 
 from .trajectory import Measure, Trajectory, all_finite, first_failure
 
-Times = Sequence[float] | Real[np.ndarray, " t"] | Real[Array, " t"]
+Times = Sequence[float | int] | Real[np.ndarray, " t"] | Real[Array, " t"]
 _METHODS = {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "kvaerno5": diffrax.Kvaerno5}
 
 
@@ -134,13 +134,15 @@ def _advance(
     rtol = solver.rtol or (1e-5 if end.dtype == jnp.float32 else 1e-9)
     event = None
     if until is not None:
-        resting = diffrax.steady_state_event(rtol=0, atol=until, norm=optax.global_norm)
+        resting = diffrax.steady_state_event(rtol=0, atol=until, norm=optax.tree.norm)
         event = diffrax.Event(resting)
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda time, params, args: velocity(params)),
         _METHODS[solver.method](),
         t0=state.time,
-        t1=jnp.where(state.steady | state.failed, state.time, end),  # at rest there is nothing to do
+        t1=jnp.where(
+            state.steady | state.failed, state.time, end
+        ),  # at rest there is nothing to do
         dt0=None,
         y0=state.params,
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=solver.atol or rtol / 100),
@@ -157,14 +159,20 @@ def _advance(
 
 def _nan_if(condition: Bool[Array, ""], tree: Any) -> Any:
     def replace(leaf: Array) -> Array:
-        return jnp.where(condition, jnp.nan, leaf) if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) else leaf
+        return (
+            jnp.where(condition, jnp.nan, leaf)
+            if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+            else leaf
+        )
 
     return jax.tree.map(replace, tree)
 
 
 def _checked_times(times: Times) -> Real[np.ndarray, " t"]:
     if isinstance(times, jax.core.Tracer):
-        raise ValueError("times must be known when the run is compiled: use NumPy, not a traced array.")
+        raise ValueError(
+            "times must be known when the run is compiled: use NumPy, not a traced array."
+        )
     array = np.asarray(times)
     if array.ndim != 1 or array.size == 0 or not np.all(np.isfinite(array)):
         raise ValueError(f"times must be a non-empty list of finite numbers, got {times!r}.")

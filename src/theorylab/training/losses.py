@@ -106,7 +106,9 @@ class Loss:
         """
         check_positive("top_ntk_eigenvalue", top_ntk_eigenvalue)
         if self.kind != "squared":
-            raise ValueError(f"only the squared loss has a critical learning rate, not {self.kind}.")
+            raise ValueError(
+                f"only the squared loss has a critical learning rate, not {self.kind}."
+            )
         return 2 / (self.curvature(num_samples, num_outputs) * top_ntk_eigenvalue)
 
 
@@ -158,9 +160,7 @@ def convert_learning_rate(
     return learning_rate * (s / s_wanted)
 
 
-def empirical_risk(
-    loss: Loss, apply: Apply
-) -> Callable[[Params, Array, Array], Float[Array, ""]]:
+def empirical_risk(loss: Loss, apply: Apply) -> Callable[[Params, Array, Array], Float[Array, ""]]:
     """L̂(w; x, y) = loss(apply(w, x), y): what `sgd` takes, and `descend` on fixed x and y."""
 
     def risk(params: Params, x: Array, y: Array) -> Float[Array, ""]:

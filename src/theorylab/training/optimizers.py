@@ -20,20 +20,20 @@ from .losses import check_positive
 
 
 def gradient_descent(learning_rate: Scalar) -> optax.GradientTransformation:
-    """w ← w - η ∇f(w)."""
+    """Gradient descent, w ← w - η ∇f(w)."""
     check_positive("learning_rate", learning_rate)
     return optax.sgd(learning_rate)
 
 
 def heavy_ball(learning_rate: Scalar, momentum: Scalar) -> optax.GradientTransformation:
-    """w ← w - η ∇f(w) + β (w - w₋), beginning at rest."""
+    """The heavy ball, w ← w - η ∇f(w) + β (w - w₋), beginning at rest."""
     check_positive("learning_rate", learning_rate)
     _check_momentum(momentum)
     return optax.sgd(learning_rate, momentum=momentum)
 
 
 def nesterov(learning_rate: Scalar, momentum: Scalar) -> optax.GradientTransformation:
-    """u ← -∇f(v) + βu at the look-ahead v = w + ηβu, which is what the parameters are."""
+    """Nesterov's method, u ← -∇f(v) + βu, whose parameters are the look-ahead v = w + ηβu."""
     check_positive("learning_rate", learning_rate)
     _check_momentum(momentum)
     return optax.sgd(learning_rate, momentum=momentum, nesterov=True)

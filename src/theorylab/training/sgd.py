@@ -26,10 +26,14 @@ class Examples(Protocol):
     """Inputs x and targets y, sample by sample: a `Dataset`, for instance."""
 
     @property
-    def x(self) -> Array: ...
+    def x(self) -> Array:
+        """Inputs (n ...)."""
+        ...
 
     @property
-    def y(self) -> Array: ...
+    def y(self) -> Array:
+        """Targets (n k)."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a run leaves behind: measurements at chosen steps, the final parameters, and whether it held.
+"""What a run leaves behind: measurements at chosen steps, final parameters, and whether it held.
 
     state ─► advance … advance ─► measure ─► advance … advance ─► measure ─► Trajectory
 
@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Int, Shaped
 from theorylab.typing import Params
 
 Measure = Callable[[Params], Any]  # params ─► a pytree of arrays
-Steps = Sequence[int] | Int[np.ndarray, " t"] | Int[Array, " t"]
+Steps = Sequence[int | np.integer] | Int[np.ndarray, " t"] | Int[Array, " t"]
 
 
 class Trajectory(NamedTuple):
@@ -65,7 +65,9 @@ def logarithmic(total: int, count: int) -> Int[np.ndarray, " t"]:
 def checked_steps(steps: Steps) -> Int[np.ndarray, " t"]:
     """The recorded steps as a NumPy array, once it is sure that they increase from 0 on."""
     if isinstance(steps, jax.core.Tracer):
-        raise ValueError("steps must be known when the run is compiled: use NumPy, not a traced array.")
+        raise ValueError(
+            "steps must be known when the run is compiled: use NumPy, not a traced array."
+        )
     array = np.asarray(steps)
     if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"steps must be a non-empty list of integers, got {steps!r}.")

@@ -88,7 +88,9 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(num_samples=6, dimension=12, sparsity=1, alphas=(10.0, 0.3, 0.01), num_seeds=6),
+    "smoke": Config(
+        num_samples=6, dimension=12, sparsity=1, alphas=(10.0, 0.3, 0.001), num_seeds=6
+    ),
     "paper": Config(
         num_samples=40,
         dimension=100,
@@ -371,10 +373,8 @@ def plot(result: Result) -> Figure:
     weights, mirrored = _path(result)[0, -1], result.mirrored[0, -1]
     for number, weight in enumerate(result.teacher):
         colour = COLOURS[1] if weight else COLOURS[0]
-        path.semilogx(result.times, result.path[0, -1, :, number], color=colour, lw=2, alpha=0.5)
-        path.semilogx(
-            result.times, result.mirrored[0, -1, :, number], **THEORY | {"linewidth": 0.7}
-        )
+        path.semilogx(result.times, weights[:, number], color=colour, lw=2, alpha=0.5)
+        path.semilogx(result.times, mirrored[:, number], **THEORY | {"linewidth": 0.7})
     path.set(xlabel="time", ylabel="w   (colour: network, dashed: mirror flow)")
 
     for errors in result.step_error:
