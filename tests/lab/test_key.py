@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,9 +96,8 @@ def test_what_is_not_imported_and_where_it_lies_do_not_matter(mylab, tmp_path):
 
 def test_config_libraries_and_precision_change_the_key(mylab, monkeypatch):
     keys = {key_of(mylab), key_of(mylab, width=2)}
-    path = mylab / "toys/coin.py"
-    path.write_text(EXPERIMENT.replace("float64", "float32"))
-    keys.add(key_of(mylab))
+    entry = replace(read(mylab / "toys/coin.py"), precision="float32")
+    keys.add(key(entry, "mylab.toys.coin", {"width": 1}))
     monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
     keys.add(key_of(mylab))
     assert len(keys) == 4

@@ -1,7 +1,4 @@
 import jax
-import jax.numpy as jnp
-import numpy as np
-import optax
 import pytest
 
 from theorylab.models import (
@@ -11,17 +8,7 @@ from theorylab.models import (
     Serial,
     mlp,
     network,
-    scale_by_learning_rates,
 )
-
-
-def test_factors_multiply_the_finished_update():
-    """Oracle: Adam's first step is −η sign(gradient), here times the factor."""
-    optimizer = optax.chain(optax.adam(0.1), scale_by_learning_rates((3.0, 1.0)))
-    params = (jnp.asarray([1.0, -2.0]), jnp.asarray([5.0]))
-    updates, _ = optimizer.update(params, optimizer.init(params), params)
-    for update, expected in zip(jax.tree.leaves(updates), ([-0.3, 0.3], [-0.1]), strict=True):
-        np.testing.assert_allclose(update, expected, rtol=1e-6)
 
 
 def test_a_model_gives_its_factors_in_the_structure_of_its_parameters():

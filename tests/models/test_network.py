@@ -174,19 +174,20 @@ def test_tangent_kernel_and_variance_have_their_exact_means_at_every_width(width
         assert standard_error < 0.1 * expected  # so that a factor 2 would be seen
 
 
-# The catalogue's pilot values: two layers of 1024, 128 inputs from N(0, I₁₀₀); one seed, so 10 %.
+# The catalogue's pilot values, of one seed: two layers, width 1024, 128 inputs from N(0, I₁₀₀); and
+# their standard deviation over seeds (measured over 12 others). Two single seeds: 3√2 of it apart.
 @pytest.mark.parametrize(
-    ("bias", "output_bias", "expected"),
+    ("bias", "output_bias", "expected", "deviation"),
     [
-        ("none", True, 5.95),
-        ("zero", False, 2.37),
-        ("normal", False, 1.00),
-        ("zero", True, 0.70),
-        ("normal", True, 0.50),
+        ("none", True, 5.95, 0.094),
+        ("zero", False, 2.37, 0.055),
+        ("normal", False, 1.00, 0.051),
+        ("zero", True, 0.70, 0.005),
+        ("normal", True, 0.50, 0.011),
     ],
 )
-def test_biases_move_the_critical_learning_rate_as_the_catalogue_says(bias, output_bias, expected):
-    """Oracle: n/λ_max(K) of zhu §0.3, for every choice of biases."""
+def test_biases_move_the_critical_learning_rate(bias, output_bias, expected, deviation):
+    """Oracle: n/λ_max(K) in the table of zhu §0.3, for every choice of biases."""
     num_samples = 128
     model = network(mlp([1024], output_bias=output_bias), (100,), bias=bias)
     x = jax.random.normal(jax.random.key(1), (num_samples, 100))
@@ -199,7 +200,7 @@ def test_biases_move_the_critical_learning_rate_as_the_catalogue_says(bias, outp
         return num_samples / jnp.linalg.eigvalsh(kernel)[-1]
 
     critical = critical_learning_rate(jax.random.key(0))
-    assert float(critical) == pytest.approx(expected, rel=0.1)
+    assert float(critical) == pytest.approx(expected, abs=3 * np.sqrt(2) * deviation)
 
 
 def test_drawing_maps_over_keys():

@@ -25,8 +25,8 @@ from theorylab.models import (
     mlp,
     network,
     regime,
-    scale_by_learning_rates,
 )
+from theorylab.training import with_learning_rates
 
 TANH = Activation("tanh")
 MUP_FOR_ADAM = ABC(Exponents(), Exponents(b=0.5, c=1.0), Exponents(a=1.0))
@@ -112,7 +112,7 @@ Y = jnp.asarray(np.random.default_rng(1).normal(size=(6, 1)))
 
 def train(model, params, optimizer, x, y, num_steps=1):
     """Train on half the mean squared error, with the factors of the parametrization."""
-    optimizer = optax.chain(optimizer, scale_by_learning_rates(model.learning_rates(params)))
+    optimizer = with_learning_rates(optimizer, model.learning_rates(params))
 
     def loss(params):
         return jnp.mean((model.apply(params, jnp.asarray(x)) - y) ** 2) / 2

@@ -1,5 +1,7 @@
 """Full-batch descent against closed forms, Python loops and the descent lemma."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,6 +42,13 @@ def params():
         name: jax.random.normal(key, shape)
         for key, (name, shape) in zip(keys, shapes.items(), strict=True)
     }
+
+
+def jitted(params, optimizer, steps):
+    """The parameters after some steps on the network's loss."""
+    return jax.jit(lambda p: descend(network_loss, p, optimizer, steps, network_loss).params)(
+        params
+    )
 
 
 def test_descent_of_a_linear_model_has_its_closed_form():
@@ -104,12 +113,13 @@ def test_any_optimizer_moves_as_in_a_python_loop(optimizer, params):
     update = jax.jit(optax.with_extra_args_support(optimizer).update)
     value_and_grad = jax.jit(jax.value_and_grad(network_loss))
     state, now = optimizer.init(params), params
+    measured = iter(zip(*trajectory.records, strict=True))
     for step in range(21):
+        last: Any = now
         if step in steps:
-            losses, outs = (record[steps.index(step)] for record in trajectory.records)
-            np.testing.assert_allclose(losses, network_loss(now), rtol=1e-12)
-            np.testing.assert_allclose(outs, now["out"], rtol=1e-11)
-            last = now
+            loss, out = next(measured)
+            np.testing.assert_allclose(loss, network_loss(last), rtol=1e-12)
+            np.testing.assert_allclose(out, last["out"], rtol=1e-11)
         value, gradient = value_and_grad(now)
         updates, state = update(gradient, state, now, value=value)
         now = optax.apply_updates(now, updates)
@@ -127,7 +137,7 @@ def test_gradient_descent_is_the_formula(params):
     gradient = jax.grad(network_loss)(params)
     expected = jax.tree.map(lambda w, g: w - 0.3 * g, params, gradient)
     for optimizer in (gradient_descent(0.3), optax.sgd(0.3)):
-        moved = descend(network_loss, params, optimizer, [1], network_loss).params
+        moved = jitted(params, optimizer, [1])
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-13), moved, expected)
 
 
@@ -157,15 +167,15 @@ def test_learning_rate_factors_multiply_each_parameter_s_update(params):
     """Oracle: three parameter groups with learning rates of their own; a frozen one stays."""
     factors = {"in": 2.0, "bias": 0.0, "out": 0.5}
     optimizer = with_learning_rates(gradient_descent(0.1), factors)
-    moved = descend(network_loss, params, optimizer, [1], network_loss).params
+    moved = jitted(params, optimizer, [1])
     gradient = jax.grad(network_loss)(params)
     for name, factor in factors.items():
         expected = params[name] - 0.1 * factor * gradient[name]
         np.testing.assert_allclose(moved[name], expected, rtol=1e-13)
 
     everywhere = with_learning_rates(optax.adam(0.1), 0.5)  # one factor is a tree of one leaf
-    halved = descend(network_loss, params, everywhere, [3], network_loss).params
-    plain = descend(network_loss, params, optax.adam(0.05), [3], network_loss).params
+    halved = jitted(params, everywhere, [3])
+    plain = jitted(params, optax.adam(0.05), [3])
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), halved, plain)
 
 

@@ -7,8 +7,17 @@ import optax
 import pytest
 import scipy.linalg
 
-from theorylab.training import Solver, descend, flow, gradient_flow
+from theorylab import training
+from theorylab.training import Solver, descend
 
+
+def jitted(run):
+    return lambda function, params, *settings, **more: jax.jit(
+        lambda params: run(function, params, *settings, **more)
+    )(params)
+
+
+flow, gradient_flow = jitted(training.flow), jitted(training.gradient_flow)
 TIMES = [0, 0.3, 1.0, 4.0]
 MATRIX = jnp.array([[2.0, 0.3, 0.0], [0.3, 1.0, -0.2], [0.0, -0.2, 0.5]])
 START = {"a": jnp.array([1.0, -1.0]), "b": jnp.array([2.0])}
@@ -19,10 +28,10 @@ def quadratic(params):
     return w @ MATRIX @ w / 2
 
 
-@pytest.mark.parametrize("method", ["tsit5", "dopri8", "kvaerno5"])
+@pytest.mark.parametrize("method", ["tsit5", "kvaerno5"])
 def test_flow_of_a_quadratic_is_a_matrix_exponential(method):
     """Oracle: w(t) = exp(-At) w(0); the tolerance of a step is 1e-9 of w."""
-    run = jax.jit(lambda: gradient_flow(quadratic, START, TIMES, lambda w: w, Solver(method)))()
+    run = gradient_flow(quadratic, START, TIMES, lambda w: w, Solver(method))
     expected = [scipy.linalg.expm(-np.asarray(MATRIX) * t) @ [1, -1, 2] for t in TIMES]
     measured = np.concatenate([run.records["a"], run.records["b"]], axis=1)
     np.testing.assert_allclose(measured, expected, rtol=1e-7)

@@ -3,9 +3,17 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
-from theorylab.training import descend, every, gradient_descent, heavy_ball, nesterov
+from theorylab.training import (
+    descend,
+    every,
+    gradient_descent,
+    heavy_ball,
+    nesterov,
+    with_learning_rates,
+)
 
 ETA, BETA, STEPS = 0.07, 0.8, 25
 
@@ -88,3 +96,12 @@ def test_bad_settings_are_refused():
     for make in (heavy_ball, nesterov):
         with pytest.raises(ValueError, match=r"momentum must be in \[0, 1\), got 1.0"):
             make(0.1, 1.0)
+
+
+def test_factors_multiply_the_finished_update():
+    """Oracle: Adam's first step is −η sign(gradient), here times the factor."""
+    optimizer = with_learning_rates(optax.adam(0.1), (3.0, 1.0))
+    params = (jnp.asarray([1.0, -2.0]), jnp.asarray([5.0]))
+    updates, _ = optimizer.update(params, optimizer.init(params), params)
+    for update, expected in zip(jax.tree.leaves(updates), ([-0.3, 0.3], [-0.1]), strict=True):
+        np.testing.assert_allclose(update, expected, rtol=1e-6)

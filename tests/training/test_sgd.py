@@ -1,6 +1,7 @@
 """Mini-batch SGD: which examples are drawn, how noisy the gradient is, how the steps go."""
 
 import itertools
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -29,6 +30,7 @@ def examples():
     return Examples(x, jax.random.normal(jax.random.key(2), (N, 1)))
 
 
+@partial(jax.jit, static_argnums=(0, 1, 3))
 def drawn(batch, num_batches, key=KEY, num_samples=N):
     """The first batches of a stream, (batches, size)."""
 

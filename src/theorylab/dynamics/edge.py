@@ -25,10 +25,10 @@ from theorylab.typing import Params, RandomKey, Scalar
 class Watched(NamedTuple):
     """What is recorded; under `watch` with the recorded times as the leading axis."""
 
-    loss: Float[Array, "*t"]
-    sharpness: Float[Array, "*t"]
-    residual: Float[Array, "*t"]  # an eigenvalue is this near to the sharpness
-    rises: Float[Array, "*t"]  # the share of steps since the last record that raised the loss
+    loss: Float[Array | np.ndarray, "*t"]
+    sharpness: Float[Array | np.ndarray, "*t"]
+    residual: Float[Array | np.ndarray, "*t"]  # an eigenvalue is this near to the sharpness
+    rises: Float[Array | np.ndarray, "*t"]  # the share of steps since the last record that raised the loss
 
 
 class _State(NamedTuple):

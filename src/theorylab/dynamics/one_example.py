@@ -109,8 +109,8 @@ def initial_curvature(weights: Weights, x: Float[Array, " d"]) -> Float[Array, "
     return gated.tangent_kernel(weights, gated.gates(weights, x[None]), x[None])[0, 0]
 
 
-def _loss(output: Float[Array, "*t"], target: Scalar) -> Float[Array, "*t"]:
-    return (output - target) ** 2 / 2
+def _loss(output: Scalar | Float[Array, "*t"], target: Scalar) -> Float[Array, "*t"]:
+    return jnp.asarray((output - target) ** 2 / 2)
 
 
 def _descend(

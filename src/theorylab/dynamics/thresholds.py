@@ -31,11 +31,11 @@ def threshold(
         raise ValueError(f"num_halvings must be at least 1, got {num_halvings}.")
 
     def halve(_, interval):
-        low, high = interval
-        middle = (low + high) / 2
-        below = holds(middle)
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+        below, above = interval
+        middle = (below + above) / 2
+        is_below = holds(middle)
+        return jnp.where(is_below, middle, below), jnp.where(is_below, above, middle)
 
     start = (jnp.asarray(low, dtype=float), jnp.asarray(high, dtype=float))
-    low, high = jax.lax.fori_loop(0, num_halvings, halve, start)
-    return (low + high) / 2
+    below, above = jax.lax.fori_loop(0, num_halvings, halve, start)
+    return (below + above) / 2

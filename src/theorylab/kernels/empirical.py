@@ -8,23 +8,25 @@ Under gradient flow of a loss, outputs move as df(x)/dt = −Σ_x′ Θ(x, x′)
 parameter w has its own learning rate η_w (as in μP), the same holds with the weighted kernel
 ⟨∂f, ∂f′⟩ = Σ_w η_w (∂f/∂w)(∂f′/∂w), which `learning_rates` asks for; rate 0 leaves a layer out.
 
-Jacobians are made for a block of inputs at a time and contracted parameter by parameter, so memory
-stays at two blocks whatever n is. Everything can be jitted, and mapped over params (seeds); to keep
-memory at one seed, map with `jax.lax.map`. The network must treat every input by itself: with batch
-statistics, f(x) depends on the other inputs and Θ(x, x′) is not defined.
+Jacobians are made for a block of inputs at a time, those of weight matrices in factors, and
+contracted parameter by parameter: memory stays at two blocks whatever n is. Everything can be
+jitted, and mapped over params (seeds). The network must treat every input by itself: with batch
+statistics, f(x) depends on the other inputs, and Θ(x, x′) is not defined.
 
 Source: golikov · ntk-emp · 2.1; arora · ntk-dynamics · Lemma 9.1.1.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.typing import Apply, Params, Scalar
+from theorylab.typing import Apply, Params
 
+from .factors import Factors, Part, factored_jacobian
 from .inputs import input_pair
 
 BLOCK_BYTES = 2**28  # the Jacobians of one block of inputs, by default
@@ -54,7 +56,7 @@ def ntk(
         >>> ntk(lambda w, x: x @ w, jnp.zeros((2, 1)), x).tolist()
         [[5.0, 11.0], [11.0, 25.0]]
     """
-    block_size = _checked(apply, params, x1, x2, block_size)
+    _check(apply, params, x1, x2, block_size)
     return _kernel(apply, params, x1, x2, learning_rates, block_size, _mean_over_outputs)
 
 
@@ -77,7 +79,7 @@ def ntk_full(
         block_size: The number of inputs whose Jacobians are held at once; by default as many as
             256 MiB hold.
     """
-    block_size = _checked(apply, params, x1, x2, block_size)
+    _check(apply, params, x1, x2, block_size)
     return _kernel(apply, params, x1, x2, learning_rates, block_size, _pairs_of_outputs)
 
 
@@ -100,30 +102,31 @@ def ntk_vector_product(
         learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
     """
     x1, second = input_pair(x1, x2)
-    _num_outputs(apply, params, x1)
-    apply, params = _weighted(apply, params, learning_rates)
+    _check_outputs(apply, params, x1)
+    rates = _rates(params, learning_rates)
 
     def product(vector: Float[Array, "n2 k"]) -> Float[Array, "n1 k"]:
         _, pull_back = jax.vjp(lambda w: apply(w, second), params)
-        (direction,) = pull_back(vector)
+        direction = jax.tree.map(jnp.multiply, rates, pull_back(vector)[0])
         return jax.jvp(lambda w: apply(w, x1), (params,), (direction,))[1]
 
     return product
 
 
-def _mean_over_outputs(first: Params, second: Params) -> Float[Array, ""]:
-    """(1/k) Σ_a ⟨∂f_a, ∂f′_a⟩ of two Jacobians, trees of (k, ...)."""
-    num_outputs = jax.tree.leaves(first)[0].shape[0]
-    return jax.tree.reduce(jnp.add, jax.tree.map(jnp.vdot, first, second)) / num_outputs
+def _mean_over_outputs(first: Part, second: Any) -> Float[Array, ""]:
+    """(1/k) Σ_a ⟨∂f_a, ∂f′_a⟩ of one parameter."""
+    if isinstance(first, Factors):
+        backward = jnp.einsum("asm,atm->st", first.backward, second.backward)
+        return jnp.vdot(first.forward @ second.forward.T, backward) / len(first.backward)
+    return jnp.vdot(first, second) / len(first)
 
 
-def _pairs_of_outputs(first: Params, second: Params) -> Float[Array, "k k"]:
-    """⟨∂f_a, ∂f′_b⟩ of two Jacobians, trees of (k, ...)."""
-
-    def product(a: Array, b: Array) -> Array:
-        return jnp.reshape(a, (a.shape[0], -1)) @ jnp.reshape(b, (b.shape[0], -1)).T
-
-    return jax.tree.reduce(jnp.add, jax.tree.map(product, first, second))
+def _pairs_of_outputs(first: Part, second: Any) -> Float[Array, "k k"]:
+    """⟨∂f_a, ∂f′_b⟩ of one parameter."""
+    if isinstance(first, Factors):
+        backward = jnp.einsum("asm,btm->abst", first.backward, second.backward)
+        return jnp.einsum("st,abst->ab", first.forward @ second.forward.T, backward)
+    return jnp.reshape(first, (len(first), -1)) @ jnp.reshape(second, (len(first), -1)).T
 
 
 @partial(jax.jit, static_argnames=("apply", "block_size", "contract"))
@@ -133,56 +136,47 @@ def _kernel(
     x1: Array,
     x2: Array | None,
     learning_rates: Params | None,
-    block_size: int,
-    contract: Callable[[Params, Params], Array],
+    block_size: int | None,
+    contract: Callable[[Part, Part], Array],
 ) -> Array:
     """Contract the Jacobians of all pairs of inputs, block by block."""
-    apply, params = _weighted(apply, params, learning_rates)
+    one = jax.ShapeDtypeStruct(x1.shape[1:], x1.dtype)
+    jacobian, size = factored_jacobian(apply, params, one)
+    block_size = max(1, BLOCK_BYTES // size) if block_size is None else block_size
+    rates = jax.tree.leaves(_rates(params, learning_rates))
 
-    def jacobian(x: Array) -> Params:
-        return jax.jacrev(lambda w: apply(w, x[None])[0])(params)
+    def entry(first: list[Part], second: list[Part]) -> Array:
+        terms = map(contract, first, second)
+        return reduce(jnp.add, map(jnp.multiply, rates, terms))
 
     if x2 is None and len(x1) <= block_size:  # one block with itself: its Jacobians serve twice
         jacobians = jax.vmap(jacobian)(x1)
-        return jax.vmap(lambda a: jax.vmap(lambda b: contract(a, b))(jacobians))(jacobians)
+        return jax.vmap(lambda a: jax.vmap(lambda b: entry(a, b))(jacobians))(jacobians)
 
     def row(x: Array) -> Array:
         first = jacobian(x)
         others = x1 if x2 is None else x2
-        return jax.lax.map(lambda y: contract(first, jacobian(y)), others, batch_size=block_size)
+        return jax.lax.map(lambda y: entry(first, jacobian(y)), others, batch_size=block_size)
 
     return jax.lax.map(row, x1, batch_size=block_size)
 
 
-def _weighted(apply: Apply, params: Params, learning_rates: Params | None) -> tuple[Apply, Params]:
-    """Change variables to u, w = w₀ + √η u at u = 0: there, all learning rates are 1."""
-    if learning_rates is None:
-        return apply, params
-
-    def moved(u: Params, x: Array) -> Array:
-        def move(rate: Scalar, w: Params, u: Params) -> Params:
-            return jax.tree.map(lambda w, u: w + jnp.sqrt(rate) * u, w, u)
-
-        return apply(jax.tree.map(move, learning_rates, params, u), x)
-
-    return moved, jax.tree.map(jnp.zeros_like, params)
+def _rates(params: Params, learning_rates: Params | None) -> Params:
+    """One number for each leaf of the parameters."""
+    given = 1.0 if learning_rates is None else learning_rates
+    return jax.tree.map(lambda rate, branch: jax.tree.map(lambda _: rate, branch), given, params)
 
 
-def _checked(
+def _check(
     apply: Apply, params: Params, x1: Array, x2: Array | None, block_size: int | None
-) -> int:
-    """Refuse what cannot be compared; say how many inputs make a block."""
+) -> None:
     input_pair(x1, x2)
-    bytes_of_params = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(params))
-    bytes_of_input = _num_outputs(apply, params, x1) * bytes_of_params
-    size = max(1, BLOCK_BYTES // bytes_of_input) if block_size is None else block_size
-    if size < 1:
-        raise ValueError(f"block_size must be at least 1, got {size}.")
-    return size
+    _check_outputs(apply, params, x1)
+    if block_size is not None and block_size < 1:
+        raise ValueError(f"block_size must be at least 1, got {block_size}.")
 
 
-def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
-    """The number of outputs k, without running the network."""
+def _check_outputs(apply: Apply, params: Params, x: Array) -> None:
     if not jax.tree.leaves(params):
         raise ValueError("params must hold at least one array, got an empty tree.")
     shape = jax.eval_shape(apply, params, x).shape
@@ -190,4 +184,3 @@ def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
         raise ValueError(
             f"apply must give outputs of shape (n, k) for {len(x)} inputs, got {shape}."
         )
-    return shape[1]

@@ -21,7 +21,6 @@ from .architecture import Serial as Serial
 from .builders import cnn as cnn
 from .builders import densenet as densenet
 from .builders import mlp as mlp
-from .learning_rates import scale_by_learning_rates as scale_by_learning_rates
 from .network import Bias as Bias
 from .network import Model as Model
 from .network import network as network

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Int
 
 # LLVM's higher levels take two to three times as long to compile, and run no faster: the time goes
@@ -45,7 +46,7 @@ def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None)
         raise ValueError(f"at_once must be at least 1, got {at_once}.")
     on_cpu = jax.default_backend() == "cpu"
     size = min(at_once or (1 if on_cpu else num_seeds), num_seeds)
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
         return jax.lax.map(run, inputs, batch_size=size)
 
     def some(inputs: Any, first: Int[Array, ""]) -> Any:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Real
 
 from theorylab.typing import Params
@@ -74,7 +75,7 @@ def gradient_flow(
 
     Example:
         >>> run = gradient_flow(lambda w: w @ w / 2, jnp.ones(2), [0, 1], lambda w: w[0])
-        >>> run.records.round(6).tolist()
+        >>> [round(float(w), 6) for w in run.records]
         [1.0, 0.367879]
     """
 
@@ -169,7 +170,7 @@ def _nan_if(condition: Bool[Array, ""], tree: Any) -> Any:
 
 
 def _checked_times(times: Times) -> Real[np.ndarray, " t"]:
-    if isinstance(times, jax.core.Tracer):
+    if isinstance(times, Tracer):
         raise ValueError(
             "times must be known when the run is compiled: use NumPy, not a traced array."
         )

@@ -22,6 +22,7 @@ from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from theorylab.typing import Apply, Params, Scalar
@@ -192,7 +193,7 @@ _TERMS: dict[str, Callable[[Array, Array], Array]] = {
 
 def check_positive(what: str, value: Scalar) -> None:
     """Raise unless a number is positive; one that is traced (swept by vmap) has no value yet."""
-    if not isinstance(value, jax.core.Tracer) and not value > 0:
+    if not isinstance(value, Tracer) and not value > 0:
         raise ValueError(f"{what} must be positive, got {value}.")
 
 

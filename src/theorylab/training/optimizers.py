@@ -13,6 +13,7 @@ Source: arora · gd-descent · §2.1; arora · momentum · §2.3.
 
 import jax
 import optax
+from jax.core import Tracer
 
 from theorylab.typing import Params, Scalar
 
@@ -59,5 +60,5 @@ def with_learning_rates(
 
 
 def _check_momentum(momentum: Scalar) -> None:
-    if not isinstance(momentum, jax.core.Tracer) and not 0 <= momentum < 1:
+    if not isinstance(momentum, Tracer) and not 0 <= momentum < 1:
         raise ValueError(f"momentum must be in [0, 1), got {momentum}.")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Int, Shaped
 
 from theorylab.typing import Params
@@ -64,7 +65,7 @@ def logarithmic(total: int, count: int) -> Int[np.ndarray, " t"]:
 
 def checked_steps(steps: Steps) -> Int[np.ndarray, " t"]:
     """The recorded steps as a NumPy array, once it is sure that they increase from 0 on."""
-    if isinstance(steps, jax.core.Tracer):
+    if isinstance(steps, Tracer):
         raise ValueError(
             "steps must be known when the run is compiled: use NumPy, not a traced array."
         )

@@ -7,7 +7,7 @@ and less: the network becomes a kernel machine. In μP, which begins with the sa
 parameter counted with its own learning rate) and fits as well, it moves as much at every width:
 features are learned.
 
-For inputs of length √d, weights of variance 2/fan-in and L hidden ReLU layers, the limit has
+For inputs of length √d, L hidden ReLU layers and weights of variance 2/fan-in, the limit has
 Θ(x, x) = 2(L + 1). For one hidden layer of which only the first weights are trained, with unit
 inputs, it is xᵀx′ (π − arccos xᵀx′)/2π; the source prints it without the factor xᵀx′.
 
@@ -59,7 +59,7 @@ DICHOTOMY = Source("golikov", "abc-dichotomy", "Thm 3.4.6")
 CONTRAST = Source("golikov", "mean-field-2l", "1.3.2, Eqs 1.12–1.18")
 TWO_LAYER = Source("arora", "ntk-2layer", "Eq. 9.8")
 
-SCALE = math.sqrt(2.0)  # σ_w: keeps the variance through ReLU layers
+HE = NTK(weight_scale=math.sqrt(2.0))  # keeps the variance through ReLU layers
 LOSS = squared("half_sum")
 FIRST_LAYERS = 16  # networks with one hidden layer for each seed
 
@@ -68,13 +68,13 @@ FIRST_LAYERS = 16  # networks with one hidden layer for each seed
 class Config:
     """Random networks of growing width: their tangent kernels before and after training."""
 
-    widths: tuple[int, ...] = (64, 128, 256, 512, 1024)  # width m of every hidden layer
+    widths: tuple[int, ...] = (64, 128, 256, 512)  # width m of every hidden layer
     num_hidden: int = 2  # hidden layers L
     num_inputs: int = 8  # inputs d
-    num_samples: int = 10  # points on the sphere, where kernels are compared and trained
-    num_steps: int = 100  # steps of gradient descent
+    num_samples: int = 8  # points on the sphere, where kernels are compared and trained
+    num_steps: int = 40  # steps of gradient descent
     learning_rate: float = 0.25  # in units of the critical one, 2/λ_max of the limit
-    num_seeds: int = 24  # random networks at each width
+    num_seeds: int = 96  # random networks at each width
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
@@ -162,14 +162,9 @@ def run(config: Config) -> Result:
 def _task(key: RandomKey, config: Config) -> Task:
     """Points of length √d, the sign of their first coordinate, and the two limits there."""
     x = sphere(key, config.num_samples, config.num_inputs, radius=math.sqrt(config.num_inputs))
-    relu, erf = (
-        infinite_kernels(
-            mlp([1] * config.num_hidden, activation=name),
-            x,
-            parametrization=NTK(weight_scale=SCALE),
-        ).ntk
-        for name in ("relu", "erf")
-    )
+    widths = [1] * config.num_hidden  # read as infinite
+    relu = infinite_kernels(mlp(widths, activation="relu"), x, parametrization=HE).ntk
+    erf = infinite_kernels(mlp(widths, activation="erf"), x, parametrization=NTK()).ntk
     critical = LOSS.critical_learning_rate(jnp.linalg.eigvalsh(erf)[-1], config.num_samples)
     return Task(x, jnp.sign(x[:, :1]), relu, erf, jnp.asarray(config.learning_rate * critical))
 
@@ -184,8 +179,7 @@ def _networks(
         architecture = mlp([width] * num_hidden, activation=activation)
         return network(architecture, task.x.shape[1:], parametrization)
 
-    relu = model("relu", NTK(weight_scale=SCALE))
-    lazy, rich = model("erf", NTK(weight_scale=SCALE)), model("erf", MuP(weight_scale=SCALE))
+    relu, lazy, rich = model("relu", HE), model("erf", NTK()), model("erf", MuP())
 
     def one(key: RandomKey) -> dict[str, Float[Array, ""]]:
         relu_kernel = ntk(relu.apply, relu.init(key), task.x)
