@@ -8,16 +8,24 @@ from theorylab.curvature import gauss_newton, hessian
 from theorylab.models import linearize, mlp, network
 
 MODEL = network(mlp([4, 3], 2, "tanh"), (3,), bias="normal")
-X, Y = jax.random.normal(jax.random.key(1), (6, 3)), jax.random.normal(jax.random.key(2), (6, 2))
 
 
-def loss(outputs):
+@pytest.fixture(scope="module")
+def setting():
+    """Parameters, inputs, targets."""
+
+    @jax.jit
+    def draw(key):
+        keys = jax.random.split(key, 3)
+        return MODEL.init(keys[0]), *jax.random.normal(keys[1], (2, 6, 3))
+
+    params, x, y = draw(jax.random.key(0))
+    return params, x, y[:, :2]
+
+
+def loss(outputs, y):
     """A loss that is not quadratic, so that its own curvature matters."""
-    return jnp.sum(jnp.cosh(outputs - Y))
-
-
-def objective(params):
-    return loss(MODEL.apply(params, X))
+    return jnp.sum(jnp.cosh(outputs - y))
 
 
 def matrix(operator, params):
@@ -25,39 +33,47 @@ def matrix(operator, params):
     return jax.vmap(lambda v: ravel_pytree(operator(unravel(v)))[0])(jnp.eye(flat.size))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_hessian_is_the_dense_one(seed):
+def test_hessian_is_the_dense_one(setting):
     """Oracle: `jax.hessian` of the flat function. Equal to rounding."""
-    params = MODEL.init(jax.random.key(seed))
-    flat, unravel = ravel_pytree(params)
-    dense = jax.hessian(lambda w: objective(unravel(w)))(flat)
-    np.testing.assert_allclose(matrix(hessian(objective, params), params), dense, atol=1e-12)
+
+    @jax.jit
+    def both(params, x, y):
+        flat, unravel = ravel_pytree(params)
+        dense = jax.hessian(lambda w: loss(MODEL.apply(unravel(w), x), y))(flat)
+        return matrix(hessian(lambda w: loss(MODEL.apply(w, x), y), params), params), dense
+
+    measured, expected = both(*setting)
+    np.testing.assert_allclose(measured, expected, atol=1e-12)
 
 
-def test_gauss_newton_is_built_from_the_jacobian():
+def test_gauss_newton_is_built_from_the_jacobian(setting):
     """Oracle: the dense Jᵀ H J with H = diag(cosh). Equal to rounding."""
-    params = MODEL.init(jax.random.key(0))
-    flat, unravel = ravel_pytree(params)
-    jacobian = jax.jacrev(lambda w: MODEL.apply(unravel(w), X).ravel())(flat)
-    bend = jnp.cosh((MODEL.apply(params, X) - Y).ravel())
-    operator = gauss_newton(lambda params: MODEL.apply(params, X), loss, params)
-    np.testing.assert_allclose(
-        matrix(operator, params), jacobian.T * bend[None, :] @ jacobian, atol=1e-12
-    )
+
+    @jax.jit
+    def both(params, x, y):
+        flat, unravel = ravel_pytree(params)
+        jacobian = jax.jacrev(lambda w: MODEL.apply(unravel(w), x).ravel())(flat)
+        bend = jnp.cosh((MODEL.apply(params, x) - y).ravel())
+        operator = gauss_newton(lambda w: MODEL.apply(w, x), lambda f: loss(f, y), params)
+        return matrix(operator, params), jacobian.T * bend[None, :] @ jacobian
+
+    measured, expected = both(*setting)
+    np.testing.assert_allclose(measured, expected, atol=1e-12)
 
 
-def test_gauss_newton_is_the_hessian_of_a_linear_model_and_not_of_a_network():
+@pytest.mark.parametrize("is_linear", [True, False])
+def test_gauss_newton_is_the_hessian_of_a_linear_model_only(setting, is_linear):
     """Oracle: ∇²f = 0 for the linearised network. Equal to rounding there, different here."""
-    params = MODEL.init(jax.random.key(0))
-    linear = linearize(MODEL.apply, params)
-    moved = jax.tree.map(lambda w: w + 0.1, params)
-    vector = jax.tree.map(jnp.ones_like, params)
 
-    def images(apply):
-        newton = gauss_newton(lambda params: apply(params, X), loss, moved)(vector)
-        full = hessian(lambda params: loss(apply(params, X)), moved)(vector)
+    @jax.jit
+    def both(params, x, y):
+        apply = linearize(MODEL.apply, params) if is_linear else MODEL.apply
+        moved = jax.tree.map(lambda w: w + 0.1, params)
+        vector = jax.tree.map(jnp.ones_like, params)
+        newton = gauss_newton(lambda w: apply(w, x), lambda f: loss(f, y), moved)(vector)
+        full = hessian(lambda w: loss(apply(w, x), y), moved)(vector)
         return ravel_pytree(newton)[0], ravel_pytree(full)[0]
 
-    np.testing.assert_allclose(*images(linear), rtol=1e-10)
-    newton, full = images(MODEL.apply)
-    assert np.linalg.norm(newton - full) > 0.01 * np.linalg.norm(full)
+    newton, full = both(*setting)
+    difference = np.linalg.norm(newton - full) / np.linalg.norm(full)
+    assert difference < 1e-12 if is_linear else difference > 0.01

@@ -5,20 +5,22 @@ import pytest
 
 from theorylab.dynamics import gated
 from theorylab.dynamics.gated import Weights
-from theorylab.kernels import ntk
 from theorylab.models import quadratize
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def setting():
-    keys = jax.random.split(jax.random.key(0), 4)
-    initial = gated.init(keys[0], width=7, num_inputs=3)
-    x = jax.random.normal(keys[1], (5, 3))
-    moved = Weights(
-        initial.first + jax.random.normal(keys[2], (7, 3)),
-        initial.second + jax.random.normal(keys[3], (7,)),
-    )
-    return initial, moved, x
+    """Initial weights, moved weights, inputs."""
+
+    @jax.jit
+    def draw(key):
+        keys = jax.random.split(key, 2)
+        initial = gated.init(keys[0], width=7, num_inputs=3)
+        noise = jax.random.normal(keys[1], (15, 3))
+        moved = Weights(initial.first + noise[:7], initial.second + noise[7:14, 0])
+        return initial, moved, noise[5:10]
+
+    return draw(jax.random.key(0))
 
 
 def plain_network(weights, x):
@@ -38,7 +40,7 @@ def test_quadratic_model_is_the_printed_expansion(setting):
     initial, moved, x = setting
     (u0, v0), (u, v) = jax.tree.map(np.asarray, (initial, moved))
     m, d = u0.shape
-    expected = np.asarray(plain_network(initial, x))[:, 0]
+    expected = np.array(plain_network(initial, x))[:, 0]
     for i in range(m):
         for s, point in enumerate(np.asarray(x)):
             is_open = u0[i] @ point >= 0
@@ -64,25 +66,29 @@ def test_tangent_kernel_is_that_of_autodiff(setting, frozen):
     apply = gated.quadratic_model(initial) if frozen else plain_network
     open_gates = gated.gates(initial if frozen else moved, x)
     kernel = gated.tangent_kernel(moved, open_gates, x)
-    np.testing.assert_allclose(kernel, ntk(apply, moved, x), atol=1e-13)
+    jacobian = jax.jacrev(lambda weights: apply(weights, x)[:, 0])(moved)
+    flat = np.concatenate([np.reshape(leaf, (len(x), -1)) for leaf in jacobian], axis=1)
+    np.testing.assert_allclose(kernel, flat @ flat.T, atol=1e-13)
 
 
 def test_initial_curvature_has_the_known_mean_and_deviation():
     """Oracle: mean ‖x‖²/d, relative deviation √(2/m); 4000 draws, 4 standard errors."""
     width, num_draws, x = 50, 4000, jnp.array([[1.0, 2.0]])
 
+    @jax.jit
+    @jax.vmap
     def curvature(key):
         weights = gated.init(key, width, 2)
         return gated.tangent_kernel(weights, gated.gates(weights, x), x)[0, 0]
 
-    draws = np.asarray(jax.vmap(curvature)(jax.random.split(jax.random.key(3), num_draws)))
+    draws = np.asarray(curvature(jax.random.split(jax.random.key(3), num_draws)))
     mean, deviation = 5 / 2, 5 / 2 * np.sqrt(2 / width)
     assert abs(draws.mean() - mean) < 4 * deviation / np.sqrt(num_draws)
     assert abs(draws.std() / deviation - 1) < 4 / np.sqrt(2 * num_draws)
 
 
-def test_second_layer_is_signs():
-    assert set(np.asarray(gated.init(jax.random.key(0), 20, 2).second)) == {-1.0, 1.0}
+def test_second_layer_is_signs(setting):
+    assert set(np.asarray(setting[0].second)) == {-1.0, 1.0}
 
 
 def test_sizes_are_checked():

@@ -26,7 +26,7 @@ def test_outputs_are_gradient_descent_on_the_weights(ratio):
     gradient = jax.jit(jax.grad(lambda w: jnp.sum((outputs(w) - targets) ** 2) / 2))
     weights, expected = jnp.zeros((8, 2)), []
     for _ in range(21):
-        expected.append(outputs(weights))
+        expected.append(np.asarray(outputs(weights)))
         weights = weights - learning_rate * gradient(weights)
     predicted = linear.outputs(kernel, initial, targets, learning_rate, jnp.arange(21))
     scale = np.abs(expected).max()
@@ -47,3 +47,25 @@ def test_the_critical_learning_rate_divides_convergence_from_divergence():
     below, above = error(0.995), error(1.005)
     assert below[1] < 1e-3 * below[0]
     assert above[1] > 1e6 * above[0]
+
+
+def test_descended_is_the_closed_form_and_its_threshold_the_critical_one():
+    """Oracle: `outputs`, itself checked above; 2/λ_max to the bisection's and the run's 0.5 %."""
+    features, initial, targets = problem()
+    kernel = features @ features.T
+    critical = linear.critical_learning_rate(kernel)
+
+    @jax.jit
+    def measured(weights):
+        def model(weights):
+            return initial + features @ weights
+
+        steps = np.array([0, 3, 7])
+        outputs = linear.descended(model, weights, targets, 0.7 * critical, steps)
+        return outputs, linear.measured_threshold(model, weights, targets, critical, 500)
+
+    outputs, threshold = measured(jnp.zeros((8, 2)))
+    steps = jnp.array([0, 3, 7])
+    expected = linear.outputs(kernel, initial, targets, 0.7 * critical, steps)
+    np.testing.assert_allclose(outputs, expected, atol=1e-12)
+    np.testing.assert_allclose(threshold, 1.0, rtol=5e-3)

@@ -6,12 +6,13 @@ import pytest
 from theorylab.dynamics import gated, quadratic
 from theorylab.dynamics.quadratic import Problem, State
 
-WIDTH = 50
+WIDTH, TARGET, NUM_STEPS = 50, 0.7, 100
 
 
-def weight_space(seed, ratio, target=0.7):
-    """The quadratic model of a network on one example, and its gradient by autodiff."""
-    key_weights, key_input = jax.random.split(jax.random.key(seed))
+@jax.jit
+def weight_space(key, ratio):
+    """Autodiff descent on the quadratic model of a network: the states, and the problem."""
+    key_weights, key_input = jax.random.split(key)
     initial = gated.init(key_weights, WIDTH, 3)
     x = jax.random.normal(key_input, (1, 3))
     apply = gated.quadratic_model(initial)
@@ -24,39 +25,40 @@ def weight_space(seed, ratio, target=0.7):
         return State(output(weights), sum(jnp.vdot(leaf, leaf) for leaf in slope))
 
     learning_rate = ratio / state(initial).curvature
-    problem = Problem(target, learning_rate, quadratic.coupling(x[0], WIDTH))
-    gradient = jax.grad(lambda weights: (output(weights) - target) ** 2 / 2)
-    return initial, problem, state, gradient
 
-
-def descend(weights, problem, gradient, num_steps):
     def step(weights, _):
-        slope = gradient(weights)
-        return jax.tree.map(lambda w, g: w - problem.learning_rate * g, weights, slope), weights
+        slope = jax.grad(lambda weights: (output(weights) - TARGET) ** 2 / 2)(weights)
+        after = jax.tree.map(lambda w, g: w - learning_rate * g, weights, slope)
+        return after, state(weights)
 
-    return jax.lax.scan(step, weights, length=num_steps + 1)[1]
+    path = jax.lax.scan(step, initial, length=NUM_STEPS + 1)[1]
+    return path, Problem(TARGET, learning_rate, quadratic.coupling(x[0], WIDTH))
+
+
+def at(path, index):
+    return jax.tree.map(lambda leaf: leaf[index], path)
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("ratio", [0.5, 1.5, 3.0, 4.5])
 def test_step_is_gradient_descent_on_the_weights(seed, ratio):
-    """Oracle: autodiff through the network, for one step. An identity: rounding."""
-    initial, problem, state, gradient = weight_space(seed, ratio)
-    after = jax.tree.map(lambda w, g: w - problem.learning_rate * g, initial, gradient(initial))
-    predicted = quadratic.step(state(initial), problem)
-    np.testing.assert_allclose(predicted, state(after), rtol=1e-12)
+    """Oracle: autodiff through the network, for two steps. An identity: rounding."""
+    path, problem = weight_space(jax.random.key(seed), ratio)
+    for index in (0, 1):
+        predicted = quadratic.step(at(path, index), problem)
+        np.testing.assert_allclose(np.stack(predicted), np.stack(at(path, index + 1)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("ratio", [1.5, 2.5, 3.5])
 def test_trajectories_are_gradient_descent_on_the_weights(ratio):
-    """Oracle: autodiff descent for 100 steps, in both coordinates. Relative to the largest."""
-    initial, problem, state, gradient = weight_space(0, ratio)
-    path = jax.vmap(state)(descend(initial, problem, gradient, 100))
-    predicted = quadratic.trajectory(state(initial), problem, 100)
+    """Oracle: autodiff descent, in both coordinates. Relative to the largest value."""
+    path, problem = weight_space(jax.random.key(0), ratio)
+    start = at(path, 0)
+    predicted = quadratic.trajectory(start, problem, NUM_STEPS)
     for measured, expected in zip(predicted, path, strict=True):
         np.testing.assert_allclose(measured, expected, atol=1e-12 * np.abs(expected).max())
 
-    reduced = quadratic.reduced_trajectory(quadratic.reduce(state(initial), problem), 100)
+    reduced = quadratic.reduced_trajectory(quadratic.reduce(start, problem), NUM_STEPS)
     for measured, expected in zip(reduced, quadratic.reduce(path, problem), strict=True):
         np.testing.assert_allclose(measured, expected, atol=1e-12 * np.abs(expected).max())
 
@@ -73,7 +75,7 @@ def test_multipliers_are_the_eigenvalues_of_the_map_at_its_equilibrium(ratio):
     slope, neutral = quadratic.equilibrium_multipliers(ratio)
     expected = sorted(np.linalg.eigvals(jacobian).real)
     np.testing.assert_allclose(expected, sorted([1 - ratio, 1.0]), atol=1e-12)
-    np.testing.assert_allclose((slope, neutral), ((1 - ratio) ** 2, 1.0))
+    np.testing.assert_allclose(np.stack([slope, neutral]), [(1 - ratio) ** 2, 1.0])
     assert quadratic.is_stable(ratio) == (slope < 1)
 
 

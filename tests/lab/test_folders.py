@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from theorylab.data.cache import cache_folder as folder_of_the_data
 from theorylab.lab.compilation import kept_compilations
 from theorylab.lab.folders import cache_folder, store_folder
 from theorylab.lab.timings import expected_seconds, remember
@@ -14,10 +13,8 @@ from theorylab.lab.timings import expected_seconds, remember
 
 def test_folders_are_the_users_own_unless_the_environment_says_otherwise(monkeypatch, tmp_path):
     assert (store_folder(), cache_folder()) == (tmp_path / "store", tmp_path / "cache")
-    assert cache_folder() == folder_of_the_data()
     monkeypatch.delenv("THEORYLAB_STORE")
     monkeypatch.delenv("THEORYLAB_CACHE")
-    assert cache_folder() == folder_of_the_data()
     assert store_folder().parent.name == cache_folder().name == "theorylab"
     assert store_folder() != cache_folder()
 

@@ -28,7 +28,9 @@ class Watched(NamedTuple):
     loss: Float[Array | np.ndarray, "*t"]
     sharpness: Float[Array | np.ndarray, "*t"]
     residual: Float[Array | np.ndarray, "*t"]  # an eigenvalue is this near to the sharpness
-    rises: Float[Array | np.ndarray, "*t"]  # the share of steps since the last record that raised the loss
+    rises: Float[
+        Array | np.ndarray, "*t"
+    ]  # the share of steps since the last record that raised the loss
 
 
 class _State(NamedTuple):

@@ -11,12 +11,11 @@ O(log m / √m),
 Source: zhu · nqm-2d-map · Thms 3.3.1, B.3.1, B.7.1.
 """
 
-import math
+from operator import itemgetter, methodcaller
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from theorylab.typing import RandomKey, Scalar
@@ -82,11 +81,12 @@ def courses(
     )
     runs = jax.vmap(one)(ratios, widths)
 
-    def part(end: int, shape: tuple[int, ...]) -> Course:
-        return jax.tree.map(lambda leaf: leaf[end - math.prod(shape) : end].reshape(shape), runs)
-
-    shapes = [ratios.shape for ratios, _ in settings]
-    return list(map(part, np.cumsum([math.prod(shape) for shape in shapes]), shapes))
+    found, begin = [], 0
+    for ratios, _ in settings:
+        part = jax.tree.map(itemgetter(slice(begin, begin + ratios.size)), runs)
+        found.append(jax.tree.map(methodcaller("reshape", ratios.shape), part))
+        begin += ratios.size
+    return found
 
 
 def predicted_phase(ratio: Float[Array, "*shape"]) -> Int[Array, "*shape"]:

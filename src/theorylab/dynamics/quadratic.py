@@ -24,28 +24,30 @@ from jaxtyping import Array, Bool, Float
 
 from theorylab.typing import Scalar
 
+Numbers = Scalar | Float[Array, "..."]  # one number, or one for every step or setting
+
 
 class State(NamedTuple):
     """Where the model is."""
 
-    output: Scalar  # g
-    curvature: Scalar  # λ
+    output: Numbers  # g
+    curvature: Numbers  # λ
 
 
 class Reduced(NamedTuple):
     """The same in units of the learning rate and the width."""
 
-    loss: Scalar  # u = cη²(g − y)², twice the loss in units of 1/(cη²)
-    curvature: Scalar  # v = ηλ
-    pull: Scalar  # w = cη²(g − y)y, with the sign of the error
+    loss: Numbers  # u = cη²(g − y)², twice the loss in units of 1/(cη²)
+    curvature: Numbers  # v = ηλ
+    pull: Numbers  # w = cη²(g − y)y, with the sign of the error
 
 
 class Problem(NamedTuple):
     """One example and a learning rate."""
 
-    target: Scalar  # y
-    learning_rate: Scalar  # η
-    coupling: Scalar  # c = ‖x‖²/(md)
+    target: Numbers  # y
+    learning_rate: Numbers  # η
+    coupling: Numbers  # c = ‖x‖²/(md)
 
 
 def coupling(x: Float[Array, " d"], width: int) -> Float[Array, ""]:
@@ -55,7 +57,7 @@ def coupling(x: Float[Array, " d"], width: int) -> Float[Array, ""]:
     return x @ x / (width * x.size)
 
 
-def loss(state: State, problem: Problem) -> Scalar:
+def loss(state: State, problem: Problem) -> Numbers:
     """Compute ½(g − y)²."""
     return (state.output - problem.target) ** 2 / 2
 
@@ -109,7 +111,7 @@ def is_stable(ratio: Scalar) -> Bool[Array, ""] | bool:
     return (ratio > 0) & (ratio < 2)
 
 
-def catapult_peak(problem: Problem, ratio: Scalar) -> Scalar:
+def catapult_peak(problem: Problem, ratio: Scalar) -> Numbers:
     """Give the peak loss δ²/(4cη²) of a catapult, δ = ηλ₀ − 2.
 
     The limit of wide networks and small δ, in which δ² + 2u is conserved while v falls from

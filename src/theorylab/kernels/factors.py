@@ -177,7 +177,7 @@ def _walk(
         if equation.primitive.name in _CALLS:
             results = _walk(equation.params["jaxpr"], inputs, sources, tap, other_uses)
         else:
-            results = _run(equation, inputs)
+            results = _run(jaxpr, equation, inputs)
             product = _recognised(equation, inputs, sources, results)
             if product:
                 results = [tap(product, inputs[product.weight_first], results[0])]
@@ -189,14 +189,16 @@ def _walk(
     return results
 
 
-def _run(equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
-    """Run one equation, as a program of its own."""
+def _run(jaxpr: Jaxpr, equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
+    """Run one equation of a program, as a program of its own."""
     given = {
         atom: value
         for atom, value in zip(equation.invars, inputs, strict=True)
         if not isinstance(atom, Literal)
     }
-    alone = Jaxpr((), list(given), equation.outvars, [equation], equation.effects)
+    alone = jaxpr.replace(
+        constvars=[], invars=list(given), outvars=equation.outvars, eqns=[equation]
+    )
     return jaxpr_as_fun(ClosedJaxpr(alone, ()))(*given.values())
 
 

@@ -1,6 +1,7 @@
 """Where things are kept: outcomes in the user's data folder, what can be made anew in the cache.
 
-The environment variables THEORYLAB_STORE and THEORYLAB_CACHE name other folders.
+The environment variables THEORYLAB_STORE and THEORYLAB_CACHE name other folders. The cache is shared
+with `theorylab.data`.
 """
 
 import os
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import platformdirs
 
+from theorylab.data import cache_folder as cache_folder
+
 from .failure import Refused
 
 
@@ -16,12 +19,6 @@ def store_folder() -> Path:
     """Say where outcomes are kept unless the user says otherwise."""
     chosen = os.environ.get("THEORYLAB_STORE")
     return Path(chosen) if chosen else Path(platformdirs.user_data_dir("theorylab")) / "outcomes"
-
-
-def cache_folder() -> Path:
-    """Say where compiled programs and the durations of earlier runs are kept."""
-    chosen = os.environ.get("THEORYLAB_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("theorylab"))
 
 
 def require_writable(folder: Path, what: str) -> None:

@@ -137,13 +137,13 @@ def _advance(
     if until is not None:
         resting = diffrax.steady_state_event(rtol=0, atol=until, norm=optax.tree.norm)
         event = diffrax.Event(resting)
+    until_time = jnp.where(state.steady | state.failed, state.time, end)  # at rest: nothing to do
+    until_time = jax.lax.optimization_barrier(until_time)  # else XLA's simplifier runs in circles
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda time, params, args: velocity(params)),
         _METHODS[solver.method](),
         t0=state.time,
-        t1=jnp.where(
-            state.steady | state.failed, state.time, end
-        ),  # at rest there is nothing to do
+        t1=until_time,
         dt0=None,
         y0=state.params,
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=solver.atol or rtol / 100),

@@ -116,6 +116,7 @@ class Result(NamedTuple):
     mirrored: np.ndarray  # (s, a, t, d), w along the mirror flow
     opposite_plus: np.ndarray  # (s, t, d), θ⁺ when θ⁻ begins at −α, for the first scale
     opposite_minus: np.ndarray  # (s, t, d), θ⁻ then
+    same_weight_speeds: np.ndarray  # (2), ∂G ∂Gᵀ at θ = (1, 0) and (√2, 1), where w = 1
     step_ratios: np.ndarray  # (r)
     step_error: np.ndarray  # (s, r), relative distance of descent from the flow's end
     step_residual: np.ndarray  # (s, r), the largest |Xw − y| at the end of descent
@@ -146,6 +147,7 @@ def run(config: Config) -> Result:
     stepped = np.asarray(_descents(data, jnp.asarray(flow_end), config))
     residual = np.einsum("snd,srd->srn", data.x, stepped) - np.asarray(data.y)[:, None, :, 0]
 
+    same_weight = bias.DiagonalParams(jnp.array([1.0, 2.0**0.5]), jnp.array([0.0, 1.0]))
     return Result(
         alphas=np.asarray(config.alphas),
         times=TIMES,
@@ -159,6 +161,7 @@ def run(config: Config) -> Result:
         mirrored=flows.mirrored[:, :-1],
         opposite_plus=flows.params.plus[:, -1],
         opposite_minus=flows.params.minus[:, -1],
+        same_weight_speeds=np.asarray(bias.diagonal_speed(same_weight)),
         step_ratios=np.asarray(config.step_ratios),
         step_error=_relative(stepped, flow_end[:, None, :]),
         step_residual=np.abs(residual).max(-1),
@@ -281,6 +284,12 @@ CLAIMS = (
         formula=r"\partial G\,\partial G^\top = (\nabla^2 R_\alpha(w))^{-1}",
     ),
     Claim(
+        "Away from the flow that speed is no function of w: it is 4 and 12 at two θ with w = 1.",
+        lambda r: identity(r.same_weight_speeds, np.array([4.0, 12.0]), 1e-12),
+        Source("arora", "reparam-mirror", "Equation 8.11"),
+        kind="control",
+    ),
+    Claim(
         "The product of the two parameters of every weight is conserved.",
         lambda r: at_most(np.abs(_products(r) - 1).max(), 1e-8),
         CONSERVED,
@@ -375,7 +384,7 @@ def plot(result: Result) -> Figure:
         colour = COLOURS[1] if weight else COLOURS[0]
         path.semilogx(result.times, weights[:, number], color=colour, lw=2, alpha=0.5)
         path.semilogx(result.times, mirrored[:, number], **THEORY | {"linewidth": 0.7})
-    path.set(xlabel="time", ylabel="w   (colour: network, dashed: mirror flow)")
+    path.set(xlabel="time", ylabel="w   (dashed: mirror flow)")
 
     for errors in result.step_error:
         steps.loglog(result.step_ratios, errors, "o-", color=COLOURS[0], ms=3, lw=0.8)

@@ -17,6 +17,7 @@ Thm 3.4.6; arora · ntk-deep · §9.4; arora · ntk-2layer · Eq. 9.8.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -42,7 +43,7 @@ from theorylab.kernels import dual, infinite_kernels, ntk, relative_frobenius
 from theorylab.models import NTK, Model, MuP, mlp, network
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, squared, with_learning_rates
-from theorylab.typing import RandomKey, Scalar
+from theorylab.typing import RandomKey
 
 PRECISION = "float32"
 FORMULA = (
@@ -61,20 +62,20 @@ TWO_LAYER = Source("arora", "ntk-2layer", "Eq. 9.8")
 
 HE = NTK(weight_scale=math.sqrt(2.0))  # keeps the variance through ReLU layers
 LOSS = squared("half_sum")
-FIRST_LAYERS = 16  # networks with one hidden layer for each seed
+NUM_DRAWS = 4  # networks of each seed over which squared errors are averaged
 
 
 @dataclass(frozen=True)
 class Config:
     """Random networks of growing width: their tangent kernels before and after training."""
 
-    widths: tuple[int, ...] = (64, 128, 256, 512)  # width m of every hidden layer
+    widths: tuple[int, ...] = (64, 160, 400, 1000)  # width m of every hidden layer
     num_hidden: int = 2  # hidden layers L
     num_inputs: int = 8  # inputs d
     num_samples: int = 8  # points on the sphere, where kernels are compared and trained
     num_steps: int = 40  # steps of gradient descent
-    learning_rate: float = 0.25  # in units of the critical one, 2/λ_max of the limit
-    num_seeds: int = 96  # random networks at each width
+    learning_rate: float = 0.4  # in units of the critical one, 2/λ_max of the limit
+    num_seeds: int = 24  # random networks at each width
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
@@ -90,7 +91,7 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(widths=(64, 128, 256, 512), num_samples=6, num_steps=60, num_seeds=16),
+    "smoke": Config(widths=(32, 128, 512), num_seeds=32),
     "paper": Config(
         widths=(64, 128, 256, 512, 1024, 2048, 4096, 8192), num_hidden=3, num_seeds=100
     ),
@@ -173,7 +174,7 @@ def _task(key: RandomKey, config: Config) -> Task:
 def _networks(
     task: Task, keys: Key[Array, " s"], width: int, num_hidden: int, num_steps: int
 ) -> dict[str, Float[Array, " s"]]:
-    """Kernel errors and movements of every seed; the same draws in all networks of a seed."""
+    """Kernel errors and movements of every seed."""
 
     def model(activation: str, parametrization: NTK | MuP) -> Model:
         architecture = mlp([width] * num_hidden, activation=activation)
@@ -181,14 +182,24 @@ def _networks(
 
     relu, lazy, rich = model("relu", HE), model("erf", NTK()), model("erf", MuP())
 
+    def errors(key: RandomKey) -> Float[Array, " 3"]:
+        params = relu.init(key)  # standard normal, for both activations
+        relu_kernel, erf_kernel = (ntk(net.apply, params, task.x) for net in (relu, lazy))
+        pairs = (
+            (relu_kernel, task.relu_limit),
+            (erf_kernel, task.erf_limit),
+            (relu_kernel, task.erf_limit),
+        )
+        return jnp.stack([relative_frobenius(*pair) for pair in pairs])
+
     def one(key: RandomKey) -> dict[str, Float[Array, ""]]:
-        relu_kernel = ntk(relu.apply, relu.init(key), task.x)
+        relu_error, erf_error, wrong_error = _root_mean_square(errors, key)
         (lazy_start, lazy_end), lazy_loss = _trained(lazy, key, task, num_steps)
         (rich_start, rich_end), rich_loss = _trained(rich, key, task, num_steps)
         return {
-            "relu_error": relative_frobenius(relu_kernel, task.relu_limit),
-            "wrong_error": relative_frobenius(relu_kernel, task.erf_limit),
-            "erf_error": relative_frobenius(lazy_start, task.erf_limit),
+            "relu_error": relu_error,
+            "erf_error": erf_error,
+            "wrong_error": wrong_error,
             "start_gap": relative_frobenius(rich_start, lazy_start),
             "ntk_movement": relative_frobenius(lazy_end, lazy_start),
             "mup_movement": relative_frobenius(rich_end, rich_start),
@@ -197,6 +208,13 @@ def _networks(
         }
 
     return jax.lax.map(one, keys)
+
+
+def _root_mean_square(
+    errors: Callable[[RandomKey], Float[Array, "..."]], key: RandomKey
+) -> Float[Array, "..."]:
+    """Errors of several random networks, as one number each: a single network's error varies."""
+    return jnp.sqrt(jnp.mean(jax.lax.map(errors, jax.random.split(key, NUM_DRAWS)) ** 2, axis=0))
 
 
 def _trained(
@@ -223,14 +241,14 @@ def _first_layers(
     """Errors of the first layer's kernel, against the formula as printed and as it should read.
 
     f(x) = m^(−½) Σᵣ aᵣ relu(wᵣᵀx) with fixed signs aᵣ and ‖x‖ = 1; narrow networks are the first
-    neurons of wide ones. Each error is the root mean square over a few networks, which are cheap.
+    neurons of wide ones.
     """
     units = x / jnp.linalg.norm(x, axis=1, keepdims=True)
     cosines = units @ units.T
     printed = dual("relu", jnp.ones((1, 1)), jnp.ones((1, 1)), cosines).derivative
     neurons = jnp.arange(max(widths))
 
-    def errors(key: RandomKey, width: Scalar) -> Float[Array, " 2"]:
+    def errors(key: RandomKey, width: Float[Array, ""]) -> Float[Array, " 2"]:
         for_weights, for_signs = jax.random.split(key)
         weights = jax.random.normal(for_weights, (len(neurons), x.shape[1]), x.dtype)
         signs = jax.random.rademacher(for_signs, neurons.shape, x.dtype)
@@ -239,13 +257,12 @@ def _first_layers(
         limits = (printed, cosines * printed)
         return jnp.stack([relative_frobenius(kernel, limit) for limit in limits])
 
-    def one(key: RandomKey) -> Float[Array, "2 w"]:
-        over_widths = jax.vmap(errors, in_axes=(None, 0), out_axes=1)
-        draws = jax.random.split(key, FIRST_LAYERS)
-        found = jax.lax.map(lambda draw: over_widths(draw, jnp.asarray(widths, x.dtype)), draws)
-        return jnp.sqrt(jnp.mean(found**2, axis=0))
+    def at_all_widths(key: RandomKey) -> Float[Array, "2 w"]:
+        every = jax.vmap(errors, in_axes=(None, 0), out_axes=1)
+        return every(key, jnp.asarray(widths, x.dtype))
 
-    return jnp.moveaxis(jax.lax.map(one, keys), 1, 0)
+    found = jax.lax.map(partial(_root_mean_square, at_all_widths), keys)
+    return jnp.moveaxis(found, 1, 0)
 
 
 # The exponents' tolerances are the catalogue's: −½ ± 0.1 for errors; between −1.2 and −0.45 for the

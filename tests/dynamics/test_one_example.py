@@ -1,0 +1,52 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.dynamics import gated, one_example
+
+X, TARGET = jnp.array([1.0, -0.5, 2.0]), 0.6
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return jax.jit(lambda key: gated.init(key, 30, 3))(jax.random.key(2))
+
+
+def descent(weights, ratio, num_steps, frozen):
+    """Plain loop in NumPy with the gradients written out: outputs g and the learning rate."""
+    u, v = (np.array(leaf) for leaf in weights)
+    x, scale = np.asarray(X), 1 / np.sqrt(u.size)
+    is_open = u @ x >= 0
+    learning_rate = ratio / np.sum(is_open * ((u @ x) ** 2 + v**2 * (x @ x))) * u.size
+    outputs = []
+    for _ in range(num_steps + 1):
+        is_open = is_open if frozen else u @ x >= 0
+        outputs.append(scale * np.sum(v * is_open * (u @ x)))
+        error = outputs[-1] - TARGET
+        slope_u = scale * (v * is_open)[:, None] * x[None, :]
+        slope_v = scale * is_open * (u @ x)
+        u, v = u - learning_rate * error * slope_u, v - learning_rate * error * slope_v
+    return np.array(outputs), learning_rate
+
+
+@pytest.mark.parametrize("ratio", [1.2, 2.6])
+def test_compare_trains_the_quadratic_and_the_linear_model(weights, ratio):
+    """Oracle: a NumPy loop for the one, (1 − ηλ₀)ᵗ for the other; the map agrees to rounding."""
+    found = jax.jit(lambda w: one_example.compare(w, X, TARGET, ratio, 20))(weights)
+    outputs, _ = descent(weights, ratio, 20, frozen=True)
+    losses = (outputs - TARGET) ** 2 / 2
+    np.testing.assert_allclose(found.loss, losses, atol=1e-12 * losses.max())
+    np.testing.assert_allclose(found.map_loss, losses, atol=1e-12 * losses.max())
+    linear = losses[0] * (1 - ratio) ** (2 * np.arange(21))
+    np.testing.assert_allclose(found.linear_loss, linear, atol=1e-12 * linear.max())
+    assert max(found.map_error, found.reduced_error) < 1e-12
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_highest_loss_is_that_of_the_chosen_model(weights, frozen):
+    """Oracle: a NumPy loop, with frozen gates or with the network's own."""
+    outputs, learning_rate = descent(weights, 2.6, 30, frozen)
+    expected = learning_rate**2 * np.max((outputs - TARGET) ** 2) / 2
+    found = jax.jit(lambda w: one_example.highest_loss(w, X, TARGET, 2.6, 30, frozen))(weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)

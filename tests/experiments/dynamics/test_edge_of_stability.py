@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics import edge_of_stability
+from theorylab.experiments.dynamics.edge_of_stability import CLAIMS, PRESETS, Config
+
+
+@pytest.fixture(scope="module")
+def result():
+    return edge_of_stability.run(PRESETS["smoke"])
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.statement)
+def test_every_verdict_is_the_expected_one(result, claim):
+    assert claim.judge(result).verdict == claim.expected
+
+
+def changed(result, part, **fields):
+    """Give every claim's verdict after some of the watched numbers were replaced."""
+    wrong = result._replace(**{part: getattr(result, part)._replace(**fields)})
+    return {claim.statement: claim.judge(wrong).verdict for claim in CLAIMS}
+
+
+def refuted(verdicts):
+    return sorted(words for words, verdict in verdicts.items() if verdict == Verdict.REFUTED)
+
+
+@pytest.mark.parametrize("part", ["curve", "images"])
+def test_a_network_that_never_reaches_the_edge_is_refuted(result, part):
+    """Sharpness at half of what was measured; the fall since the crossing cannot be told."""
+    verdicts = changed(result, part, sharpness=getattr(result, part).sharpness / 2)
+    assert len(refuted(verdicts)) == 1
+    assert "rises to 2/η" in refuted(verdicts)[0]
+    assert Verdict.INCONCLUSIVE in verdicts.values()
+
+
+@pytest.mark.parametrize(("part", "count"), [("curve", 2), ("images", 2)])
+def test_a_network_that_goes_far_beyond_the_edge_is_refuted(result, part, count):
+    verdicts = changed(result, part, sharpness=getattr(result, part).sharpness * 3)
+    assert len(refuted(verdicts)) >= count
+
+
+@pytest.mark.parametrize("part", ["curve", "images"])
+@pytest.mark.parametrize("rises", [0.0, 0.9])
+def test_loss_that_never_or_mostly_rises_is_refuted(result, part, rises):
+    watched = getattr(result, part)
+    verdicts = changed(result, part, rises=np.full_like(watched.rises, rises))
+    assert len(refuted(verdicts)) == 1
+
+
+@pytest.mark.parametrize("part", ["curve", "images"])
+def test_loss_that_does_not_fall_is_refuted(result, part):
+    watched = getattr(result, part)
+    verdicts = changed(result, part, loss=np.ones_like(watched.loss))
+    (words,) = refuted(verdicts)
+    assert "falls" in words
+
+
+def test_the_control_can_fail(result):
+    """Negative: the control judged by a run that is at the edge."""
+    rises = np.zeros_like(result.control.rises)
+    rises[0, -1] = 0.1
+    assert refuted(changed(result, "control", rises=rises)) == [
+        "Control: there no step raises the loss."
+    ]
+    beyond = changed(result, "control", sharpness=3 * result.control.sharpness + 300)
+    assert refuted(beyond) == ["Control: with a small η sharpness stays below 2/η."]
+
+
+def test_nothing_is_concluded_from_nan(result):
+    watched = result.curve
+    for name in ("loss", "sharpness", "rises"):
+        broken = np.full_like(getattr(watched, name), np.nan)
+        verdicts = set(changed(result, "curve", **{name: broken}).values())
+        assert verdicts == {Verdict.SUPPORTED, Verdict.INCONCLUSIVE}
+
+
+def test_records_see_both_sides_of_the_valley(result):
+    """At the edge the loss alternates; records are an odd number of steps apart."""
+    gaps = np.diff(result.steps, axis=-1)
+    assert np.all(gaps % 2 == 1)
+    assert result.steps.shape == result.curve.loss[:, 0].shape
+
+
+def test_the_figure_is_drawn(result):
+    figure = edge_of_stability.plot(result)
+    assert [len(axis.lines) > 0 for axis in figure.axes] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_records": 2}, "num_records must be at least 30, got 2"),
+        ({"num_lanczos": 0}, "num_lanczos must be at least 1, got 0"),
+        ({"learning_rates": ()}, "learning_rates must be at least one number, got none"),
+        ({"learning_rates": (0.1, -1.0)}, "must be positive and finite, got -1.0"),
+        ({"duration": float("nan")}, "must be positive and finite, got nan"),
+        ({"image_widths": ()}, r"image_widths must be at least 1 each, got \(\)"),
+        ({"num_images": 1798}, "num_images must be at most 1797, got 1798"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        Config(**fields)
+
+
+def test_memory_grows_with_what_is_held():
+    small = edge_of_stability.memory(Config())
+    assert edge_of_stability.memory(Config(num_seeds=6000)) == 1000 * small
+    assert small < 2**30
