@@ -36,6 +36,17 @@ def test_ensemble_is_the_vectorised_run_whatever_is_done_at_once(at_once, member
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12), together, members)
 
 
+def test_threads_keep_the_precision_of_their_caller():
+    """Oracle: `vmap` in single precision, set for this thread only; double is set for all."""
+    with jax.enable_x64(False):
+        single = jax.jit(jax.vmap(run))(KEYS)
+        together = ensemble(run, KEYS)
+        seeds = ensemble(lambda seed: seed / 2, np.arange(3))
+    assert together.records.dtype == jnp.float32
+    np.testing.assert_allclose(together.records, single.records, rtol=1e-4)
+    np.testing.assert_array_equal(seeds, [0, 0.5, 1])
+
+
 def test_ensemble_can_stand_inside_a_compiled_function(members):
     """Oracle: `vmap`."""
     together = jax.jit(lambda keys: ensemble(run, keys, 2))(KEYS)

@@ -13,7 +13,7 @@ THEORY = {"color": "#222222", "linestyle": "--", "linewidth": 1.2}
 
 
 def panels(*titles: str) -> tuple[Figure, list[Axes]]:
-    """Make a figure with one panel for each title, side by side.
+    """Make a figure with one panel for each title: up to three in a row, four as two by two.
 
     Example:
         >>> figure, axes = panels("loss", "sharpness")
@@ -22,8 +22,13 @@ def panels(*titles: str) -> tuple[Figure, list[Axes]]:
     """
     if not titles:
         raise ValueError("panels needs at least one title, got none.")
-    figure = Figure(figsize=(4.2 * len(titles), 3.4), layout="constrained")
-    axes = list(np.ravel(figure.subplots(1, len(titles))))
+    columns = 2 if len(titles) == 4 else min(len(titles), 3)
+    rows = -(-len(titles) // columns)
+    figure = Figure(figsize=(4.2 * columns, 3.4 * rows), layout="constrained")
+    axes = list(np.ravel(figure.subplots(rows, columns)))
+    for empty in axes[len(titles) :]:
+        empty.remove()
+    axes = axes[: len(titles)]
     for axis, title in zip(axes, titles, strict=True):
         axis.set_title(title, fontsize=10)
         axis.set_prop_cycle(color=COLOURS)

@@ -1,7 +1,7 @@
 """Where things are kept: outcomes in the user's data folder, what can be made anew in the cache.
 
-The environment variables THEORYLAB_STORE and THEORYLAB_CACHE name other folders. The cache is shared
-with `theorylab.data`.
+The environment variables THEORYLAB_STORE and THEORYLAB_CACHE name other folders. The cache
+is shared with `theorylab.data`.
 """
 
 import os

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
@@ -34,22 +35,29 @@ def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None)
             than 1 pays on a CPU only for networks of some ten neurons.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> ensemble(lambda seed: seed**2, jnp.arange(3)).tolist()
         [0, 1, 4]
     """
-    leaves = jax.tree.leaves(inputs)
-    sizes = {leaf.shape[:1] for leaf in leaves}
-    if len(sizes) != 1 or sizes <= {(), (0,)}:
-        raise ValueError(f"inputs must share a leading axis of seeds, got axes {sorted(sizes)}.")
-    ((num_seeds,),) = sizes
     if at_once is not None and at_once < 1:
         raise ValueError(f"at_once must be at least 1, got {at_once}.")
+    inputs = jax.tree.map(jnp.asarray, inputs)
+    num_seeds = _num_seeds(inputs)
     on_cpu = jax.default_backend() == "cpu"
     size = min(at_once or (1 if on_cpu else num_seeds), num_seeds)
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(inputs)):
         return jax.lax.map(run, inputs, batch_size=size)
+    program = _compiled(run, inputs, size, on_cpu)
+    # The last call may overlap the one before, so that all have one size and one program.
+    firsts = [min(first, num_seeds - size) for first in range(0, num_seeds, size)]
+    with ThreadPoolExecutor(_num_cores() if on_cpu else 1) as pool:
+        parts = list(pool.map(program, firsts))
+    return jax.tree.map(lambda *leaves: _joined(leaves, num_seeds), *parts)
 
+
+def _compiled(
+    run: Callable[[Any], Any], inputs: Any, size: int, on_cpu: bool
+) -> Callable[[int], Any]:
+    """The program: the number of the first seed ─► the results of `size` seeds."""
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), inputs)
     hoisted, constants = _hoisted(run, one)
 
@@ -61,17 +69,10 @@ def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None)
         alone = hoisted(constants, jax.tree.map(lambda leaf: leaf[0], chosen))
         return jax.tree.map(lambda leaf: leaf[None], alone)
 
-    program = jax.jit(some, compiler_options=_CPU_OPTIONS if on_cpu else None)
-    compiled = program.lower(constants, inputs, 0).compile()
-
-    def call(first: int) -> Any:
-        return jax.block_until_ready(compiled(constants, inputs, first))
-
-    # The last call may overlap the one before, so that all have one size and one program.
-    firsts = [min(first, num_seeds - size) for first in range(0, num_seeds, size)]
-    with ThreadPoolExecutor(_num_cores() if on_cpu else 1) as pool:
-        parts = list(pool.map(call, firsts))
-    return jax.tree.map(lambda *leaves: _joined(leaves, num_seeds), *parts)
+    jitted = jax.jit(some, compiler_options=_CPU_OPTIONS if on_cpu else None)
+    # A number with its type: a thread does not know the precision that was set for this one.
+    compiled = jitted.lower(constants, inputs, np.int32(0)).compile()
+    return lambda first: jax.block_until_ready(compiled(constants, inputs, np.int32(first)))
 
 
 def _hoisted(run: Callable[[Any], Any], example: Any) -> tuple[Callable[..., Any], list[Any]]:
@@ -95,6 +96,14 @@ def _joined(parts: tuple[jax.Array, ...], num_seeds: int) -> jax.Array:
     missing = num_seeds - sum(map(len, whole))
     # NumPy, because here JAX would compile a program for every shape.
     return jax.device_put(np.concatenate([*whole, last[-missing:]]))
+
+
+def _num_seeds(inputs: Any) -> int:
+    axes = {leaf.shape[:1] for leaf in jax.tree.leaves(inputs)}
+    if len(axes) != 1 or axes <= {(), (0,)}:
+        raise ValueError(f"inputs must share a leading axis of seeds, got axes {sorted(axes)}.")
+    ((num_seeds,),) = axes
+    return num_seeds
 
 
 def _num_cores() -> int:

@@ -374,17 +374,15 @@ def plot(result: Result) -> Figure:
         "|sum of signs| ≥ t", "binomial sum ≥ (1 + δ)μ", "normal |X| ≤ t", "norm of a matrix sum"
     )
     signs.plot(result.t, result.signs, label="exact", **THEORY)
-    for name in ("chebyshev", "hoeffding", "shorthand"):
-        signs.plot(result.t, getattr(result, name), label=name.replace("shorthand", "exp(−ε²m)"))
+    signs.plot(result.t, result.chebyshev, label="Chebyshev")
+    signs.plot(result.t, result.hoeffding, label="Hoeffding")
+    signs.plot(result.t, result.shorthand, label="exp(−ε²m)")
     signs.set(xlabel="t", ylabel="log probability")
 
     binomial.plot(result.delta, result.above, label="exact", **THEORY)
-    for name, label in (
-        ("markov", "Markov"),
-        ("chernoff", "−δ²μ/3"),
-        ("chernoff_far", "Chernoff for all δ"),
-    ):
-        binomial.plot(result.delta, getattr(result, name), label=label)
+    binomial.plot(result.delta, result.markov, label="Markov")
+    binomial.plot(result.delta, result.chernoff, label="−δ²μ/3")
+    binomial.plot(result.delta, result.chernoff_far, label="Chernoff for all δ")
     binomial.set(xlabel="δ", ylabel="log probability")
 
     normal.plot(result.sigmas, result.within, label="exact", **THEORY)
