@@ -12,7 +12,9 @@ def test_every_title_has_its_panel(count, rows):
     figure, axes = panels(*titles)
     assert [axis.get_title() for axis in axes] == titles
     assert figure.axes == axes
-    assert axes[0].get_subplotspec().get_gridspec().nrows == rows
+    place = axes[0].get_subplotspec()
+    assert place is not None
+    assert place.get_gridspec().nrows == rows
 
 
 def test_a_figure_needs_a_panel():

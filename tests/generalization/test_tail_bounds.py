@@ -17,7 +17,7 @@ def log_moment_bound(log_moment, t):
         method="bounded",
         options={"xatol": 1e-12},
     )
-    return found.fun
+    return found.fun  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.parametrize("delta", [0.1, 1.0, 5.0])

@@ -1,6 +1,7 @@
 """Infinite-width kernels against wide networks and a second derivation, and their symmetries."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from theorylab.kernels import infinite_kernels, ntk
 from theorylab.models import (
     NTK,
     Activation,
+    Architecture,
     Conv,
     Dense,
     LayerNorm,
@@ -20,6 +22,7 @@ from theorylab.models import (
     mlp,
     network,
 )
+from theorylab.models.network import Bias
 
 HE = NTK(weight_scale=math.sqrt(2))
 BIASED = NTK(weight_scale=1.5, bias_scale=0.7)
@@ -39,7 +42,7 @@ def resnet(width, num_outputs, activation):
     )
 
 
-CASES = {
+CASES: dict[str, tuple[Callable[[int, int], Architecture], NTK, Bias]] = {
     "relu": (lambda width, k: mlp([width, width], k, "relu"), HE, "none"),
     "erf": (lambda width, k: mlp([width, width], k, "erf"), BIASED, "normal"),
     "tanh": (lambda width, k: mlp([width], k, "tanh", False), BIASED, "zero"),

@@ -10,17 +10,20 @@ right far below the smallest number of floating point.
 Source: arora · concentration-lab · §1.1.1.
 """
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from scipy import special, stats
 
 Numbers = Float[np.ndarray, "..."] | float | int
+Tail = Any  # as many numbers as came in: a float or an array of them
 
 # A threshold that is a whole number on paper may be a hair off in floating point.
 _ROUNDING = 1e-9
 
 
-def log_binomial_above(trials: int, probability: float, threshold: Numbers) -> Numbers:
+def log_binomial_above(trials: int, probability: float, threshold: Numbers) -> Tail:
     """Compute log P(X ≥ threshold).
 
     Example:
@@ -32,26 +35,26 @@ def log_binomial_above(trials: int, probability: float, threshold: Numbers) -> N
     return np.append(tails, -np.inf)[np.clip(least, 0, trials + 1)]
 
 
-def log_binomial_below(trials: int, probability: float, threshold: Numbers) -> Numbers:
+def log_binomial_below(trials: int, probability: float, threshold: Numbers) -> Tail:
     """Compute log P(X ≤ threshold)."""
     most = np.floor(np.asarray(threshold) + _ROUNDING).astype(int)
     tails = np.logaddexp.accumulate(_log_atoms(trials, probability))
     return np.append(tails, -np.inf)[np.clip(most, -1, trials)]
 
 
-def log_signs_above(num_signs: int, threshold: Numbers) -> Numbers:
+def log_signs_above(num_signs: int, threshold: Numbers) -> Tail:
     """Compute log P(Σ εᵢ ≥ threshold) for a sum of random signs."""
     return log_binomial_above(num_signs, 0.5, (np.asarray(threshold) + num_signs) / 2)
 
 
-def log_signs_beyond(num_signs: int, threshold: Numbers) -> Numbers:
+def log_signs_beyond(num_signs: int, threshold: Numbers) -> Tail:
     """Compute log P(|Σ εᵢ| ≥ threshold) for a threshold above 0, by symmetry."""
     if not np.min(threshold) > 0:
         raise ValueError(f"threshold must be positive, got {np.min(threshold)}.")
     return np.log(2) + log_signs_above(num_signs, threshold)
 
 
-def normal_within(deviation: Numbers, t: Numbers) -> Numbers:
+def normal_within(deviation: Numbers, t: Numbers) -> Tail:
     """Compute P(|X| ≤ t) = erf(t/σ√2) for X ~ N(0, σ²)."""
     return special.erf(np.divide(t, deviation) / np.sqrt(2))
 

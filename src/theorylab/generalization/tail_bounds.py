@@ -21,13 +21,16 @@ host, always in double precision.
 Source: arora · concentration-lab · §1.1.1.
 """
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
 Numbers = Float[np.ndarray, "..."] | float | int
+Bound = Any  # as many numbers as came in: a float or an array of them
 
 
-def log_markov(mean: Numbers, t: Numbers) -> Numbers:
+def log_markov(mean: Numbers, t: Numbers) -> Bound:
     """Bound log P(X ≥ t) for X ≥ 0.
 
     Example:
@@ -38,13 +41,13 @@ def log_markov(mean: Numbers, t: Numbers) -> Numbers:
     return np.log(mean) - np.log(t)
 
 
-def log_chebyshev(variance: Numbers, t: Numbers) -> Numbers:
+def log_chebyshev(variance: Numbers, t: Numbers) -> Bound:
     """Bound log P(|X − E X| ≥ t) for any X of that variance."""
     _positive(variance=variance, t=t)
     return np.log(variance) - 2 * np.log(t)
 
 
-def log_chernoff_above(mean: Numbers, delta: Numbers) -> Numbers:
+def log_chernoff_above(mean: Numbers, delta: Numbers) -> Bound:
     """Bound log P(X ≥ (1 + δ)μ) by −δ²μ/3, for 0 < δ ≤ 1."""
     _positive(mean=mean, delta=delta)
     if np.max(delta) > 1:
@@ -52,18 +55,18 @@ def log_chernoff_above(mean: Numbers, delta: Numbers) -> Numbers:
     return chernoff_shorthand(mean, delta)
 
 
-def chernoff_shorthand(mean: Numbers, delta: Numbers) -> Numbers:
+def chernoff_shorthand(mean: Numbers, delta: Numbers) -> Bound:
     """The expression −δ²μ/3 at any δ, as it is printed; a bound only where δ ≤ 1."""
     return -np.square(delta) * mean / 3
 
 
-def log_chernoff_far(mean: Numbers, delta: Numbers) -> Numbers:
+def log_chernoff_far(mean: Numbers, delta: Numbers) -> Bound:
     """Bound log P(X ≥ (1 + δ)μ) by −μ((1 + δ)log(1 + δ) − δ), for every δ > 0."""
     _positive(mean=mean, delta=delta)
     return -mean * ((1 + delta) * np.log1p(delta) - delta)
 
 
-def log_chernoff_below(mean: Numbers, delta: Numbers) -> Numbers:
+def log_chernoff_below(mean: Numbers, delta: Numbers) -> Bound:
     """Bound log P(X ≤ (1 − δ)μ) by −δ²μ/2, for 0 < δ < 1."""
     _positive(mean=mean, delta=delta)
     if np.max(delta) >= 1:
@@ -71,7 +74,7 @@ def log_chernoff_below(mean: Numbers, delta: Numbers) -> Numbers:
     return -np.square(delta) * mean / 2
 
 
-def log_hoeffding(squared_ranges: Numbers, t: Numbers) -> Numbers:
+def log_hoeffding(squared_ranges: Numbers, t: Numbers) -> Bound:
     """Bound log P(|X − E X| ≥ t), with Σ(bᵢ − aᵢ)² of the independent summands.
 
     Example:
@@ -82,13 +85,13 @@ def log_hoeffding(squared_ranges: Numbers, t: Numbers) -> Numbers:
     return np.log(2) - 2 * np.square(t) / squared_ranges
 
 
-def log_bernstein(variance: Numbers, largest: Numbers, t: Numbers) -> Numbers:
+def log_bernstein(variance: Numbers, largest: Numbers, t: Numbers) -> Bound:
     """Bound log P(Σ Xᵢ > t) for centred |Xᵢ| ≤ M with Σ E Xᵢ² = variance."""
     _positive(variance=variance, largest=largest, t=t)
     return -(np.square(t) / 2) / (variance + largest * t / 3)
 
 
-def anti_concentration(deviation: Numbers, t: Numbers) -> tuple[Numbers, Numbers]:
+def anti_concentration(deviation: Numbers, t: Numbers) -> tuple[Bound, Bound]:
     """Bound P(|X| ≤ t) from below by 2t/3σ and from above by 4t/5σ, for X ~ N(0, σ²), 0 < t ≤ σ."""
     _positive(deviation=deviation, t=t)
     if np.max(np.divide(t, deviation)) > 1:
@@ -97,13 +100,13 @@ def anti_concentration(deviation: Numbers, t: Numbers) -> tuple[Numbers, Numbers
     return anti_concentration_shorthand(deviation, t)
 
 
-def anti_concentration_shorthand(deviation: Numbers, t: Numbers) -> tuple[Numbers, Numbers]:
+def anti_concentration_shorthand(deviation: Numbers, t: Numbers) -> tuple[Bound, Bound]:
     """The expressions 2t/3σ and 4t/5σ at any t, as they are printed; bounds only where t ≤ σ."""
     ratio = np.divide(t, deviation)
     return 2 * ratio / 3, 4 * ratio / 5
 
 
-def matrix_bernstein_mean(variance: Numbers, largest: Numbers, shape: tuple[int, int]) -> Numbers:
+def matrix_bernstein_mean(variance: Numbers, largest: Numbers, shape: tuple[int, int]) -> Bound:
     """Bound E‖Z‖, the mean spectral norm of a sum of centred random matrices."""
     _positive(variance=variance, largest=largest)
     logarithm = np.log(_both_sides(shape))
@@ -112,7 +115,7 @@ def matrix_bernstein_mean(variance: Numbers, largest: Numbers, shape: tuple[int,
 
 def log_matrix_bernstein(
     variance: Numbers, largest: Numbers, shape: tuple[int, int], t: Numbers
-) -> Numbers:
+) -> Bound:
     """Bound log P(‖Z‖ ≥ t)."""
     return np.log(_both_sides(shape)) + log_bernstein(variance, largest, t)
 

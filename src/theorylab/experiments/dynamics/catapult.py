@@ -392,6 +392,6 @@ def plot(result: Result) -> Figure:
     end.plot(DELTAS, result.peak_height[:, WIDE], "s", label="highest u / δ²")
     for limit in (1.0, 0.5):
         end.axhline(limit, **THEORY)
-    end.set(xlabel="δ = ηλ₀ − 2, at m = 10⁶", ylim=(0, 1.6))
+    end.set(xlabel="δ = ηλ₀ − 2, at m = 10⁶", ylim=(0, 2.2))
     end.legend(fontsize=7)
     return figure

@@ -106,6 +106,7 @@ PRESETS = {
         images="mnist5k",
         num_images=5000,
         image_widths=(200, 200),
+        image_learning_rate=0.1,
         image_steps=4000,
         image_records=200,
         num_lanczos=40,

@@ -198,8 +198,8 @@ def _matrices(config: Config) -> dict[str, np.ndarray]:
     norms = _norms(signs_key, fixed, config.num_draws)
     a = np.asarray(fixed)
     products = np.einsum("kij,klj->il", a, a), np.einsum("kji,kjl->il", a, a)
-    variance = max(np.linalg.norm(product, 2) for product in products)
-    largest = np.linalg.norm(a, 2, axis=(1, 2)).max()
+    variance = max(float(np.linalg.norm(product, 2)) for product in products)
+    largest = float(np.linalg.norm(a, 2, axis=(1, 2)).max())
     # log(2n) − (t²/2)/(v + Mt/3) = log 0.1 is a quadratic equation in t.
     level = np.log(2 * size / TAIL)
     start = level * largest / 3 + np.sqrt((level * largest / 3) ** 2 + 2 * level * variance)
