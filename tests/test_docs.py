@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from theorylab.cli import main
+from theorylab.experiments.tree import Tree
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "concepts").glob("*.md"))]
 
@@ -27,3 +30,21 @@ def test_every_room_has_its_page():
     }  # told in lab and README
     rooms = {path.name for path in (ROOT / "src" / "theorylab").iterdir() if path.is_dir()}
     assert rooms - {"__pycache__"} <= pages
+
+
+def test_the_experiment_of_the_ten_minutes_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    """Oracle: the command line, on a tree with nothing but the page's own block."""
+    page = ROOT / "docs" / "add-an-experiment.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    folder = tmp_path / "guests" / "kernels"
+    folder.mkdir(parents=True)
+    for package in (tmp_path / "guests", folder):
+        (package / "__init__.py").write_text("")
+    (folder / "my_law.py").write_text(block, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("THEORYLAB_CACHE", str(tmp_path / "cache"))
+
+    tree = Tree(tmp_path / "guests", "guests")
+    asked = ["run", "kernels/my_law", "--preset", "smoke", "--out", str(tmp_path / "store")]
+    assert main(asked, tree) == 0
+    assert "supported" in capsys.readouterr().out

@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -62,3 +63,21 @@ def test_small_catapults_peak_at_the_predicted_loss_and_end_mirrored(delta):
     peak = quadratic.catapult_peak(problem, 2 + delta)
     assert 1 < float(past.highest_loss / peak) < 1 + delta
     assert abs(float(past.last.curvature) * (2 + delta) - (2 - delta)) < 0.1 * delta
+
+
+def test_drawn_settings_stay_off_the_bands():
+    """Oracle: 2 log m / √m in NumPy, and all three phases drawn."""
+    ratios, widths = (np.asarray(values) for values in phases.draw_settings(jax.random.key(0), 999))
+    assert widths.min() >= 1e3
+    assert widths.max() <= 1e8
+    distance = np.abs(ratios[:, None] - np.array([0, 2, 4, 6])[None, :]).min(axis=1)
+    assert np.all(distance >= 2 * np.log(widths) / np.sqrt(widths) - 1e-12)
+    assert np.bincount((ratios / 2).astype(int)).min() > 250
+
+
+def test_diagram_spans_ratios_and_widths():
+    ratios, widths = phases.diagram(5)
+    np.testing.assert_allclose(ratios[0], [1, 2, 3, 4, 5])
+    np.testing.assert_allclose(widths[:, 0], 10 ** np.array([2, 3.5, 5, 6.5, 8]))
+    with pytest.raises(ValueError, match="resolution must be at least 2, got 1"):
+        phases.diagram(1)

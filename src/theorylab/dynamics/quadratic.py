@@ -117,7 +117,7 @@ def catapult_peak(problem: Problem, ratio: Scalar) -> Numbers:
     The limit of wide networks and small δ, in which δ² + 2u is conserved while v falls from
     2 + δ to 2 − δ; so the final curvature is 4/η − λ₀.
     """
-    return (ratio - 2) ** 2 / (2 * problem.coupling * problem.learning_rate**2)
+    return (ratio - 2) ** 2 / (4 * problem.coupling * problem.learning_rate**2)
 
 
 def _scan(advance, initial, num_steps):
