@@ -84,7 +84,7 @@ def holds(margins: Real[ArrayLike, "..."], rounding: Number = 0.0) -> Finding:
         >>> str(holds(np.array([0.5, 0.0, 2.0])).verdict)
         'supported'
     """
-    return _extreme(margins, np.min, -float(np.asarray(rounding)), math.inf)
+    return _extreme(margins, np.min, 0.0 - float(np.asarray(rounding)), math.inf)
 
 
 def median_at_most(samples: Seeds, bound: Number) -> Finding:

@@ -24,6 +24,9 @@ from .optimizers import nesterov as nesterov
 from .optimizers import with_learning_rates as with_learning_rates
 from .sgd import Batches as Batches
 from .sgd import sgd as sgd
+from .trajectory import Measure as Measure
+from .trajectory import Steps as Steps
 from .trajectory import Trajectory as Trajectory
 from .trajectory import every as every
 from .trajectory import logarithmic as logarithmic
+from .trajectory import record as record

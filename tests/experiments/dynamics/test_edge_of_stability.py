@@ -61,11 +61,9 @@ def test_the_control_can_fail(result):
     """Negative: the control judged by a run that is at the edge."""
     rises = np.zeros_like(result.control.rises)
     rises[0, -1] = 0.1
-    assert refuted(changed(result, "control", rises=rises)) == [
-        "Control: there no step raises the loss."
-    ]
+    assert refuted(changed(result, "control", rises=rises)) == ["There no step raises the loss."]
     beyond = changed(result, "control", sharpness=3 * result.control.sharpness + 300)
-    assert refuted(beyond) == ["Control: with a small η sharpness stays below 2/η."]
+    assert refuted(beyond) == ["With a small η sharpness stays below 2/η."]
 
 
 def test_nothing_is_concluded_from_nan(result):

@@ -13,7 +13,7 @@ from theorylab.experiments.kernels import width_convergence as experiment
 from theorylab.kernels import relative_frobenius
 from theorylab.progress import listening
 
-TINY = experiment.Config(widths=(8, 16), num_samples=3, num_steps=2, num_seeds=2)
+TINY = experiment.Config(widths=(8, 16), num_samples=3, num_steps=2, num_seeds=2, num_draws=2)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_what_is_not_so_is_not_supported(smoke):
     rich = judges["In μP the kernel moves as much at every width."]
     lazy = judges["In the NTK parametrization the kernel moves in inverse proportion to the width."]
     error = judges["So does that of erf networks."]
-    control = judges["Control: against the limit of another activation the error does not fall."]
+    control = judges["Against the limit of another activation the error does not fall."]
     assert rich(smoke._replace(mup_movement=smoke.ntk_movement)).verdict == Verdict.REFUTED
     assert lazy(smoke._replace(ntk_movement=smoke.mup_movement)).verdict == Verdict.REFUTED
     assert error(smoke._replace(erf_error=smoke.wrong_error)).verdict == Verdict.REFUTED
@@ -63,13 +63,13 @@ def test_first_layer_errors_are_those_of_the_explicit_sum():
     """Oracle: H = xᵀx′ (1/m) Σᵣ 1[wᵣᵀx > 0] 1[wᵣᵀx′ > 0], summed by NumPy from the same draws."""
     x = jax.random.normal(jax.random.key(0), (4, 3))
     key = jax.random.key(1)
-    _, corrected = experiment._first_layers(x, key[None], (5, 9))
+    _, corrected = experiment._first_layers(x, key[None], (5, 9), 3)
 
     units = np.asarray(x / jnp.linalg.norm(x, axis=1, keepdims=True))
     cosines = units @ units.T
     limit = cosines * (np.pi - np.arccos(np.clip(cosines, -1, 1))) / (2 * np.pi)
     squares = []
-    for draw in jax.random.split(key, experiment.NUM_DRAWS):
+    for draw in jax.random.split(key, 3):
         weights = np.asarray(jax.random.normal(jax.random.split(draw)[0], (9, 3), x.dtype))
         active = (units @ weights[:5].T > 0).astype(float)
         kernel = jnp.asarray(cosines * (active @ active.T) / 5)
@@ -92,6 +92,7 @@ def test_memory_grows_with_the_square_of_the_width():
     ("field", "value", "message"),
     [
         ("num_hidden", 0, "num_hidden must be at least 1, got 0"),
+        ("num_draws", 0, "num_draws must be at least 1, got 0"),
         ("num_samples", -1, "num_samples must be at least 1, got -1"),
         ("widths", (64,), r"two or more different counts, got \(64,\)"),
         ("widths", (), r"two or more different counts, got \(\)"),

@@ -334,13 +334,13 @@ CLAIMS = (
         source=LINEAR,
     ),
     Claim(
-        "Control: the linear model has no catapult; its highest loss is the first or the last.",
+        "The linear model has no catapult; its highest loss is the first or the last.",
         judge=lambda r: holds(r.linear_loss[..., [0, -1]].max(-1) - r.linear_loss.max(-1)),
         source=LINEAR,
         kind="control",
     ),
     Claim(
-        "Control: below the threshold there is no catapult; the loss falls at every step.",
+        "Below the threshold there is no catapult; the loss falls at every step.",
         judge=lambda r: at_most(r.largest_rise[r.predicted_phase == phases.SUBCRITICAL].max(), 1.0),
         source=SUBCRITICAL,
         kind="control",

@@ -307,7 +307,7 @@ CLAIMS = (
         source=EDGE,
     ),
     Claim(
-        "Control: with a small η sharpness stays below 2/η.",
+        "With a small η sharpness stays below 2/η.",
         judge=lambda r: median_at_most(
             _ratio(r.control, r.control_learning_rate).max(axis=-1), 1.0
         ),
@@ -315,14 +315,14 @@ CLAIMS = (
         kind="control",
     ),
     Claim(
-        "Control: there no step raises the loss.",
+        "There no step raises the loss.",
         judge=lambda r: at_most(r.control.rises.max(), 0.0),
         source=LEMMA,
         kind="control",
         formula=r"L(t + 1) \le L(t)",
     ),
     Claim(
-        "Control: what Lanczos calls sharpness is an eigenvalue, to 2 % of it.",
+        "What Lanczos calls sharpness is an eigenvalue, to 2 % of it.",
         judge=lambda r: median_at_most(
             np.median(r.images.residual / r.images.sharpness, axis=-1), 0.02
         ),
