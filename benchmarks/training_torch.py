@@ -34,6 +34,7 @@ def main() -> None:
         "cpu": _cpu() - cpu,
         "compiling": 0.0,
         "loss": losses.mean(),
+        "error": losses.std() / math.sqrt(len(losses)),
         "accuracy": accuracies.mean(),
     }
     print(json.dumps(measured))

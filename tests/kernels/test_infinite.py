@@ -168,6 +168,9 @@ def test_what_has_no_closed_form_is_refused():
             ),
             X,
         )
+    for before in ((), (Dense(3), Activation("relu"))):  # x + Wx is as Gaussian as x
+        with pytest.raises(ValueError, match="must stand after a Dense"):
+            infinite_kernels(Serial(*before, Residual(Dense(3)), Activation("relu")), X)
     with pytest.raises(ValueError, match="Residual needs a branch or shortcut that ends with"):
         infinite_kernels(Serial(Dense(3), Residual(Activation("relu"))), X)
     inner = Residual(Serial(Activation("relu"), Dense(3)))  # its shortcut brings x through

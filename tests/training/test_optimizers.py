@@ -105,3 +105,14 @@ def test_factors_multiply_the_finished_update():
     updates, _ = optimizer.update(params, optimizer.init(params), params)
     for update, expected in zip(jax.tree.leaves(updates), ([-0.3, 0.3], [-0.1]), strict=True):
         np.testing.assert_allclose(update, expected, rtol=1e-6)
+
+
+def test_a_known_learning_rate_is_checked_inside_a_compiled_function():
+    """Oracle: the same call outside; a JAX number that is known is not a traced one."""
+    rate, gradient_of_one = jnp.asarray(0.5), jnp.ones(2)
+
+    def update(gradient):
+        optimizer = gradient_descent(rate)
+        return optimizer.update(gradient, optimizer.init(gradient))[0]
+
+    np.testing.assert_array_equal(jax.jit(update)(gradient_of_one), update(gradient_of_one))

@@ -31,13 +31,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from theorylab.models import ACTIVATIONS
-from theorylab.models.activations import Elementwise
+from theorylab.models import ACTIVATIONS, Elementwise
 from theorylab.numerics import gauss_hermite
 
-NUM_TERMS = (
-    128  # tanh at variance 1: 1e-12 at any correlation; `quadrature_error` says it for others
-)
+NUM_TERMS = 128  # for tanh at variance 1: 1e-12 at any correlation; see `quadrature_error`
 
 
 class Dual(NamedTuple):

@@ -24,12 +24,12 @@ from theorylab.models import (
     NTK,
     Activation,
     Architecture,
+    Bias,
     Dense,
     Parametrization,
     Residual,
     Serial,
 )
-from theorylab.models.network import Bias
 
 from .dual import dual
 from .inputs import input_pair

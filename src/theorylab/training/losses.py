@@ -22,6 +22,7 @@ from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
@@ -193,7 +194,8 @@ _TERMS: dict[str, Callable[[Array, Array], Array]] = {
 
 def check_positive(what: str, value: Scalar) -> None:
     """Raise unless a number is positive; one that is traced (swept by vmap) has no value yet."""
-    if not isinstance(value, Tracer) and not value > 0:
+    # NumPy, because inside a compiled function even a known JAX number is compared in the trace.
+    if not isinstance(value, Tracer) and not np.asarray(value) > 0:
         raise ValueError(f"{what} must be positive, got {value}.")
 
 
