@@ -40,8 +40,8 @@ CORRUPTIONS = (
     ("linear_threshold", lambda r: 1.02 * r.linear_threshold, "bisection"),
     ("loss", lambda r: np.ones_like(r.loss), "catapults, and converges"),
     ("linear_loss", lambda r: r.loss, "diverges there"),
-    ("linear_loss", lambda r: r.loss, "the linear model has no catapult"),
-    ("largest_rise", lambda r: 1.2 + r.largest_rise, "below the threshold there is no"),
+    ("linear_loss", lambda r: r.loss, "The linear model has no catapult"),
+    ("largest_rise", lambda r: 1.2 + r.largest_rise, "Below the threshold there is no"),
     ("peak_rise", lambda r: r.peak_rise**0, "first rises tenfold"),
 )
 
