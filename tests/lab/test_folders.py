@@ -39,6 +39,7 @@ def test_garbled_durations_are_none_and_get_replaced(tmp_path, text):
 
 def test_durations_that_cannot_be_kept_are_no_reason_to_fail(tmp_path):
     remember(tmp_path / "nowhere", "toys/coin", "smoke", 3.0)
+    assert expected_seconds(tmp_path / "nowhere", "toys/coin", "smoke") is None
 
 
 def compute(shift: float) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import jax
@@ -31,12 +32,10 @@ def readable(num_bytes: int) -> str:
 
 def _free_in_machine() -> int | None:
     """Memory that Linux could give out now; elsewhere all there is."""
-    try:
+    with suppress(OSError):  # not on Linux
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
-    except OSError:
-        pass
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
