@@ -4,9 +4,10 @@
 
 Each contender trains the same networks (784-256-10, ReLU, zero biases, weights N(0, 2/fan-in)) on
 the same 5000 digits by 500 steps of plain SGD on the cross-entropy, with batches from shuffled
-epochs, in float32, and evaluates each network at the end on all digits. Each runs in a process of
-its own, with cold caches; the clock starts when imports and data are there, and includes tracing
-and compilation, which are also shown apart. Rounds are interleaved, ratios are of one round.
+epochs, in float32. Each runs in a process of its own, with cold caches. The clock starts when
+imports and data are there and stops when all networks are trained; tracing and compilation are
+inside, and also shown apart. What was trained is then evaluated on all digits, to show that it was.
+Rounds are interleaved, ratios are of one round.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -118,7 +120,7 @@ def _save_digits(path: str) -> None:
     np.savez(path, x=x, y=np.asarray(digits.y, np.float32))
 
 
-def _timed(contender: Callable[[Task], tuple[Any, Any]], task: Task) -> dict[str, float]:
+def _timed(contender: Callable[[Task], list[Any]], task: Task) -> dict[str, float]:
     """Run a contender; in seconds, and with the quality of what it trained."""
     import jax
 
@@ -130,11 +132,15 @@ def _timed(contender: Callable[[Task], tuple[Any, Any]], task: Task) -> dict[str
     )
     jax.block_until_ready(jax.device_put(np.zeros(1)))  # wakes the backend
     wall, cpu = time.perf_counter(), _cpu()
-    losses, errors = map(np.asarray, contender(task))
+    networks = jax.block_until_ready(contender(task))
+    wall, cpu, total = time.perf_counter() - wall, _cpu() - cpu, sum(compiling)
+    _, risk, share = _model()
+    evaluate = jax.jit(lambda *given: (risk(*given), share(*given)))
+    losses, errors = np.array([evaluate(params, *_digits(task)) for params in networks]).T
     return {
-        "wall": time.perf_counter() - wall,
-        "cpu": _cpu() - cpu,
-        "compiling": sum(compiling),
+        "wall": wall,
+        "cpu": cpu,
+        "compiling": total,
         "loss": float(losses.mean()),
         "error": float(losses.std() / math.sqrt(len(losses))),
         "accuracy": 1 - float(errors.mean()),
@@ -168,13 +174,13 @@ def _digits(task: Task) -> Digits:
     return Digits(arrays["x"], arrays["y"])
 
 
-def _life(task: Task) -> Callable[[Any, Digits], tuple[Any, Any]]:
+def _life(task: Task) -> Callable[[Any, Digits], Any]:
     """The whole life of one network, as a function of its seed and the data."""
     import jax
 
     from theorylab.training import Batches, gradient_descent, sgd
 
-    model, risk, errors = _model()
+    model, risk, _ = _model()
 
     def life(seed, digits):
         start, batches = jax.random.split(jax.random.key(seed))
@@ -186,39 +192,48 @@ def _life(task: Task) -> Callable[[Any, Digits], tuple[Any, Any]]:
             batch=Batches(task.batch_size),
             key=batches,
             steps=[task.num_steps],
-            measure=lambda params: (risk(params, *digits), errors(params, *digits)),
+            measure=lambda params: (),
         )
-        return trajectory.records
+        return trajectory.params
 
     return life
 
 
-def at_once(task: Task) -> tuple[Any, Any]:
+def _apart(networks: Any) -> list[Any]:
+    """The parameters of each network, from those of all."""
+    import jax
+
+    networks = jax.tree.map(np.asarray, networks)
+    num_networks = len(jax.tree.leaves(networks)[0])
+    return [jax.tree.map(itemgetter(i), networks) for i in range(num_networks)]
+
+
+def at_once(task: Task) -> list[Any]:
     """What the library does: one program for all, on all cores."""
     import jax
 
     from theorylab.training import ensemble
 
     life, digits = _life(task), jax.device_put(_digits(task))
-    return ensemble(lambda seed: life(seed, digits), np.arange(task.num_networks))
+    return _apart(ensemble(lambda seed: life(seed, digits), np.arange(task.num_networks)))
 
 
-def vectorised(task: Task) -> tuple[Any, Any]:
+def vectorised(task: Task) -> list[Any]:
     """All networks side by side in one vectorised program."""
     import jax
 
     seeds = np.arange(task.num_networks)
-    return jax.jit(jax.vmap(_life(task), in_axes=(0, None)))(seeds, _digits(task))
+    return _apart(jax.jit(jax.vmap(_life(task), in_axes=(0, None)))(seeds, _digits(task)))
 
 
-def one_after_another(task: Task) -> tuple[Any, Any]:
+def one_after_another(task: Task) -> list[Any]:
     """A jitted step in a Python loop, its batches cut from the data with NumPy."""
     import jax
     import optax
 
-    model, risk, errors = _model()
+    model, risk, _ = _model()
     x, y = _digits(task)
-    init, evaluate = jax.jit(model.init), jax.jit(lambda *given: (risk(*given), errors(*given)))
+    init = jax.jit(model.init)
     optimizer = optax.sgd(LEARNING_RATE)
 
     def update(params, state, inputs, targets):
@@ -226,7 +241,7 @@ def one_after_another(task: Task) -> tuple[Any, Any]:
         return optax.apply_updates(params, updates), state
 
     step = jax.jit(update, donate_argnums=(0, 1))
-    results = []
+    networks = []
     for seed in range(task.num_networks):
         params = init(jax.random.key(seed))
         state = optimizer.init(params)
@@ -236,8 +251,8 @@ def one_after_another(task: Task) -> tuple[Any, Any]:
         for first in range(0, task.num_steps * task.batch_size, task.batch_size):
             chosen = stream[first : first + task.batch_size]
             params, state = step(params, state, x[chosen], y[chosen])
-        results.append(evaluate(params, x, y))
-    return tuple(np.array(results).T)
+        networks.append(params)
+    return networks
 
 
 CONTENDERS = {OURS: at_once, "vmap": vectorised, "one after another": one_after_another}

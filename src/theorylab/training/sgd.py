@@ -139,12 +139,21 @@ def draw(batch: Batches, sampler: Sampler, num_samples: int) -> tuple[Sampler, I
         return sampler._replace(position=position + size), chosen
 
     def turn() -> tuple[Sampler, Int[Array, " b"]]:
-        following = jax.random.permutation(fresh, n)
+        following = _shuffled(fresh, n)
         both = jnp.concatenate([order, following])
         chosen = jax.lax.dynamic_slice_in_dim(both, position, size)
         return Sampler(key, epoch + 1, following, position + size - n), chosen
 
     return jax.lax.cond(position + size <= n, stay, turn)
+
+
+def _shuffled(key: RandomKey, num_samples: int) -> Int[Array, " n"]:
+    """A random order: the samples sorted by 64 random bits each.
+
+    What `jax.random.permutation` does by two sorts, of 32 bits, in twice the time to compile.
+    """
+    high, low = jax.random.bits(key, (2, num_samples), jnp.uint32)
+    return jax.lax.sort((high, low, jnp.arange(num_samples)), num_keys=2)[2]
 
 
 class _State(NamedTuple):
