@@ -152,16 +152,16 @@ def _dense(dense: Dense, state: _State, scales: NTK, bias: Bias) -> _State:
 def _activation(activation: Activation, state: _State) -> _State:
     if not state.gaussian:
         raise ValueError(
-            f"Activation({activation.name!r}) must stand after a Dense layer (or a Residual of "
+            f"Activation({activation.function!r}) must stand after a Dense layer (or a Residual of "
             "such): elsewhere its inputs are not Gaussian, and there is no closed form."
         )
     q1, q2 = state.variance1, state.variance2
-    value, derivative = dual(activation.name, q1[:, None], q2[None, :], state.nngp)
+    value, derivative = dual(activation.function, q1[:, None], q2[None, :], state.nngp)
     return _State(
         nngp=value,
         ntk=state.ntk * derivative,
-        variance1=dual(activation.name, q1, q1, q1).value,
-        variance2=dual(activation.name, q2, q2, q2).value,
+        variance1=dual(activation.function, q1, q1, q1).value,
+        variance2=dual(activation.function, q2, q2, q2).value,
         gaussian=False,
     )
 

@@ -35,8 +35,8 @@ ACTIVATIONS: dict[str, Elementwise] = {
 }
 
 
-def activation(name: str) -> Elementwise:
-    """Find an activation by its name.
+def activation(name: str | Elementwise) -> Elementwise:
+    """Find an activation by its name; a function is its own.
 
     Example:
         >>> float(activation("relu")(jnp.asarray(-2.0)))
@@ -45,6 +45,8 @@ def activation(name: str) -> Elementwise:
         Traceback (most recent call last):
         ValueError: activation must be a known name, got 'rleu'. Nearest: relu.
     """
+    if callable(name):
+        return name
     if name not in ACTIVATIONS:
         nearest = difflib.get_close_matches(name.lower(), ACTIVATIONS, n=3) or sorted(ACTIVATIONS)
         raise ValueError(

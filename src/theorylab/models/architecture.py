@@ -10,10 +10,12 @@ Source: zhu · dag-zoo · A.1, A.4–A.6 (fully connected, DenseNet, skip connec
 """
 
 import abc
+import math
 from dataclasses import dataclass
+from typing import Literal
 
-from .activations import activation
-from .windows import Padding, num_windows
+from .activations import Elementwise, activation
+from .windows import Padding, num_transposed_windows, num_windows
 
 Shape = tuple[int, ...]
 
@@ -33,13 +35,18 @@ class Dense(Architecture):
     Args:
         width: The number of channels that come out.
         bias: False: no bias here, whatever biases the network has.
+        weight_scale: σ_w of this layer, in place of the parametrization's.
+        bias_scale: σ_b of this layer, in place of the parametrization's.
     """
 
     width: int
     bias: bool = True
+    weight_scale: float | None = None
+    bias_scale: float | None = None
 
     def __post_init__(self) -> None:
         _check_counts("width", (self.width,))
+        _check_scales(self)
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """Replace the channels."""
@@ -57,6 +64,9 @@ class Conv(Architecture):
         strides: The steps of the window; (): 1 along every axis.
         padding: "valid" (none), "same" (zeros) or "circular" (wrapped around); see `windows`.
         bias: False: no bias here, whatever biases the network has.
+        weight_scale: σ_w of this layer, in place of the parametrization's.
+        bias_scale: σ_b of this layer, in place of the parametrization's.
+        shared: False: every position has weights of its own, as in a locally connected layer.
     """
 
     channels: int
@@ -64,9 +74,13 @@ class Conv(Architecture):
     strides: tuple[int, ...] = ()
     padding: Padding = "valid"
     bias: bool = True
+    weight_scale: float | None = None
+    bias_scale: float | None = None
+    shared: bool = True
 
     def __post_init__(self) -> None:
         _check_counts("channels", (self.channels,))
+        _check_scales(self)
         object.__setattr__(self, "strides", self.strides or (1,) * len(self.window))
         _check_window(self.window, self.strides)
 
@@ -78,18 +92,55 @@ class Conv(Architecture):
 
 
 @dataclass(frozen=True)
+class ConvTranspose(Architecture):
+    """A transposed convolution: x(s) is spread over the window that begins at strides · s.
+
+    Args:
+        channels: The number of channels that come out.
+        window: The size of the window along every position axis.
+        strides: By how much positions are spread apart; (): 1 along every axis.
+        padding: "valid", "same" or "circular", of the convolution that this one transposes.
+        bias: False: no bias here, whatever biases the network has.
+        weight_scale: σ_w of this layer, in place of the parametrization's.
+        bias_scale: σ_b of this layer, in place of the parametrization's.
+    """
+
+    channels: int
+    window: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+    padding: Padding = "valid"
+    bias: bool = True
+    weight_scale: float | None = None
+    bias_scale: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_counts("channels", (self.channels,))
+        _check_scales(self)
+        object.__setattr__(self, "strides", self.strides or (1,) * len(self.window))
+        _check_window(self.window, self.strides)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Spread the positions, replace the channels."""
+        _check_positions(self, self.window, input_shape)
+        counts = num_transposed_windows(input_shape[:-1], self.window, self.strides, self.padding)
+        return (*counts, self.channels)
+
+
+@dataclass(frozen=True)
 class AvgPool(Architecture):
-    """The average over a window, in every channel; padded zeros count as values.
+    """The average (or sum) over a window, in every channel; padded zeros count as values.
 
     Args:
         window: The size of the window along every position axis.
         strides: The steps of the window; (): the window's own size, so that windows tile.
         padding: "valid" (none), "same" (zeros) or "circular" (wrapped around); see `windows`.
+        reduce: "mean" or "sum".
     """
 
     window: tuple[int, ...]
     strides: tuple[int, ...] = ()
     padding: Padding = "valid"
+    reduce: Literal["mean", "sum"] = "mean"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strides", self.strides or self.window)
@@ -104,7 +155,13 @@ class AvgPool(Architecture):
 
 @dataclass(frozen=True)
 class GlobalPool(Architecture):
-    """The average over all positions, in every channel."""
+    """The average (or sum) over all positions, in every channel.
+
+    Args:
+        reduce: "mean" or "sum".
+    """
+
+    reduce: Literal["mean", "sum"] = "mean"
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """Keep the channels only."""
@@ -126,12 +183,16 @@ class Flatten(Architecture):
 
 @dataclass(frozen=True)
 class Activation(Architecture):
-    """The function φ of that name, on every coordinate."""
+    """The function φ on every coordinate.
 
-    name: str
+    Args:
+        function: A name, or any elementwise function: `Activation("relu")`, `Activation(jnp.tanh)`.
+    """
+
+    function: str | Elementwise
 
     def __post_init__(self) -> None:
-        activation(self.name)  # raises if there is none
+        activation(self.function)  # raises if there is none
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """Keep it."""
@@ -198,6 +259,23 @@ class Residual(Architecture):
 
 
 @dataclass(frozen=True)
+class Product(Architecture):
+    """A gate, y = shortcut(x) · branch(x), coordinate by coordinate."""
+
+    branch: Architecture
+    shortcut: Architecture = Serial()
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Both ways must give the same."""
+        branch, shortcut = (way.output_shape(input_shape) for way in (self.branch, self.shortcut))
+        if branch != shortcut:
+            raise ValueError(
+                f"Product needs branch and shortcut of one shape, got {branch} and {shortcut}."
+            )
+        return branch
+
+
+@dataclass(frozen=True)
 class Concatenate(Architecture):
     """The input beside what is made of it, y = [x; branch(x)], on the channel axis."""
 
@@ -219,6 +297,13 @@ def _check_counts(name: str, counts: tuple[int, ...]) -> None:
     for count in counts:
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}.")
+
+
+def _check_scales(layer: "Dense | Conv | ConvTranspose") -> None:
+    for name in ("weight_scale", "bias_scale"):
+        scale = getattr(layer, name)
+        if scale is not None and not 0 < scale < math.inf:
+            raise ValueError(f"{name} must be positive and finite, got {scale}.")
 
 
 def _check_window(window: tuple[int, ...], strides: tuple[int, ...]) -> None:

@@ -150,9 +150,12 @@ def _read(layer: Architecture, place: _Place, settings: _Settings) -> _Part:
         case LayerNorm():
             return _layer_norm(layer, place, settings)
         case Activation():
-            return _fixed(activation(layer.name), place)
+            return _fixed(activation(layer.function), place)
         case AvgPool():
-            return _fixed(partial(average, **vars(layer)), place)
+            return _fixed(
+                partial(average, window=layer.window, strides=layer.strides, padding=layer.padding),
+                place,
+            )
         case GlobalPool():
             return _fixed(lambda x: x.mean(axis=tuple(range(1, x.ndim - 1))), place)
         case Flatten():

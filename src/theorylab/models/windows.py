@@ -54,6 +54,23 @@ def num_windows(
     )
 
 
+def num_transposed_windows(
+    positions: tuple[int, ...], window: tuple[int, ...], strides: tuple[int, ...], padding: Padding
+) -> tuple[int, ...]:
+    """Count the positions that a transposed convolution gives.
+
+    Example:
+        >>> num_transposed_windows((4, 4), (3, 3), (2, 2), "valid")
+        (9, 9)
+    """
+    if padding == "valid":
+        return tuple(
+            (size - 1) * stride + max(width, stride)
+            for size, width, stride in zip(positions, window, strides, strict=True)
+        )
+    return tuple(size * stride for size, stride in zip(positions, strides, strict=True))
+
+
 def convolve(
     x: Float[Array, "n *positions i"],
     weight: Float[Array, "*window i o"],

@@ -9,11 +9,12 @@ from theorylab.lab.conduct import precision
 
 CLAIMS = {claim.statement: claim for claim in diagonal_network.CLAIMS}
 
+experiment = diagonal_network
+
 
 @pytest.fixture(scope="module")
-def result():
-    with precision(diagonal_network.PRECISION):
-        return diagonal_network.run(diagonal_network.PRESETS["smoke"])
+def result(smoke):
+    return smoke
 
 
 def verdicts(result):

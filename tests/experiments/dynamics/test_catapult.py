@@ -8,10 +8,12 @@ from theorylab.claims import Verdict
 from theorylab.experiments.dynamics import catapult
 from theorylab.experiments.dynamics.catapult import CLAIMS, PRESETS, Config
 
+experiment = catapult
+
 
 @pytest.fixture(scope="module")
-def result():
-    return catapult.run(PRESETS["smoke"])
+def result(smoke):
+    return smoke
 
 
 def claim(words):

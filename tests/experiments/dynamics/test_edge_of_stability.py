@@ -3,12 +3,14 @@ import pytest
 
 from theorylab.claims import Verdict
 from theorylab.experiments.dynamics import edge_of_stability
-from theorylab.experiments.dynamics.edge_of_stability import CLAIMS, PRESETS, Config
+from theorylab.experiments.dynamics.edge_of_stability import CLAIMS, Config
+
+experiment = edge_of_stability
 
 
 @pytest.fixture(scope="module")
-def result():
-    return edge_of_stability.run(PRESETS["smoke"])
+def result(smoke):
+    return smoke
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.statement)

@@ -7,15 +7,15 @@ import pytest
 
 from theorylab.claims import Verdict
 from theorylab.experiments.generalization import concentration
-from theorylab.lab.conduct import precision
 
 CLAIMS = {claim.statement: claim for claim in concentration.CLAIMS}
 
+experiment = concentration
+
 
 @pytest.fixture(scope="module")
-def result():
-    with precision(concentration.PRECISION):
-        return concentration.run(concentration.PRESETS["smoke"])
+def result(smoke):
+    return smoke
 
 
 @pytest.mark.parametrize("statement", CLAIMS)

@@ -16,11 +16,6 @@ from theorylab.progress import listening
 TINY = experiment.Config(widths=(8, 16), num_samples=3, num_steps=2, num_seeds=2, num_draws=2)
 
 
-@pytest.fixture(scope="module")
-def smoke():
-    return experiment.run(experiment.PRESETS["smoke"])
-
-
 def test_smoke_run_has_the_expected_verdicts(smoke):
     verdicts = {claim.statement: claim.judge(smoke).verdict for claim in experiment.CLAIMS}
     assert verdicts == {claim.statement: claim.expected for claim in experiment.CLAIMS}

@@ -1,0 +1,135 @@
+"""Layers that mix positions, or leave some out: graphs, attention, upsampling, dropout.
+
+    Aggregate        y(s) = Σₜ A(s, t) x(t)                         A: the edges of a graph
+    SelfAttention    y = [softmax(Qₕ Kₕᵀ · scale) Vₕ]ₕ W_O          h: the heads
+    Upsample         y(s) = x(⌊s/factor⌋), or linear in between
+    Dropout          y = x · mask/keep while training, y = x else
+
+Source: golikov · ntk-attention · 2.4.4; arora · ntk-practice · §9.5 (graphs).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .architecture import Architecture, Shape
+
+Graph = tuple[tuple[float, ...], ...]  # A, row by row: hashable
+
+
+@dataclass(frozen=True)
+class Aggregate(Architecture):
+    """A weighted sum over neighbours in a graph whose nodes are the positions, (nodes, channels).
+
+    Args:
+        graph: A, a row for every node. None: every input has a graph of its own, which is given
+            beside the inputs: `apply(params, x, graphs)`, graphs (n, nodes, nodes).
+    """
+
+    graph: Graph | None = None
+
+    def __post_init__(self) -> None:
+        if self.graph is None:
+            return
+        if not self.graph or any(len(row) != len(self.graph) for row in self.graph):
+            lengths = [len(row) for row in self.graph]
+            raise ValueError(f"graph must be a square matrix, got rows of lengths {lengths}.")
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Keep it."""
+        if len(input_shape) != 2:
+            raise ValueError(
+                f"Aggregate needs inputs of shape (nodes, channels), got {input_shape}."
+            )
+        if self.graph is not None and len(self.graph) != input_shape[0]:
+            raise ValueError(
+                f"Aggregate with a graph of {len(self.graph)} nodes needs inputs with as many, "
+                f"got shape {input_shape}."
+            )
+        return input_shape
+
+
+@dataclass(frozen=True)
+class SelfAttention(Architecture):
+    """Softmax attention of every position to all positions.
+
+    With head width m and input channels c, head h has queries Q = xW_Q, keys K = xW_K and values
+    V = xW_V, (positions, m), all weights scaled as the parametrization says, and gives
+    softmax(QKᵀ · scale) V; the heads, one beside the other, are multiplied by W_O.
+
+    Args:
+        channels: The number of channels that come out.
+        num_heads: The number of heads.
+        head_width: m, the channels of every head.
+        scaling: "root": scale = 1/√m; "linear": 1/m.
+        tied: True: W_Q = W_K in every head.
+        bias: False: no bias after W_O, whatever biases the network has.
+    """
+
+    channels: int
+    num_heads: int
+    head_width: int
+    scaling: Literal["root", "linear"] = "root"
+    tied: bool = False
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("channels", "num_heads", "head_width"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.scaling not in ("root", "linear"):
+            raise ValueError(f"scaling must be root or linear, got {self.scaling!r}.")
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Keep the positions, replace the channels."""
+        if len(input_shape) < 2:
+            raise ValueError(
+                f"SelfAttention needs inputs with positions and channels, got shape {input_shape}."
+            )
+        return (*input_shape[:-1], self.channels)
+
+
+@dataclass(frozen=True)
+class Upsample(Architecture):
+    """More positions: each one repeated, or linear in between.
+
+    Args:
+        factors: By how much, along every position axis.
+        method: "nearest" or "linear".
+    """
+
+    factors: tuple[int, ...]
+    method: Literal["nearest", "linear"] = "nearest"
+
+    def __post_init__(self) -> None:
+        if not self.factors or min(self.factors) < 1:
+            raise ValueError(f"factors must be at least 1 along every axis, got {self.factors}.")
+        if self.method not in ("nearest", "linear"):
+            raise ValueError(f"method must be nearest or linear, got {self.method!r}.")
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Multiply the positions."""
+        if len(input_shape) != len(self.factors) + 1:
+            raise ValueError(
+                f"Upsample by {self.factors} needs inputs with {len(self.factors)} position axes "
+                f"and a channel axis, got shape {input_shape}."
+            )
+        return (*(s * f for s, f in zip(input_shape, self.factors, strict=False)), input_shape[-1])
+
+
+@dataclass(frozen=True)
+class Dropout(Architecture):
+    """Every coordinate is kept with some probability, and divided by it; evaluation keeps all.
+
+    Args:
+        keep: The probability.
+    """
+
+    keep: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.keep <= 1:
+            raise ValueError(f"keep must be in (0, 1], got {self.keep}.")
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Keep it."""
+        return input_shape
