@@ -1,0 +1,224 @@
+"""With few examples, a tangent kernel beats the network that it is the kernel of.
+
+Handwritten digits, m labelled ones to learn from. Kernel regression with the tangent kernel of an
+infinitely wide fully connected network has nothing to tune and nothing random; the finite network
+of the same architecture is trained with the learning rate that is best in hindsight. Up to
+some hundred examples the kernel is as good or better. It does not vary less from one training set
+to the next: that spread is the data's.
+
+Source: golikov · ntk-small-data · 2.6.1; arora · ntk-practice · §9.5.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int, Key
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, median_at_least, median_between, ordered
+from theorylab.data import digits
+from theorylab.experiments.drawing import panels
+from theorylab.kernels import infinite_kernels
+from theorylab.models import NTK, Standard, mlp, network
+from theorylab.progress import report
+from theorylab.training import cross_entropy, descend, ensemble
+from theorylab.typing import Params, RandomKey
+
+PRECISION = "float32"
+FORMULA = r"f(x) = \Theta(x, X)\,(\Theta(X, X) + \lambda I)^{-1}\,Y"
+SMALL = Source("golikov", "ntk-small-data", "2.6.1")
+PRACTICE = Source("arora", "ntk-practice", "§9.5")
+
+HE = math.sqrt(2.0)
+FEW = 160  # examples, up to which the source's claim is judged
+RIDGE = 1e-4  # of the mean of the kernel's diagonal: single precision
+
+
+@dataclass(frozen=True)
+class Config:
+    """Kernel regression and networks on few handwritten digits."""
+
+    sizes: tuple[int, ...] = (10, 20, 40, 80, 160, 320)  # labelled examples m
+    num_test: int = 600  # examples to be predicted
+    num_splits: int = 20  # random training and test sets
+    num_hidden: int = 2  # hidden layers, of the kernel and of the network
+    width: int = 128  # of the network's hidden layers
+    num_steps: int = 150  # of Adam, all examples at once
+    learning_rates: tuple[float, ...] = (0.001, 0.004, 0.016)  # the best in hindsight counts
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        if not self.sizes or min(self.sizes) < 1 or tuple(sorted(self.sizes)) != self.sizes:
+            raise ValueError(f"sizes must be counts that grow, got {self.sizes}.")
+        for name in ("num_test", "num_splits", "num_hidden", "width", "num_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if max(self.sizes) + self.num_test > 1797:
+            needed = max(self.sizes) + self.num_test
+            raise ValueError(f"sizes and num_test must be at most 1797 together, got {needed}.")
+        if not self.learning_rates or min(self.learning_rates) <= 0:
+            raise ValueError(f"learning_rates must be positive, got {self.learning_rates}.")
+
+
+PRESETS = {
+    "smoke": Config(sizes=(20, 80), num_test=300, num_splits=24, width=64, num_steps=100),
+    "paper": Config(sizes=(10, 20, 40, 80, 160, 320, 640), num_splits=100, width=1024),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s splits, m sizes. Accuracies on the test set."""
+
+    sizes: Int[np.ndarray, " m"]
+    kernel: Float[np.ndarray, "s m"]
+    network: Float[np.ndarray, "s m"]  # of the learning rate that is best over all splits
+    shuffled: Float[np.ndarray, "s m"]  # kernel regression on labels in random order
+
+
+def memory(config: Config) -> int:
+    """Bytes of the kernel of all digits, its parts, and two networks while they train."""
+    largest = max(config.sizes) + config.num_test
+    weights = 64 * config.width + config.num_hidden * config.width**2
+    return 4 * (3 * 1797**2 + 4 * largest**2 + 2 * (10 * weights + 8 * largest * config.width))
+
+
+def run(config: Config) -> Result:
+    """Predict the test set from every training set, by kernel and by network."""
+    report("tangent kernel of all digits", 0.0)
+    data = digits(scaling="sphere")
+    x, labels = jnp.sqrt(data.x.shape[1]) * data.x, jnp.argmax(data.y, axis=1)
+    architecture = mlp([1] * config.num_hidden)  # read as infinitely wide
+    kernel = infinite_kernels(architecture, x, parametrization=NTK(weight_scale=HE)).ntk
+    keys = jax.random.split(jax.random.key(config.seed), config.num_splits)
+    kernels, shuffled, networks = [], [], []
+    for number, size in enumerate(config.sizes):
+        report(f"{size} examples", 0.05 + 0.95 * number / len(config.sizes))
+        by_kernel = partial(_by_kernel, kernel, labels, size, config.num_test)
+        own, control = ensemble(by_kernel, keys)
+        kernels.append(own)
+        shuffled.append(control)
+        found = ensemble(partial(_by_networks, config, x, labels, size), keys)
+        networks.append(found[:, jnp.argmax(found.mean(axis=0))])
+    kernels, shuffled, networks = (
+        np.stack(list(map(np.asarray, columns)), axis=1)
+        for columns in (kernels, shuffled, networks)
+    )
+    return Result(np.asarray(config.sizes), kernels, networks, shuffled)
+
+
+def _split(key: Key[Array, ""], num_samples: int, size: int, num_test: int):
+    """A training set and a test set; the smaller training sets are parts of the larger ones."""
+    order = jax.random.permutation(key, num_samples)
+    return order[num_test : num_test + size], order[:num_test]
+
+
+def _by_kernel(
+    kernel: Float[Array, "n n"], labels: Int[Array, " n"], size: int, num_test: int, key: RandomKey
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Accuracy of kernel regression, and of the same with labels in random order."""
+    train, test = _split(key, len(labels), size, num_test)
+    gram = kernel[train[:, None], train[None, :]]
+    gram = gram + RIDGE * jnp.trace(gram) / size * jnp.eye(size)
+    across = kernel[test[:, None], train[None, :]]
+
+    def accuracy(known: Int[Array, " m"]) -> Float[Array, ""]:
+        outputs = across @ jnp.linalg.solve(gram, jax.nn.one_hot(known, 10) - 0.1)
+        return jnp.mean(jnp.argmax(outputs, axis=1) == labels[test])
+
+    known = labels[train]
+    return accuracy(known), accuracy(jax.random.permutation(jax.random.fold_in(key, 1), known))
+
+
+def _by_networks(
+    config: Config, x: Float[Array, "n d"], labels: Int[Array, " n"], size: int, key: RandomKey
+) -> Float[Array, " l"]:
+    """Accuracy of a network trained with every learning rate."""
+    train, test = _split(key, len(x), size, config.num_test)
+    architecture = mlp([config.width] * config.num_hidden, num_outputs=10)
+    model = network(architecture, x.shape[1:], Standard(weight_scale=HE), bias="zero")
+    start = model.init(jax.random.fold_in(key, 2))
+    targets = jax.nn.one_hot(labels[train], 10)
+    loss = cross_entropy("mean")
+
+    def objective(params: Params) -> Float[Array, ""]:
+        return loss(model.apply(params, x[train]), targets)
+
+    def accuracy(params: Params) -> Float[Array, ""]:
+        outputs = model.apply(params, x[test])
+        return jnp.mean(jnp.argmax(outputs, axis=1) == labels[test])
+
+    def trained(learning_rate: Float[Array, ""]) -> Float[Array, ""]:
+        optimizer = optax.adam(learning_rate)
+        return descend(objective, start, optimizer, [config.num_steps], accuracy).records[-1]
+
+    return jax.lax.map(trained, jnp.asarray(config.learning_rates))
+
+
+def _few(result: Result, values: Float[np.ndarray, "s m"]) -> Float[np.ndarray, " s"]:
+    """The mean over the sizes for which the claim is made."""
+    return values[:, result.sizes <= FEW].mean(axis=1)
+
+
+def _deviation(values: Float[np.ndarray, "s m"]) -> Float[np.ndarray, "s m"]:
+    """How far every split is from the median split."""
+    return np.abs(values - np.median(values, axis=0))
+
+
+CLAIMS = (
+    Claim(
+        "Up to 160 examples the kernel loses at most half a point to its network.",
+        judge=lambda r: median_at_least(_few(r, r.kernel - r.network), -0.005),
+        source=SMALL,
+    ),
+    Claim(
+        "It is better with every one of the largest training sets, in the median.",
+        judge=lambda r: ordered(r.network[:, -1], r.kernel[:, -1]),
+        source=PRACTICE,
+    ),
+    Claim(
+        # A smaller spread of the kernel's was expected; 60 splits of another seed show none at any
+        # size (Levene's p from 0.3 to 0.98), so its absence is claimed, to within two points.
+        "From one training set to the next, kernel and network vary alike.",
+        judge=lambda r: median_between(
+            _few(r, _deviation(r.kernel) - _deviation(r.network)), -0.02, 0.02
+        ),
+        source=SMALL,
+    ),
+    Claim(
+        # A split's accuracy by chance has a deviation of some 0.03 with few examples.
+        "With labels in random order, the kernel is at chance.",
+        judge=lambda r: median_between(_few(r, r.shuffled), 0.05, 0.15),
+        source=SMALL,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Accuracy and its spread over the number of examples."""
+    figure, (accuracy, spread) = panels("test accuracy", "deviation from the median split")
+    for values, label in (
+        (result.kernel, "tangent kernel, infinite width"),
+        (result.network, "network, best learning rate"),
+        (result.shuffled, "kernel, labels in random order"),
+    ):
+        _curve(accuracy, result.sizes, values, label)
+    _curve(spread, result.sizes, _deviation(result.kernel), "tangent kernel")
+    _curve(spread, result.sizes, _deviation(result.network), "network")
+    for axis in (accuracy, spread):
+        axis.set(xscale="log", xlabel="labelled examples m")
+        axis.legend(fontsize=7)
+    return figure
+
+
+def _curve(axis: Axes, sizes: np.ndarray, values: np.ndarray, label: str) -> None:
+    (line,) = axis.plot(sizes, values.mean(axis=0), "o-", markersize=3, label=label)
+    low, high = np.quantile(values, (0.25, 0.75), axis=0)
+    axis.fill_between(sizes, low, high, color=line.get_color(), alpha=0.15, linewidth=0)

@@ -1,0 +1,249 @@
+"""The tangent kernel at birth tells which networks will train.
+
+A population of networks is drawn: depth, activation, skip connections and the scale of the weights
+vary. Before any training, each has a number, κ = λ_m/λ₁, the ratio of the smallest to the largest
+eigenvalue of its tangent kernel on m samples. Then each is trained for as many steps, with the same
+fraction of its largest stable learning rate. Networks of small κ fit badly: gradient descent is as
+slow as its slowest mode.
+
+Source: golikov · ntk-nas · 2.6.1.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+from matplotlib.figure import Figure
+from scipy.stats import rankdata
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    median_at_least,
+    median_between,
+    probability_at_least,
+)
+from theorylab.data import digits
+from theorylab.experiments.drawing import panels
+from theorylab.kernels import ntk
+from theorylab.kernels.trainability import trainability
+from theorylab.models import activation
+from theorylab.progress import report
+from theorylab.training import descend, ensemble, gradient_descent, squared
+from theorylab.typing import Params, RandomKey
+
+PRECISION = "float64"
+FORMULA = r"\kappa = \lambda_m / \lambda_1, \qquad \text{slowest mode: } (1 - \eta\lambda_m)^t"
+PROXY = Source("golikov", "ntk-nas", "2.6.1")
+
+ACTIVATIONS = ("relu", "tanh", "gelu", "sine")
+LOSS = squared("half_sum")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Populations of random networks, their κ at initialisation and their loss after training."""
+
+    num_cells: int = 60  # networks in a population
+    num_seeds: int = 10  # populations
+    num_samples: int = 40  # digits m on which κ is measured and the network trained
+    width: int = 64  # of every hidden layer
+    max_depth: int = 6  # hidden layers at most
+    num_steps: int = 150  # of gradient descent
+    learning_rate: float = 0.5  # in units of the largest stable one, 2/λ₁
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("num_samples", "width", "max_depth", "num_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.num_seeds < 2:
+            raise ValueError(f"num_seeds must be at least 2, got {self.num_seeds}.")
+        if self.num_cells < 10:
+            raise ValueError(f"num_cells must be at least 10, got {self.num_cells}.")
+        if self.num_samples > 1797:
+            raise ValueError(f"num_samples must be at most 1797, got {self.num_samples}.")
+        if not 0 < self.learning_rate < 1:
+            raise ValueError(f"learning_rate must be in (0, 1), got {self.learning_rate}.")
+
+
+PRESETS = {
+    "smoke": Config(
+        num_cells=40, num_seeds=14, num_samples=20, width=24, max_depth=5, num_steps=50
+    ),
+    "paper": Config(num_cells=500, num_seeds=20, num_samples=64, width=512, max_depth=12),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s populations, c networks in each."""
+
+    trainability: Float[np.ndarray, "s c"]  # κ before training
+    loss: Float[np.ndarray, "s c"]  # after training, in units of the first; inf if it diverged
+    depth: Int[np.ndarray, "s c"]
+    rank_correlation: Float[np.ndarray, " s"]  # Spearman's, of κ and −loss
+    shuffled_correlation: Float[np.ndarray, " s"]  # with the κ of the other populations
+    worst_dropped: int  # of the worst tenth, those with κ below their population's median
+    num_worst: int
+
+
+class Cell(NamedTuple):
+    """What a network is: one of a family that one compiled program computes."""
+
+    depth: Int[Array, ""]
+    activation: Int[Array, ""]
+    skip: Float[Array, ""]  # 1: every layer is added to its input
+    weight_scale: Float[Array, ""]
+
+
+def memory(config: Config) -> int:
+    """Bytes of the Jacobians of two networks, one on each core."""
+    weights = config.width * (64 + config.max_depth * config.width + 1)
+    return 2 * 8 * 3 * config.num_samples * weights
+
+
+def run(config: Config) -> Result:
+    """Draw populations, measure κ, train."""
+    report("digits", 0.0)
+    key = jax.random.key(config.seed)
+    data_key, cell_key = jax.random.split(key)
+    x, y = _task(data_key, config.num_samples)
+    report("networks", 0.05)
+    keys = jax.random.split(cell_key, config.num_seeds * config.num_cells)
+    kappa, loss, depth = ensemble(partial(_one, config, x, y), keys)
+    shape = (config.num_seeds, config.num_cells)
+    kappa, loss, depth = (np.asarray(values).reshape(shape) for values in (kappa, loss, depth))
+    loss = np.where(np.isfinite(loss), loss, np.inf)
+    report("ranks", 0.95)
+    worst = loss >= np.sort(loss, axis=1)[:, -(config.num_cells // 10), None]
+    return Result(
+        trainability=kappa,
+        loss=loss,
+        depth=depth,
+        rank_correlation=_spearman(kappa, -loss),
+        shuffled_correlation=_with_others(kappa, -loss),
+        worst_dropped=int(np.sum(worst & (kappa < np.median(kappa, axis=1, keepdims=True)))),
+        num_worst=int(np.sum(worst)),
+    )
+
+
+def _task(key: RandomKey, num_samples: int) -> tuple[Float[Array, "m d"], Float[Array, "m 1"]]:
+    """Digits of length √d, and whether they are odd."""
+    data = digits(scaling="sphere").shuffled(key).subset(slice(num_samples))
+    odd = jnp.argmax(data.y, axis=1) % 2
+    return jnp.sqrt(data.x.shape[1]) * data.x, (2.0 * odd - 1.0)[:, None]
+
+
+def _one(
+    config: Config, x: Float[Array, "m d"], y: Float[Array, "m 1"], key: RandomKey
+) -> tuple[Float[Array, ""], Float[Array, ""], Int[Array, ""]]:
+    """κ of a random network of the family, its loss after training, and its depth."""
+    for_cell, for_weights = jax.random.split(key)
+    cell = _draw(for_cell, config.max_depth)
+    params = _init(for_weights, config, x.shape[1])
+    apply = partial(_apply, cell)
+    kernel = ntk(apply, params, x)
+    start = apply(params, x)
+    step = config.learning_rate * 2 / jnp.linalg.eigvalsh(kernel)[-1]
+
+    def objective(params: Params) -> Float[Array, ""]:
+        return LOSS(apply(params, x) - start, y)  # all begin at the output 0, with one loss
+
+    end = descend(objective, params, gradient_descent(step), [config.num_steps], objective)
+    return trainability(kernel), end.records[-1] / LOSS(jnp.zeros_like(y), y), cell.depth
+
+
+def _draw(key: Key[Array, ""], max_depth: int) -> Cell:
+    keys = jax.random.split(key, 4)
+    return Cell(
+        depth=jax.random.randint(keys[0], (), 1, max_depth + 1),
+        activation=jax.random.randint(keys[1], (), 0, len(ACTIVATIONS)),
+        skip=jax.random.bernoulli(keys[2]).astype(float),
+        weight_scale=jnp.exp(jax.random.uniform(keys[3], (), minval=-0.7, maxval=1.1)),
+    )
+
+
+def _init(key: RandomKey, config: Config, num_inputs: int) -> Params:
+    first, hidden, last = jax.random.split(key, 3)
+    width = config.width
+    return {
+        "first": jax.random.normal(first, (num_inputs, width)),
+        "hidden": jax.random.normal(hidden, (config.max_depth - 1, width, width)),
+        "last": jax.random.normal(last, (width, 1)),
+    }
+
+
+def _apply(cell: Cell, params: Params, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+    """The network in the NTK parametrization; layers beyond its depth are the identity."""
+    functions = [activation(name) for name in ACTIVATIONS]
+
+    def layer(h: Array, weight: Array) -> Array:
+        h = jax.lax.switch(cell.activation, functions, h)
+        return cell.weight_scale / jnp.sqrt(len(weight)) * (h @ weight)
+
+    def hidden(h: Array, numbered: tuple[Array, Array]) -> tuple[Array, None]:
+        number, weight = numbered
+        return jnp.where(number < cell.depth, layer(h, weight) + cell.skip * h, h), None
+
+    h = cell.weight_scale / jnp.sqrt(x.shape[1]) * (x @ params["first"])
+    numbers = jnp.arange(1, len(params["hidden"]) + 1)
+    h, _ = jax.lax.scan(hidden, h, (numbers, params["hidden"]))
+    return layer(h, params["last"])
+
+
+def _spearman(first: Float[np.ndarray, "s c"], second: Float[np.ndarray, "s c"]) -> np.ndarray:
+    """Spearman's rank correlation in every row."""
+    pairs = zip(rankdata(first, axis=1), rankdata(second, axis=1), strict=True)
+    return np.array([np.corrcoef(one, other)[0, 1] for one, other in pairs])
+
+
+def _with_others(first: Float[np.ndarray, "s c"], second: Float[np.ndarray, "s c"]) -> np.ndarray:
+    """The mean correlation of every row with all other rows' numbers."""
+    shifts = range(1, len(first))
+    return np.mean([_spearman(np.roll(first, shift, axis=0), second) for shift in shifts], axis=0)
+
+
+# Demands are the catalogue's: a correlation above 0.4, seven in ten of the worst dropped.
+CLAIMS = (
+    Claim(
+        "The smaller κ before training, the larger the loss after it: rank correlation above 0.4.",
+        judge=lambda r: median_at_least(r.rank_correlation, 0.4),
+        source=PROXY,
+        formula=r"\rho_S(\kappa, -\text{loss}) > 0.4",
+    ),
+    Claim(
+        "Keeping the half with the larger κ drops at least 70 % of the worst tenth.",
+        judge=lambda r: probability_at_least(r.worst_dropped, r.num_worst, 0.7),
+        source=PROXY,
+    ),
+    Claim(
+        "The κ of other networks tells nothing.",
+        judge=lambda r: median_between(r.shuffled_correlation, -0.25, 0.25),
+        source=PROXY,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Loss over κ, coloured by depth; and the correlations."""
+    figure, (scatter, bars) = panels("loss after training", "rank correlation with κ")
+    shown = np.isfinite(result.loss)
+    dots = scatter.scatter(
+        np.maximum(result.trainability[shown], 1e-17),
+        np.clip(result.loss[shown], 1e-17, 1e3),
+        c=result.depth[shown],
+        s=8,
+        cmap="viridis",
+        vmin=1,
+    )
+    figure.colorbar(dots, ax=scatter, label="depth")
+    scatter.set(xscale="log", yscale="log", xlabel="κ = λ_m/λ₁ before training", ylabel="loss")
+    for place, values in enumerate((result.rank_correlation, result.shuffled_correlation)):
+        bars.plot(np.full(len(values), place), values, "o", markersize=4)
+    bars.set(xlim=(-0.5, 1.5), xticks=(0, 1), xticklabels=("own κ", "another's κ"))
+    return figure
