@@ -82,6 +82,17 @@ def test_flow_of_a_linear_network_keeps_its_balance():
     assert losses[2] < losses[1] < losses[0]
 
 
+def test_layers_without_parameters_flow_along():
+    """Oracle: the matrix exponential; an empty branch, as an activation has, changes nothing."""
+    x0 = jnp.array([1.0, -2.0])
+    params = ({"weight": x0}, ())
+    run = training.gradient_flow(
+        lambda w: w[0]["weight"] @ w[0]["weight"], params, [0.5], lambda w: w
+    )
+    np.testing.assert_allclose(run.params[0]["weight"], x0 * np.exp(-1.0), rtol=1e-8)
+    assert run.params[1] == ()
+
+
 def test_flow_stops_at_rest_and_stays_there():
     """Oracle: |∇f| = e^(-t) falls below 1e-6 at t = 13.8; to t = 10⁹ nobody could go with Tsit5."""
     run = gradient_flow(

@@ -22,11 +22,11 @@ import numpy as np
 import theorylab
 from theorylab.claims.claim import Claim, Finding
 from theorylab.experiments.entry import Entry, read
+from theorylab.numerics.memory import available_memory, readable
 from theorylab.progress import report
 
 from .failure import Refused, RunFailed
 from .key import key
-from .memory import available_memory, readable
 from .outcome import Judged, Outcome, Value
 
 

@@ -23,6 +23,8 @@ from .intervals import student as student
 from .quadrature import expectation as expectation
 from .quadrature import expectation2 as expectation2
 from .quadrature import gauss_hermite as gauss_hermite
+from .ranks import rank_correlations as rank_correlations
+from .ranks import spearman as spearman
 from .spectra import Eigenpairs as Eigenpairs
 from .spectra import Tridiagonal as Tridiagonal
 from .spectra import eigenpairs as eigenpairs

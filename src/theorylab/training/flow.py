@@ -133,6 +133,12 @@ def _advance(
 ) -> _State:
     """Integrate up to the end of a stretch, or to the resting point, or to failure."""
     rtol = solver.rtol or (1e-5 if end.dtype == jnp.float32 else 1e-9)
+    # A list of arrays, because diffrax would take a layer without parameters, (), for an array.
+    leaves, structure = jax.tree.flatten(state.params)
+
+    def leaf_velocity(leaves: list[Array]) -> list[Array]:
+        return jax.tree.leaves(velocity(jax.tree.unflatten(structure, leaves)))
+
     event = None
     if until is not None:
         resting = diffrax.steady_state_event(rtol=0, atol=until, norm=optax.tree.norm)
@@ -140,18 +146,18 @@ def _advance(
     until_time = jnp.where(state.steady | state.failed, state.time, end)  # at rest: nothing to do
     until_time = jax.lax.optimization_barrier(until_time)  # else XLA's simplifier runs in circles
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda time, params, args: velocity(params)),
+        diffrax.ODETerm(lambda time, leaves, args: leaf_velocity(leaves)),
         _METHODS[solver.method](),
         t0=state.time,
         t1=until_time,
         dt0=None,
-        y0=state.params,
+        y0=leaves,
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=solver.atol or rtol / 100),
         event=event,
         max_steps=solver.max_steps,
         throw=False,
     )
-    params = jax.tree.map(lambda leaf: leaf[0], solution.ys)
+    params = jax.tree.unflatten(structure, [leaf[0] for leaf in jax.tree.leaves(solution.ys)])
     steady = state.steady | (solution.result == diffrax.RESULTS.event_occurred)
     succeeded = (solution.result == diffrax.RESULTS.successful) | steady
     failed = state.failed | ~succeeded | ~all_finite(params)

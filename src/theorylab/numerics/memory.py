@@ -1,4 +1,4 @@
-"""How much memory a run may use, so that a config that cannot fit is refused and not killed."""
+"""How much memory there is, so that what cannot fit is refused before any work, and not killed."""
 
 import os
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from theorylab.lab import memory
+from theorylab.numerics import memory
 
 
 @pytest.fixture
