@@ -1,12 +1,23 @@
 """Oracle of all: loops over positions, with the index rule written out."""
 
 import itertools
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.models.windows import average, convolve, num_windows
+from theorylab.models.windows import (
+    average,
+    convolve,
+    convolve_locally,
+    convolve_transposed,
+    num_transposed_windows,
+    num_windows,
+    total,
+    upsample,
+)
 
 CASES = [  # positions, window, strides
     ((7,), (3,), (1,)),
@@ -59,6 +70,77 @@ def test_convolution_and_average_are_the_sums_over_windows(positions, window, st
     x, weight = jnp.asarray(x), jnp.asarray(weight)
     np.testing.assert_allclose(convolve(x, weight, strides, padding), convolved, rtol=1e-12)
     np.testing.assert_allclose(average(x, window, strides, padding), averaged, rtol=1e-12)
+    summed = averaged * np.prod(window)
+    np.testing.assert_allclose(total(x, window, strides, padding), summed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("padding", ["valid", "same", "circular"])
+@pytest.mark.parametrize(("positions", "window", "strides"), CASES[:3])
+def test_local_convolution_has_weights_for_every_window(positions, window, strides, padding):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, *positions, 3))
+    counts = num_windows(positions, window, strides, padding)
+    weight = rng.normal(size=(*counts, *window, 3, 4))
+    expected = np.zeros((2, *counts, 4))
+    for place, seen in windows(x, window, strides, padding):
+        at = (slice(None), *place)
+        expected[at] = sum(values @ weight[place][offset] for offset, values in seen)
+    got = jax.jit(partial(convolve_locally, strides=strides, padding=padding))(x, weight)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("padding", ["valid", "same", "circular"])
+@pytest.mark.parametrize(("positions", "window", "strides"), CASES)
+def test_transposed_convolution_is_the_adjoint(positions, window, strides, padding):
+    """⟨Ax, y⟩ = ⟨x, Aᵀy⟩, with Aᵀ the convolution by loops; and as many positions as it counts."""
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(2, *positions, 3)), rng.normal(size=(*window, 3, 4))
+    spread = num_transposed_windows(positions, window, strides, padding)
+    assert num_windows(spread, window, strides, padding) == positions
+    y = rng.normal(size=(2, *spread, 4))
+    transposed = jax.jit(partial(convolve_transposed, strides=strides, padding=padding))(x, weight)
+    adjoint = np.zeros_like(x)
+    for place, seen in windows(y, window, strides, padding):
+        at = (slice(None), *place)
+        adjoint[at] = sum(values @ weight[offset].T for offset, values in seen)
+    assert np.vdot(transposed, y) == pytest.approx(np.vdot(x, adjoint), rel=1e-12)
+
+
+@pytest.mark.parametrize(("window", "strides"), [((3,), (2,)), ((4,), (1,)), ((2,), (3,))])
+def test_transposed_convolution_spreads_windows(window, strides):
+    """Oracle: by loops, y(t·s + r) gets Wᵣᵀ x(s), for "valid"."""
+    rng = np.random.default_rng(1)
+    x, weight = rng.normal(size=(2, 5, 3)), rng.normal(size=(*window, 3, 4))
+    (size,) = num_transposed_windows((5,), window, strides, "valid")
+    expected = np.zeros((2, size, 4))
+    for position, offset in itertools.product(range(5), range(window[0])):
+        expected[:, strides[0] * position + offset] += x[:, position] @ weight[offset]
+    got = convolve_transposed(jnp.asarray(x), jnp.asarray(weight), strides, "valid")
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-15)
+
+
+def test_transposed_convolution_can_be_differentiated_in_its_weights():
+    """Oracle: it is linear in them, so the derivative along W is the value at W."""
+    x, weight = jnp.ones((1, 4, 2)), jnp.arange(12.0).reshape(3, 2, 2)
+    value, change = jax.jvp(
+        lambda w: convolve_transposed(x, w, (2,), "circular"), (weight,), (weight,)
+    )
+    np.testing.assert_allclose(change, value, rtol=1e-12)
+
+
+def test_upsampling_repeats_or_interpolates():
+    """Oracle: NumPy's repeat; and its interpolation between the centres of the cells."""
+    x = np.random.default_rng(0).normal(size=(2, 4, 3, 2))
+    repeated = x.repeat(3, axis=1).repeat(2, axis=2)
+    np.testing.assert_array_equal(upsample(jnp.asarray(x), (3, 2), "nearest"), repeated)
+
+    def along(axis, factor, values):
+        size = values.shape[axis]
+        places = (np.arange(size * factor) + 0.5) / factor - 0.5
+        return np.apply_along_axis(lambda v: np.interp(places, np.arange(size), v), axis, values)
+
+    expected = along(2, 2, along(1, 3, x))
+    np.testing.assert_allclose(upsample(jnp.asarray(x), (3, 2), "linear"), expected, rtol=1e-12)
 
 
 def test_window_larger_than_the_image_says_so():

@@ -1,10 +1,7 @@
 """Activations by name: the function φ that acts on every coordinate of h = Wx + b.
 
-At a kink the derivative is a convention: here relu'(0) = 0 and leaky_relu'(0) = abs'(0) = 1, as in
-JAX, and second derivatives are 0. The source writes relu'(z) = 1{z ≥ 0}, which differs at z = 0
-only. `gelu` is exact: z Φ(z), with Φ the normal distribution function.
-
-Source: zhu · taylor-models · Eqs 3.1–3.2 (the derivative at a kink).
+Those with Gaussian integrals in closed form are members of `families`, where the derivative at a
+kink is stated; `tanh`, `sigmoid`, `softplus` and `swish` are functions of JAX.
 """
 
 import difflib
@@ -14,24 +11,50 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .families import (
+    GELU,
+    Abs,
+    Cosine,
+    Erf,
+    Exponential,
+    Gabor,
+    Gaussian,
+    Identity,
+    LeakyReLU,
+    Monomial,
+    RectifiedMonomial,
+    ReLU,
+    Sign,
+    Sine,
+    rbf,
+    sigmoid_like,
+)
+
 Elementwise = Callable[[Float[Array, "*shape"]], Float[Array, "*shape"]]
 
 ACTIVATIONS: dict[str, Elementwise] = {
-    "identity": lambda z: z,
-    "relu": jax.nn.relu,
-    "leaky_relu": lambda z: jax.nn.leaky_relu(z, negative_slope=0.01),
-    "abs": jnp.abs,
-    "erf": jax.scipy.special.erf,
+    "identity": Identity(),
+    "relu": ReLU(),
+    "leaky_relu": LeakyReLU(),
+    "abs": Abs(),
+    "sign": Sign(),
+    "step": RectifiedMonomial(0),
+    "erf": Erf(),
     "tanh": jnp.tanh,
     "sigmoid": jax.nn.sigmoid,
-    "gelu": lambda z: jax.nn.gelu(z, approximate=False),
+    "sigmoid_like": sigmoid_like(),
+    "gelu": GELU(),
     "softplus": jax.nn.softplus,
     "swish": jax.nn.silu,
-    "sine": jnp.sin,
-    "cosine": jnp.cos,
-    "square": lambda z: z**2,
-    "cube": lambda z: z**3,
-    "relu_squared": lambda z: jax.nn.relu(z) ** 2,
+    "sine": Sine(),
+    "cosine": Cosine(),
+    "gaussian": Gaussian(),
+    "exponential": Exponential(),
+    "rbf": rbf(),
+    "gabor": Gabor(),
+    "square": Monomial(2),
+    "cube": Monomial(3),
+    "relu_squared": RectifiedMonomial(2),
 }
 
 

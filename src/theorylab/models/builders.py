@@ -5,13 +5,14 @@ Source: zhu · dag-zoo · A.4–A.6, A.14–A.15.
 
 from collections.abc import Sequence
 
+from .activations import Elementwise
 from .architecture import Activation, Concatenate, Conv, Dense, Flatten, Serial
 
 
 def mlp(
     widths: Sequence[int],
     num_outputs: int = 1,
-    activation: str = "relu",
+    activation: str | Elementwise = "relu",
     output_bias: bool = True,
 ) -> Serial:
     """A fully connected network: f⁽ˡ⁾ = φ(W⁽ˡ⁾f⁽ˡ⁻¹⁾ + b⁽ˡ⁾) for each width, and a linear output.
@@ -19,18 +20,20 @@ def mlp(
     Args:
         widths: The number of neurons of every hidden layer; none makes a linear model.
         num_outputs: The number of outputs k.
-        activation: The name of φ.
+        activation: φ, by name or as a function.
         output_bias: False: no bias on the outputs, whatever biases the network has.
 
     Example:
-        >>> mlp([8], 1)
-        Serial(Dense(width=8, bias=True), Activation(name='relu'), Dense(width=1, bias=True))
+        >>> mlp([8], 1) == Serial(Dense(8), Activation("relu"), Dense(1))
+        True
     """
     hidden = [layer for width in widths for layer in (Dense(width), Activation(activation))]
     return Serial(*hidden, Dense(num_outputs, output_bias))
 
 
-def densenet(widths: Sequence[int], num_outputs: int = 1, activation: str = "relu") -> Serial:
+def densenet(
+    widths: Sequence[int], num_outputs: int = 1, activation: str | Elementwise = "relu"
+) -> Serial:
     """A DenseNet: every layer reads the input and all layers before it.
 
     f⁽ˡ⁾ = φ(W⁽ˡ⁾g⁽ˡ⁻¹⁾ + b⁽ˡ⁾), g⁽ˡ⁾ = [g⁽ˡ⁻¹⁾; f⁽ˡ⁾], g⁽⁰⁾ = x, and a linear output of the last g.
@@ -38,7 +41,7 @@ def densenet(widths: Sequence[int], num_outputs: int = 1, activation: str = "rel
     Args:
         widths: The number of neurons that every layer adds.
         num_outputs: The number of outputs k.
-        activation: The name of φ.
+        activation: φ, by name or as a function.
     """
     blocks = [Concatenate(Serial(Dense(width), Activation(activation))) for width in widths]
     return Serial(*blocks, Dense(num_outputs))
@@ -48,7 +51,7 @@ def cnn(
     channels: Sequence[int],
     window: tuple[int, ...],
     num_outputs: int = 1,
-    activation: str = "relu",
+    activation: str | Elementwise = "relu",
 ) -> Serial:
     """A convolutional network: stride 1, zero padding, and a linear output of all positions.
 
@@ -56,7 +59,7 @@ def cnn(
         channels: The number of channels of every hidden layer.
         window: The size of the window along every position axis.
         num_outputs: The number of outputs k.
-        activation: The name of φ.
+        activation: φ, by name or as a function.
     """
     hidden = [
         layer

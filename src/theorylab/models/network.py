@@ -5,25 +5,23 @@
     outputs = model.apply(params, x)
 
 Parameters are plain pytrees: a dictionary for a layer with parameters, () for one without, a tuple
-for a `Serial`. Weights have the shape (fan-in, fan-out), in convolutions (*window, in, out).
-
-The role of a weight follows from its place. A layer after which no weights come is an output layer;
-any other `Dense` or `Conv` makes a wide layer, whose width is taken for large. What has passed a
-wide layer is wide.
+for a `Serial`. Weights have the shape (fan-in, fan-out), in convolutions (*window, in, out), and
+(*positions, *window, in, out) where every position has its own. How each is scaled follows from
+its place; see `parts`.
 
 Source: zhu · dag-zoo · A.1, A.4–A.6.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.typing import Apply, Params, RandomKey
+from theorylab.typing import Params, RandomKey
 
 from .activations import activation
 from .architecture import (
@@ -32,19 +30,32 @@ from .architecture import (
     AvgPool,
     Concatenate,
     Conv,
+    ConvTranspose,
     Dense,
     Flatten,
     GlobalPool,
     LayerNorm,
+    Product,
     Residual,
     Serial,
-    Shape,
 )
-from .parameters import Law, Parameter, initialize, learning_rates
-from .parametrization import NTK, Parametrization, Role
-from .windows import average, convolve
-
-Bias = Literal["none", "zero", "normal"]
+from .mixing import Aggregate, Dropout, SelfAttention, Upsample
+from .parameters import Law, initialize, learning_rates
+from .parametrization import NTK, Parametrization
+from .parts import (
+    Beside,
+    Bias,
+    Part,
+    Place,
+    Settings,
+    aggregate,
+    dropout,
+    fixed,
+    layer_norm,
+    linear,
+    self_attention,
+)
+from .windows import average, convolve, convolve_locally, convolve_transposed, total, upsample
 
 
 class Model(NamedTuple):
@@ -52,40 +63,20 @@ class Model(NamedTuple):
 
     Args:
         init: Draws parameters: key ─► params.
-        apply: Computes outputs: (params, inputs with a leading axis of samples) ─► outputs.
+        apply: Computes outputs: (params, inputs with a leading axis of samples) ─► outputs; a third
+            argument has the graph of every input, for an `Aggregate` that has none.
         learning_rates: Gives the factor of the learning rate of every array of parameters, as
             numbers in the structure of `params`.
         parameters: The declaration of the parameters, which `summary` tells.
+        noisy: Computes outputs as in training, with the noise of every `Dropout`:
+            (params, inputs, key) ─► outputs; a fourth argument has the graphs.
     """
 
     init: Callable[[RandomKey], Params]
-    apply: Apply
+    apply: Callable[..., Array]
     learning_rates: Callable[[Params], Params]
     parameters: Params
-
-
-class _Settings(NamedTuple):
-    """What holds for the whole network."""
-
-    parametrization: Parametrization
-    bias: Bias
-    law: Law
-
-
-class _Place(NamedTuple):
-    """Where a layer stands: what comes in, is it wide, and are these the last weights?"""
-
-    shape: Shape
-    wide: bool
-    last: bool
-
-
-class _Part(NamedTuple):
-    """A layer in its place: its parameters, what it computes, and whether that is wide."""
-
-    parameters: Params
-    apply: Apply
-    wide: bool
+    noisy: Callable[..., Array]
 
 
 def network(
@@ -114,160 +105,161 @@ def network(
     if any(size < 1 for size in input_shape):
         raise ValueError(f"input_shape must have sizes of at least 1, got {input_shape}.")
     architecture.output_shape(input_shape)  # says what does not fit, before any work
-    settings = _Settings(parametrization, bias, law)
-    whole = _read(architecture, _Place(input_shape, wide=False, last=True), settings)
+    settings = Settings(parametrization, bias, law)
+    whole = _read(architecture, Place(input_shape, wide=False, last=True), settings)
     factors = learning_rates(whole.parameters)
+    needs_graphs = any(
+        isinstance(layer, Aggregate) and layer.graph is None for layer in _layers(architecture)
+    )
 
     def init(key: RandomKey) -> Params:
         return initialize(key, whole.parameters)
 
-    def apply(params: Params, x: Array) -> Array:
-        if x.ndim == 0 or x.shape[1:] != input_shape:
-            expected = ", ".join(["n", *map(str, input_shape)])
-            raise ValueError(f"inputs must have shape ({expected}), got {x.shape}.")
-        return whole.apply(params, x)
+    def apply(params: Params, x: Array, graphs: Array | None = None) -> Array:
+        _check_inputs(x, graphs, input_shape, needs_graphs)
+        return whole.apply(params, x, Beside(graphs))
+
+    def noisy(params: Params, x: Array, key: RandomKey, graphs: Array | None = None) -> Array:
+        _check_inputs(x, graphs, input_shape, needs_graphs)
+        return whole.apply(params, x, Beside(graphs, key))
 
     def factors_of(params: Params) -> Params:
         return jax.tree.map(lambda factor, _: factor, factors, params)
 
-    return Model(init, apply, factors_of, whole.parameters)
+    return Model(init, apply, factors_of, whole.parameters, noisy)
 
 
-def _read(layer: Architecture, place: _Place, settings: _Settings) -> _Part:
+def _read(layer: Architecture, place: Place, settings: Settings) -> Part:
     match layer:
         case Serial():
             return _serial(layer, place, settings)
         case Residual():
-            return _residual(layer, place, settings)
+            return _two_ways(layer, jnp.add, place, settings)
+        case Product():
+            return _two_ways(layer, jnp.multiply, place, settings)
         case Concatenate():
             return _concatenate(layer, place, settings)
         case Dense():
-            return _linear(layer, (place.shape[-1], layer.width), jnp.matmul, place, settings)
-        case Conv():
-            shape = (*layer.window, place.shape[-1], layer.channels)
-            product = partial(convolve, strides=layer.strides, padding=layer.padding)
-            return _linear(layer, shape, product, place, settings)
+            return linear(layer, (place.shape[-1], layer.width), jnp.matmul, place, settings)
+        case Conv() | ConvTranspose():
+            return _convolution(layer, place, settings)
+        case SelfAttention():
+            return self_attention(layer, place, settings)
         case LayerNorm():
-            return _layer_norm(layer, place, settings)
+            return layer_norm(layer, place, settings)
+        case Aggregate():
+            return aggregate(layer, place)
+        case Dropout():
+            return dropout(layer, place)
+    return fixed(_function(layer, place), place)
+
+
+def _function(layer: Architecture, place: Place) -> Callable[[Array], Array]:
+    """What a layer without parameters computes."""
+    match layer:
         case Activation():
-            return _fixed(activation(layer.function), place)
+            return activation(layer.function)
         case AvgPool():
-            return _fixed(
-                partial(average, window=layer.window, strides=layer.strides, padding=layer.padding),
-                place,
-            )
+            pool = average if layer.reduce == "mean" else total
+            return lambda x: pool(x, layer.window, layer.strides, layer.padding)
         case GlobalPool():
-            return _fixed(lambda x: x.mean(axis=tuple(range(1, x.ndim - 1))), place)
+            reduce = jnp.mean if layer.reduce == "mean" else jnp.sum
+            return lambda x: reduce(x, axis=tuple(range(1, x.ndim - 1)))
         case Flatten():
-            return _fixed(lambda x: x.reshape(x.shape[0], math.prod(place.shape)), place)
+            return lambda x: x.reshape(x.shape[0], math.prod(place.shape))
+        case Upsample():
+            return lambda x: upsample(x, layer.factors, layer.method)
     raise TypeError(f"network has no reading for a layer of type {type(layer).__name__}.")
 
 
-def _serial(serial: Serial, place: _Place, settings: _Settings) -> _Part:
+def _convolution(layer: Conv | ConvTranspose, place: Place, settings: Settings) -> Part:
+    shape = (*layer.window, place.shape[-1], layer.channels)
+    copies = ()
+    if isinstance(layer, ConvTranspose):
+        convolution = convolve_transposed
+    elif layer.shared:
+        convolution = convolve
+    else:
+        convolution, copies = convolve_locally, layer.output_shape(place.shape)[:-1]
+    product = partial(convolution, strides=layer.strides, padding=layer.padding)
+    return linear(layer, shape, product, place, settings, copies)
+
+
+def _serial(serial: Serial, place: Place, settings: Settings) -> Part:
     shape, wide = place.shape, place.wide
-    parts: list[_Part] = []
+    parts: list[Part] = []
     for index, layer in enumerate(serial.layers):
         last = place.last and not any(map(_has_weights, serial.layers[index + 1 :]))
-        parts.append(_read(layer, _Place(shape, wide, last), settings))
+        parts.append(_read(layer, Place(shape, wide, last), settings))
         shape, wide = layer.output_shape(shape), parts[-1].wide
 
-    def apply(params: Params, x: Array) -> Array:
-        for part, part_params in zip(parts, params, strict=True):
-            x = part.apply(part_params, x)
+    def apply(params: Params, x: Array, beside: Beside) -> Array:
+        for index, (part, part_params) in enumerate(zip(parts, params, strict=True)):
+            x = part.apply(part_params, x, beside.at(index))
         return x
 
-    return _Part(tuple(part.parameters for part in parts), apply, wide)
+    return Part(tuple(part.parameters for part in parts), apply, wide)
 
 
-def _residual(residual: Residual, place: _Place, settings: _Settings) -> _Part:
-    branch = _read(residual.branch, place, settings)
-    shortcut = _read(residual.shortcut, place, settings)
+def _two_ways(
+    layer: Residual | Product,
+    join: Callable[[Array, Array], Array],
+    place: Place,
+    settings: Settings,
+) -> Part:
+    branch = _read(layer.branch, place, settings)
+    shortcut = _read(layer.shortcut, place, settings)
 
-    def apply(params: Params, x: Array) -> Array:
-        return shortcut.apply(params["shortcut"], x) + branch.apply(params["branch"], x)
+    def apply(params: Params, x: Array, beside: Beside) -> Array:
+        first = shortcut.apply(params["shortcut"], x, beside.at(0))
+        return join(first, branch.apply(params["branch"], x, beside.at(1)))
 
     parameters = {"branch": branch.parameters, "shortcut": shortcut.parameters}
-    return _Part(parameters, apply, branch.wide or shortcut.wide)
+    return Part(parameters, apply, branch.wide or shortcut.wide)
 
 
-def _concatenate(concatenate: Concatenate, place: _Place, settings: _Settings) -> _Part:
+def _concatenate(concatenate: Concatenate, place: Place, settings: Settings) -> Part:
     branch = _read(concatenate.branch, place, settings)
 
-    def apply(params: Params, x: Array) -> Array:
-        return jnp.concatenate([x, branch.apply(params, x)], axis=-1)
+    def apply(params: Params, x: Array, beside: Beside) -> Array:
+        return jnp.concatenate([x, branch.apply(params, x, beside)], axis=-1)
 
-    return _Part(branch.parameters, apply, place.wide or branch.wide)
-
-
-def _linear(
-    layer: Dense | Conv,
-    shape: Shape,
-    product: Callable[[Array, Array], Array],
-    place: _Place,
-    settings: _Settings,
-) -> _Part:
-    fan_in, fan_out = math.prod(shape[:-1]), shape[-1]
-    roles: dict[tuple[bool, bool], Role] = {
-        (False, False): "input",
-        (True, False): "hidden",
-        (True, True): "output",
-        (False, True): "fixed",
-    }
-    role = roles[place.wide, place.last]
-    scaling = settings.parametrization.scaling(role, fan_in, fan_out)
-    parameters = {"weight": Parameter(shape, role, scaling, settings.law)}
-    bias_scaling = None
-    if layer.bias and settings.bias != "none":
-        role = "output_bias" if place.last else "bias"
-        bias_scaling = settings.parametrization.scaling(role, fan_in, fan_out)
-        parameters["bias"] = Parameter((fan_out,), role, bias_scaling, settings.bias)
-
-    def apply(params: Params, x: Array) -> Array:
-        y = scaling.multiplier * product(x, params["weight"])
-        if bias_scaling is None:
-            return y
-        return y + jnp.broadcast_to(bias_scaling.multiplier * params["bias"], y.shape)
-
-    return _Part(parameters, apply, wide=not place.last)
+    return Part(branch.parameters, apply, place.wide or branch.wide)
 
 
-def _layer_norm(layer: LayerNorm, place: _Place, settings: _Settings) -> _Part:
-    def normalise(params: Params, x: Array) -> Array:
-        centred = x - x.mean(axis=-1, keepdims=True)
-        variance = jnp.square(centred).mean(axis=-1, keepdims=True)
-        return centred / jnp.sqrt(variance + layer.epsilon)
-
-    if not layer.affine:
-        return _Part((), normalise, place.wide)
-
-    width = place.shape[-1]
-    # Where channels do not grow with the width, n = 1 and no exponent counts.
-    scaling = settings.parametrization.scaling("gain", 1, width if place.wide else 1)
-    parameters = {
-        "gain": Parameter((width,), "gain", scaling, "one"),
-        "offset": Parameter((width,), "gain", scaling, "zero"),
-    }
-
-    def apply(params: Params, x: Array) -> Array:
-        gain = jnp.broadcast_to(scaling.multiplier * params["gain"], x.shape)
-        offset = jnp.broadcast_to(scaling.multiplier * params["offset"], x.shape)
-        return gain * normalise((), x) + offset
-
-    return _Part(parameters, apply, place.wide)
-
-
-def _fixed(function: Callable[[Array], Array], place: _Place) -> _Part:
-    return _Part((), lambda params, x: function(x), place.wide)
+def _layers(layer: Architecture) -> Iterator[Architecture]:
+    """Every layer of the tree that has no layers inside."""
+    match layer:
+        case Serial(layers=layers):
+            inner = layers
+        case Residual() | Product():
+            inner = (layer.branch, layer.shortcut)
+        case Concatenate():
+            inner = (layer.branch,)
+        case _:
+            yield layer
+            return
+    for each in inner:
+        yield from _layers(each)
 
 
 def _has_weights(layer: Architecture) -> bool:
-    match layer:
-        case Dense() | Conv():
-            return True
-        case Serial(layers=layers):
-            return any(map(_has_weights, layers))
-        case Residual(branch=branch, shortcut=shortcut):
-            return _has_weights(branch) or _has_weights(shortcut)
-        case Concatenate(branch=branch):
-            return _has_weights(branch)
-    return False
+    kinds = (Dense, Conv, ConvTranspose, SelfAttention)
+    return any(isinstance(each, kinds) for each in _layers(layer))
+
+
+def _check_inputs(
+    x: Array, graphs: Array | None, input_shape: tuple[int, ...], needs_graphs: bool
+) -> None:
+    if x.ndim == 0 or x.shape[1:] != input_shape:
+        expected = ", ".join(["n", *map(str, input_shape)])
+        raise ValueError(f"inputs must have shape ({expected}), got {x.shape}.")
+    if not needs_graphs:
+        if graphs is not None:
+            raise ValueError("graphs must not be given: no Aggregate of this network needs them.")
+        return
+    if graphs is None:
+        raise ValueError("graphs must be given: an Aggregate of this network has none, got None.")
+    expected = (x.shape[0], input_shape[0], input_shape[0])
+    if graphs.shape != expected:
+        raise ValueError(f"graphs must have shape {expected}, got {graphs.shape}.")

@@ -5,13 +5,20 @@ Along an axis of size s, a window of size w with stride t gives
     "valid"               ⌊(s − w)/t⌋ + 1 positions, nothing padded;
     "same", "circular"    ⌈s/t⌉ positions, after padding max((⌈s/t⌉ − 1)t + w − s, 0) in all: the
                           smaller half before, the larger half after; with zeros, or wrapped around.
+
+A transposed convolution is the exact adjoint of a convolution, in the positions: with
+⟨x, y⟩ = Σₛ x(s)·y(s), and Wᵀ the weights with channels exchanged,
+
+    ⟨transposed(x, W), y⟩ = ⟨x, convolve(y, Wᵀ)⟩.
 """
 
+import itertools
 import math
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 Padding = Literal["valid", "same", "circular"]
@@ -59,6 +66,8 @@ def num_transposed_windows(
 ) -> tuple[int, ...]:
     """Count the positions that a transposed convolution gives.
 
+    `num_windows` of them, with the same window, are the positions that came in.
+
     Example:
         >>> num_transposed_windows((4, 4), (3, 3), (2, 2), "valid")
         (9, 9)
@@ -84,6 +93,49 @@ def convolve(
     return jax.lax.conv_general_dilated(x, weight, strides, added, dimension_numbers=dimensions)
 
 
+def convolve_locally(
+    x: Float[Array, "n *positions i"],
+    weight: Float[Array, "*counts_window i o"],
+    strides: tuple[int, ...],
+    padding: Padding,
+) -> Float[Array, "n *counts o"]:
+    """Apply to every window weights of its own, (*counts, *window, in, out).
+
+    y(s) = Σᵣ Wₛᵣᵀ x(strides · s + r).
+    """
+    num_axes = len(strides)
+    counts, window = weight.shape[:num_axes], weight.shape[num_axes : 2 * num_axes]
+    x, added = _wrap(x, window, strides, padding)
+    x = jnp.pad(x, ((0, 0), *added, (0, 0)))
+
+    def seen(offset: tuple[int, ...]) -> Array:
+        """What every window has at this offset."""
+        places = tuple(
+            slice(start, start + (count - 1) * stride + 1, stride)
+            for start, count, stride in zip(offset, counts, strides, strict=True)
+        )
+        return x[(slice(None), *places)]
+
+    patches = jnp.concatenate([seen(r) for r in itertools.product(*map(range, window))], axis=-1)
+    table = weight.reshape(*counts, patches.shape[-1], weight.shape[-1])
+    return jnp.einsum("n...i,...io->n...o", patches, table)
+
+
+def convolve_transposed(
+    x: Float[Array, "n *positions i"],
+    weight: Float[Array, "*window i o"],
+    strides: tuple[int, ...],
+    padding: Padding,
+) -> Float[Array, "n *spread o"]:
+    """Spread every position over its window: y(strides · s + r) gets Wᵣᵀ x(s)."""
+    window = weight.shape[:-2]
+    positions = num_transposed_windows(x.shape[1:-1], window, strides, padding)
+    start = jnp.zeros((x.shape[0], *positions, weight.shape[-1]), x.dtype)
+    exchanged = jnp.swapaxes(weight, -1, -2)
+    _, adjoint = jax.vjp(lambda y: convolve(y, exchanged, strides, padding), start)
+    return adjoint(x)[0]
+
+
 def average(
     x: Float[Array, "n *positions i"],
     window: tuple[int, ...],
@@ -91,16 +143,45 @@ def average(
     padding: Padding,
 ) -> Float[Array, "n *counts i"]:
     """Average over every window, padded values included."""
+    return total(x, window, strides, padding) / math.prod(window)
+
+
+def total(
+    x: Float[Array, "n *positions i"],
+    window: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: Padding,
+) -> Float[Array, "n *counts i"]:
+    """Sum over every window."""
     x, added = _wrap(x, window, strides, padding)
-    total = jax.lax.reduce_window(
+    return jax.lax.reduce_window(
         x,
-        jnp.zeros((), x.dtype),
+        np.zeros((), x.dtype),  # on the host: JAX must see that it is 0 to have a derivative
         jax.lax.add,
         (1, *window, 1),
         (1, *strides, 1),
         ((0, 0), *added, (0, 0)),
     )
-    return total / math.prod(window)
+
+
+def upsample(
+    x: Float[Array, "n *positions i"],
+    factors: tuple[int, ...],
+    method: Literal["nearest", "linear"],
+) -> Float[Array, "n *spread i"]:
+    """Give every position more room: y(s) = x((s + ½)/factor − ½), rounded or linear in between.
+
+    Positions are the centres of their cells; beyond the outermost, values stay as they are.
+
+    Example:
+        >>> x = jnp.array([[[0.0], [1.0]]])
+        >>> upsample(x, (2,), "nearest").ravel().tolist()
+        [0.0, 0.0, 1.0, 1.0]
+        >>> upsample(x, (2,), "linear").ravel().tolist()
+        [0.0, 0.25, 0.75, 1.0]
+    """
+    positions = [size * factor for size, factor in zip(x.shape[1:-1], factors, strict=True)]
+    return jax.image.resize(x, (x.shape[0], *positions, x.shape[-1]), method)
 
 
 def _wrap(

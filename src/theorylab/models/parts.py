@@ -1,0 +1,228 @@
+"""A layer in its place in a finite network: its parameters, and what it computes.
+
+The role of a weight follows from its place. A layer after which no weights come is an output layer;
+any other layer with weights makes a wide layer, whose width is taken for large. What has passed a
+wide layer is wide:
+
+                        not the last weights    the last weights
+    from inputs         input                   fixed
+    from a wide layer   hidden                  output
+
+Source: golikov · ntk-attention · 2.4.4 (`self_attention`).
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.typing import Params, RandomKey
+
+from .architecture import Conv, ConvTranspose, Dense, LayerNorm, Shape
+from .mixing import Aggregate, Dropout, SelfAttention
+from .parameters import Law, Parameter
+from .parametrization import Parametrization, Role, Scaling
+
+Bias = Literal["none", "zero", "normal"]
+
+
+class Settings(NamedTuple):
+    """What holds for the whole network."""
+
+    parametrization: Parametrization
+    bias: Bias
+    law: Law
+
+
+class Place(NamedTuple):
+    """Where a layer stands: what comes in, is it wide, and are these the last weights?"""
+
+    shape: Shape
+    wide: bool
+    last: bool
+
+
+class Beside(NamedTuple):
+    """What a network may be given beside its inputs.
+
+    Args:
+        graphs: The graph of every input, (n, nodes, nodes).
+        key: The source of the noise of training; None: there is no noise.
+    """
+
+    graphs: Float[Array, "n nodes nodes"] | None = None
+    key: RandomKey | None = None
+
+    def at(self, index: int) -> "Beside":
+        """Give the layer with this number noise of its own."""
+        if self.key is None:
+            return self
+        return self._replace(key=jax.random.fold_in(self.key, index))
+
+
+class Part(NamedTuple):
+    """A layer in its place: its parameters, what it computes, and whether that is wide."""
+
+    parameters: Params
+    apply: Callable[[Params, Array, Beside], Array]
+    wide: bool
+
+
+def fixed(function: Callable[[Array], Array], place: Place) -> Part:
+    """Read a layer without parameters."""
+    return Part((), lambda params, x, beside: function(x), place.wide)
+
+
+def linear(
+    layer: Dense | Conv | ConvTranspose,
+    shape: Shape,
+    product: Callable[[Array, Array], Array],
+    place: Place,
+    settings: Settings,
+    num_copies: Shape = (),
+) -> Part:
+    """Read a layer with weights, y = product(x, W) + b.
+
+    Args:
+        layer: It says whether it has a bias, and scales of its own.
+        shape: The shape of W, of which the last axis is the fan-out, the others the fan-in.
+        product: Applies W to inputs.
+        place: Where it stands.
+        settings: What holds for the whole network.
+        num_copies: How many W and b there are, such as one for every position.
+    """
+    settings = _with_scales(settings, layer.weight_scale, layer.bias_scale)
+    fan_in, fan_out = math.prod(shape[:-1]), shape[-1]
+    weight = _weight((*num_copies, *shape), fan_in, fan_out, place, settings)
+    parameters = {"weight": weight}
+    if layer.bias:
+        parameters |= _bias((*num_copies, fan_out), fan_in, place, settings)
+
+    def apply(params: Params, x: Array, beside: Beside) -> Array:
+        y = weight.scaling.multiplier * product(x, params["weight"])
+        return _plus_bias(y, params, parameters)
+
+    return Part(parameters, apply, wide=not place.last)
+
+
+def self_attention(layer: SelfAttention, place: Place, settings: Settings) -> Part:
+    """Read softmax attention, y = [softmax(Qₕ Kₕᵀ · scale) Vₕ]ₕ W_O, in all heads at once."""
+    channels, width = place.shape[-1], layer.num_heads * layer.head_width
+    inner = place._replace(last=False)
+    names = ("query", "value") if layer.tied else ("query", "key", "value")
+    parameters = {
+        name: _weight((channels, width), channels, width, inner, settings) for name in names
+    }
+    outer = place._replace(wide=True)
+    parameters["output"] = _weight((width, layer.channels), width, layer.channels, outer, settings)
+    if layer.bias:
+        parameters |= _bias((layer.channels,), width, outer, settings)
+    scale = layer.head_width ** (-0.5 if layer.scaling == "root" else -1.0)
+
+    def apply(params: Params, x: Array, beside: Beside) -> Array:
+        positions = x.reshape(x.shape[0], -1, channels)
+
+        def heads(name: str) -> Array:
+            y = parameters[name].scaling.multiplier * (positions @ params[name])
+            return y.reshape(*y.shape[:-1], layer.num_heads, layer.head_width)
+
+        query, value = heads("query"), heads("value")
+        key = query if layer.tied else heads("key")
+        logits = scale * jnp.einsum("nshm,nthm->nhst", query, key)
+        mixed = jnp.einsum("nhst,nthm->nshm", jax.nn.softmax(logits, axis=-1), value)
+        mixed = mixed.reshape(*x.shape[:-1], width)
+        y = parameters["output"].scaling.multiplier * (mixed @ params["output"])
+        return _plus_bias(y, params, parameters)
+
+    return Part(parameters, apply, wide=not place.last)
+
+
+def layer_norm(layer: LayerNorm, place: Place, settings: Settings) -> Part:
+    """Read a normalisation of the channels."""
+
+    def normalise(x: Array) -> Array:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        variance = jnp.square(centred).mean(axis=-1, keepdims=True)
+        return centred / jnp.sqrt(variance + layer.epsilon)
+
+    if not layer.affine:
+        return fixed(normalise, place)
+
+    width = place.shape[-1]
+    # Where channels do not grow with the width, n = 1 and no exponent counts.
+    scaling = settings.parametrization.scaling("gain", 1, width if place.wide else 1)
+    parameters = {
+        "gain": Parameter((width,), "gain", scaling, "one"),
+        "offset": Parameter((width,), "gain", scaling, "zero"),
+    }
+
+    def apply(params: Params, x: Array, beside: Beside) -> Array:
+        gain = jnp.broadcast_to(scaling.multiplier * params["gain"], x.shape)
+        offset = jnp.broadcast_to(scaling.multiplier * params["offset"], x.shape)
+        return gain * normalise(x) + offset
+
+    return Part(parameters, apply, place.wide)
+
+
+def aggregate(layer: Aggregate, place: Place) -> Part:
+    """Read a sum over neighbours, of one graph or of a graph for every input."""
+
+    def apply(params: Params, x: Array, beside: Beside) -> Array:
+        if layer.graph is None:
+            return jnp.einsum("nst,ntc->nsc", beside.graphs, x)
+        return jnp.einsum("st,ntc->nsc", jnp.asarray(layer.graph, x.dtype), x)
+
+    return Part((), apply, place.wide)
+
+
+def dropout(layer: Dropout, place: Place) -> Part:
+    """Read the noise of training; without a key there is none."""
+
+    def apply(params: Params, x: Array, beside: Beside) -> Array:
+        if beside.key is None:
+            return x
+        mask = jax.random.bernoulli(beside.key, layer.keep, x.shape)
+        return jnp.where(mask, x / layer.keep, 0.0)
+
+    return Part((), apply, place.wide)
+
+
+def _with_scales(
+    settings: Settings, weight_scale: float | None, bias_scale: float | None
+) -> Settings:
+    """The settings of a layer that may have scales of its own."""
+    scales = {"weight_scale": weight_scale, "bias_scale": bias_scale}
+    own = {name: scale for name, scale in scales.items() if scale is not None}
+    return settings._replace(parametrization=dataclasses.replace(settings.parametrization, **own))
+
+
+def _weight(shape: Shape, fan_in: int, fan_out: int, place: Place, settings: Settings) -> Parameter:
+    roles: dict[tuple[bool, bool], Role] = {
+        (False, False): "input",
+        (True, False): "hidden",
+        (True, True): "output",
+        (False, True): "fixed",
+    }
+    role = roles[place.wide, place.last]
+    scaling = settings.parametrization.scaling(role, fan_in, fan_out)
+    return Parameter(shape, role, scaling, settings.law)
+
+
+def _bias(shape: Shape, fan_in: int, place: Place, settings: Settings) -> dict[str, Parameter]:
+    """The declaration of a bias, if the network has biases."""
+    if settings.bias == "none":
+        return {}
+    role = "output_bias" if place.last else "bias"
+    scaling = settings.parametrization.scaling(role, fan_in, shape[-1])
+    return {"bias": Parameter(shape, role, scaling, settings.bias)}
+
+
+def _plus_bias(y: Array, params: Params, parameters: dict[str, Parameter]) -> Array:
+    if "bias" not in parameters:
+        return y
+    scaling: Scaling = parameters["bias"].scaling
+    return y + jnp.broadcast_to(scaling.multiplier * params["bias"], y.shape)
