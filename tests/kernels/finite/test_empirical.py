@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.kernels import ntk, ntk_full, ntk_vector_product
+from theorylab.kernels import (
+    ntk,
+    ntk_full,
+    ntk_per_output,
+    ntk_per_parameter,
+    ntk_vector_product,
+)
+from theorylab.kernels.finite import empirical
 from theorylab.models import mlp, network
 
 MODEL = network(mlp([7, 6], num_outputs=3, activation="tanh"), (4,), bias="normal")
@@ -26,31 +33,62 @@ def jacobian(x, params, rates=None):
     return dense if rates is None else dense * jnp.sqrt(rates)[None, None, :]
 
 
-@pytest.mark.parametrize("block_size", [2, None])
-def test_kernels_are_products_of_dense_jacobians(block_size):
-    """An identity, so equal to rounding; blocks with and without a remainder."""
+WAYS = [("auto", None), ("structured", 2), ("jacobian", None), ("products", 2)]
+
+
+@pytest.mark.parametrize(("method", "block_size"), WAYS)
+def test_kernels_are_products_of_dense_jacobians(method, block_size):
+    """An identity, so equal to rounding; blocks with and without a remainder, by every method."""
     params = params_of()
     one, two = jacobian(X1, params), jacobian(X2, params)
+    close = partial(np.testing.assert_allclose, rtol=1e-11, atol=1e-13)
+    settings = {"block_size": block_size, "method": method}
+
     full = jnp.einsum("iap,jbp->ijab", one, two)
-
-    got = ntk_full(MODEL.apply, params, X1, X2, block_size=block_size)
-    np.testing.assert_allclose(got, full, rtol=1e-12, atol=1e-14)
-
-    mean = jnp.einsum("ijaa->ij", full) / 3
-    got = ntk(MODEL.apply, params, X1, X2, block_size=block_size)
-    np.testing.assert_allclose(got, mean, rtol=1e-12, atol=1e-14)
-
-    itself = jnp.einsum("iap,jap->ij", one, one) / 3
-    got = ntk(MODEL.apply, params, X1, block_size=block_size)
-    np.testing.assert_allclose(got, itself, rtol=1e-12, atol=1e-14)
+    close(ntk_full(MODEL.apply, params, X1, X2, **settings), full)
+    each = jnp.einsum("iap,jap->aij", one, one)
+    close(ntk_per_output(MODEL.apply, params, X1, **settings), each)
+    close(ntk(MODEL.apply, params, X1, **settings), each.mean(axis=0))
 
 
-def test_vector_product_is_the_full_kernel_times_a_vector():
-    """Oracle: the dense kernel."""
+def test_full_kernel_of_inputs_with_themselves_is_mirrored():
+    """Oracle: dense Jacobians; in blocks, of which one half is computed."""
+    params = params_of()
+    one = jacobian(X1, params)
+    got = ntk_full(MODEL.apply, params, X1, block_size=2)
+    expected = jnp.einsum("iap,jbp->ijab", one, one)
+    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("method", ["products", "structured"])
+def test_kernels_of_the_parameters_are_those_of_their_columns(method):
+    """Oracle: the columns of the dense Jacobian that belong to every array; their sum is `ntk`."""
+    params = params_of()
+    kernels = ntk_per_parameter(MODEL.apply, params, X1, X2, method=method)
+    one, two = jacobian(X1, params), jacobian(X2, params)
+    begin = 0
+    for leaf, kernel in zip(jax.tree.leaves(params), jax.tree.leaves(kernels), strict=True):
+        mine = slice(begin, begin + leaf.size)
+        expected = jnp.einsum("iap,jap->ij", one[:, :, mine], two[:, :, mine]) / 3
+        np.testing.assert_allclose(kernel, expected, rtol=1e-11, atol=1e-13)
+        begin += leaf.size
+    assert jax.tree.structure(kernels) == jax.tree.structure(params)
+    total = sum(jax.tree.leaves(kernels))
+    np.testing.assert_allclose(total, ntk(MODEL.apply, params, X1, X2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("block_size", [None, 2])
+def test_vector_product_is_the_full_kernel_times_a_vector(block_size):
+    """Oracle: the dense kernel; passes over all inputs, or blocks with and without a remainder."""
     params = params_of()
     vector = jax.random.normal(jax.random.key(3), (3, 3))
     expected = jnp.einsum("iap,jbp,jb->ia", jacobian(X1, params), jacobian(X2, params), vector)
-    product = jax.jit(lambda params, v: ntk_vector_product(MODEL.apply, params, X1, X2)(v))
+
+    @jax.jit
+    def product(params, vector):
+        operator = ntk_vector_product(MODEL.apply, params, X1, X2, block_size=block_size)
+        return operator(vector)
+
     np.testing.assert_allclose(product(params, vector), expected, rtol=1e-12)
 
 
@@ -120,6 +158,29 @@ def test_kernel_of_inputs_with_themselves_is_symmetric_and_positive():
     assert np.linalg.eigvalsh(kernel).min() > 0
 
 
+def test_kernels_have_derivatives_forward_and_back():
+    """Oracle: finite differences of Θ along a direction, in one block and in several."""
+    params = params_of()
+    direction = params_of(seed=1)
+
+    @partial(jax.jit, static_argnums=1)
+    def both(params, block_size):
+        kernel = lambda w: ntk(MODEL.apply, w, X1, block_size=block_size)  # noqa: E731
+        _, forward = jax.jvp(kernel, (params,), (direction,))
+        back = jax.vjp(kernel, params)[1](jnp.ones((5, 5)))[0]
+        return forward, back
+
+    step = 1e-6
+    after = ntk(MODEL.apply, jax.tree.map(lambda w, v: w + step * v, params, direction), X1)
+    before = ntk(MODEL.apply, jax.tree.map(lambda w, v: w - step * v, params, direction), X1)
+    expected = (after - before) / (2 * step)
+    for block_size in (None, 2):
+        forward, back = both(params, block_size)
+        np.testing.assert_allclose(forward, expected, rtol=1e-6, atol=1e-6)
+        along = sum(jax.tree.leaves(jax.tree.map(jnp.vdot, back, direction)))
+        assert along == pytest.approx(float(jnp.sum(forward)), rel=1e-10)
+
+
 def test_any_function_will_do():
     """A network by hand, with images for inputs and a number for parameter."""
     images = jax.random.normal(jax.random.key(7), (4, 2, 2, 1))
@@ -146,3 +207,15 @@ def test_what_cannot_be_compared_is_refused():
         ntk(lambda w, x: x @ w, jnp.ones(4), X1)
     with pytest.raises(ValueError, match="at least one array, got an empty tree"):
         ntk(lambda w, x: x, (), X1)
+    unchecked = getattr(ntk, "__wrapped__", ntk)  # the annotation would refuse it, too
+    with pytest.raises(ValueError, match=r"method must be one of .* got 'fast'"):
+        unchecked(MODEL.apply, params, X1, method="fast")
+
+
+def test_a_kernel_too_large_for_memory_is_refused_before_any_work(monkeypatch):
+    """It says how large, and what can be done."""
+    monkeypatch.setattr(empirical, "available_memory", lambda: 1000)
+    apply = lambda w, x: x @ w  # noqa: E731
+    assert ntk(apply, jnp.ones((4, 3)), X1[:3]).shape == (3, 3)
+    with pytest.raises(ValueError, match=r"shape \(5, 5, 3, 3\) that takes 1 kB.*vector_product"):
+        ntk_full(apply, jnp.ones((4, 3)), X1)

@@ -1,0 +1,152 @@
+"""Kernels of many inputs, block by block: memory stays bounded, and symmetric halves are made once.
+
+Blocks begin at 0, b, 2b, …; the last one is moved back to end with the inputs, so that all are of
+one size and one compiled program serves them all; entries that two blocks share are made twice.
+Where the Jacobians of all inputs fit into memory they are made once, else again for every pair.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .contraction import Outputs
+from .jacobian import Jacobian, Part
+
+HELD_BYTES = 2**27  # Jacobians that are held at once
+WORKING_BYTES = 2**25  # what is needed to make some of them, and a block of the kernel
+_FEWEST_ROWS = 256  # of a matrix product that is worth a turn of its own
+_MOST_BLOCKS = 8  # of Jacobians that are at hand; more would save little
+
+Compare = Callable[[list[Part], list[Part]], list[Array]]
+
+
+class Side(NamedTuple):
+    """One of the two batches in blocks of one size: how to make the Jacobians of a block."""
+
+    num_inputs: int
+    size: int
+    at: Callable[[Any], list[Part]]  # (where the block begins) ─► Jacobians
+
+    @property
+    def starts(self) -> list[int]:
+        """Where the blocks begin."""
+        last = self.num_inputs - self.size
+        return [min(start, last) for start in range(0, self.num_inputs, self.size)]
+
+
+def kernel_by_blocks(
+    jacobian: Jacobian,
+    compare: Compare,
+    outputs: Outputs,
+    x1: Array,
+    x2: Array | None,
+    block_size: int | None,
+) -> list[Array]:
+    """Compare all inputs.
+
+    Args:
+        jacobian: The network's Jacobian at one input.
+        compare: What two blocks of Jacobians give.
+        outputs: The layout of the kernel.
+        x1: The inputs x.
+        x2: The inputs x′; None: x.
+        block_size: How many inputs' Jacobians are held at once on either side; by default as many
+            as 128 MiB hold.
+    """
+    both = [x1] if x2 is None else [x1, x2]
+    most = max(map(len, both))
+    per_entry = math.prod(outputs.shape(1, 1, jacobian.num_outputs)) * x1.dtype.itemsize
+    largest = max(1, math.isqrt(WORKING_BYTES // per_entry))
+    if most > (max(1, HELD_BYTES // jacobian.held) if block_size is None else block_size):
+        size = min(HELD_BYTES // jacobian.held, largest) if block_size is None else block_size
+        sides = [_made_again(jacobian, x, max(1, size)) for x in both]
+    else:
+        rows = _FEWEST_ROWS // (jacobian.num_outputs if outputs.kernel == "ijab" else 1)
+        size = min(max(-(-most // _MOST_BLOCKS), rows, 1), largest)
+        sides = [_at_hand(jacobians(jacobian, x), len(x), size) for x in both]
+    if all(side.num_inputs == side.size for side in sides):
+        parts = [side.at(0) for side in sides]
+        return compare(parts[0], parts[-1])
+    shape = outputs.shape(sides[0].num_inputs, sides[-1].num_inputs, jacobian.num_outputs)
+    return _assembled(sides[0], sides[-1], compare, outputs, shape, symmetric=x2 is None)
+
+
+def jacobians(jacobian: Jacobian, x: Array) -> list[Part]:
+    """Jacobians at many inputs, made some at a time."""
+    most = max(1, WORKING_BYTES // jacobian.working)
+    if most >= len(x):
+        return jax.vmap(jacobian.at)(x)
+    # No rest, if there is a divisor that is not much smaller: a rest is compiled by itself.
+    divisors = [size for size in range(most, most // 2, -1) if len(x) % size == 0]
+    return jax.lax.map(jacobian.at, x, batch_size=divisors[0] if divisors else most)
+
+
+def _at_hand(parts: list[Part], num_inputs: int, size: int) -> Side:
+    """Blocks of Jacobians that are there."""
+    size = min(size, num_inputs)
+
+    def at(start: Any) -> list[Part]:
+        if size == num_inputs:
+            return parts
+        cut = lambda part: jax.lax.dynamic_slice_in_dim(part, start, size)  # noqa: E731
+        return jax.tree.map(cut, parts)
+
+    return Side(num_inputs, size, at)
+
+
+def _made_again(jacobian: Jacobian, x: Array, size: int) -> Side:
+    """Blocks of Jacobians that are made when they are asked for."""
+    size = min(size, len(x))
+
+    def at(start: Any) -> list[Part]:
+        return jacobians(jacobian, jax.lax.dynamic_slice_in_dim(x, start, size))
+
+    return Side(len(x), size, at)
+
+
+def _assembled(
+    first: Side,
+    second: Side,
+    compare: Compare,
+    outputs: Outputs,
+    shape: tuple[int, ...],
+    symmetric: bool,
+) -> list[Array]:
+    """Scan over all pairs of blocks, row by row; of symmetric pairs over one half."""
+    pairs = list(_pairs(first.starts, second.starts, symmetric))
+    starts = jnp.asarray([(i, j) for i, j, _ in pairs])
+    new_row = jnp.asarray([new for _, _, new in pairs])
+    parts, other = jax.eval_shape(first.at, 0), jax.eval_shape(second.at, 0)
+    like = jax.eval_shape(compare, parts, other)
+    empty = jax.tree.map(lambda part: jnp.zeros(part.shape, part.dtype), parts)
+    results = [jnp.zeros(shape, block.dtype) for block in like]
+
+    def put(result: Array, block: Array, i: Any, j: Any) -> Array:
+        begin = [0] * result.ndim
+        begin[outputs.rows : outputs.rows + 2] = i, j
+        return jax.lax.dynamic_update_slice(result, block, begin)
+
+    def step(state: tuple, pair: tuple) -> tuple[tuple, None]:
+        results, row = state
+        (i, j), new = pair
+        row = jax.lax.cond(new, lambda: first.at(i), lambda: row)
+        blocks = compare(row, second.at(j))
+        if symmetric:
+            mirrored = [jnp.transpose(block, outputs.transposed) for block in blocks]
+            results = [put(*both, j, i) for both in zip(results, mirrored, strict=True)]
+        results = [put(*both, i, j) for both in zip(results, blocks, strict=True)]
+        return (results, row), None
+
+    (results, _), _ = jax.lax.scan(step, (results, empty), (starts, new_row))
+    return results
+
+
+def _pairs(first: list[int], second: list[int], symmetric: bool) -> Iterator[tuple[int, int, bool]]:
+    """Where two blocks begin, and whether the first one is new."""
+    for row, i in enumerate(first):
+        columns = second[row:] if symmetric else second
+        yield from ((i, j, column == 0) for column, j in enumerate(columns))

@@ -1,0 +1,133 @@
+"""Products of the Jacobians of two blocks: of every pair of outputs, each output, or their sum.
+
+    plain        ⟨∂f_a/∂w, ∂f′_b/∂w⟩, one matrix product
+    in factors   Σ_st ⟨g_s, g′_t⟩ ⟨b_as, b′_bt⟩, two matrix products, summed over positions s, t
+
+Letters of the sums: i, j inputs; a, b outputs; g groups; s, t positions; c, m channels; p entries.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .jacobian import Part
+from .uses import Factors
+
+_PRODUCT_BYTES = 2**25  # of the products at all pairs of positions, at a time
+
+
+class Outputs(NamedTuple):
+    """How the outputs at two inputs are compared, and how the kernel is laid out.
+
+    Args:
+        kernel: The axes of the kernel.
+        plain: The sum over the entries of plain Jacobians.
+        back: The sum over what comes back, at all pairs of positions.
+        expanded: The axes of `back` that ⟨g_s, g′_t⟩ (g, i, s, j, t) has not.
+        summed: The axes of `back` that are groups and positions.
+        order: The kernel's axes in what is left.
+        transposed: The axes of the kernel (x′, x) in the kernel (x, x′).
+    """
+
+    kernel: str
+    plain: str
+    back: str
+    expanded: tuple[int, ...]
+    summed: tuple[int, ...]
+    order: tuple[int, ...]
+    transposed: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """The axis of the kernel that the first inputs have; the second ones have the next."""
+        return self.kernel.index("i")
+
+    def shape(self, first: int, second: int, num_outputs: int) -> tuple[int, ...]:
+        """The shape of a kernel."""
+        sizes = {"i": first, "j": second, "a": num_outputs, "b": num_outputs}
+        return tuple(sizes[letter] for letter in self.kernel)
+
+
+FULL = Outputs(
+    kernel="ijab",
+    plain="iap,jbp->ijab",
+    back="iagsm,jbgtm->giasjbt",
+    expanded=(2, 5),
+    summed=(0, 3, 6),
+    order=(0, 2, 1, 3),
+    transposed=(1, 0, 3, 2),
+)
+EACH = Outputs(
+    kernel="aij",
+    plain="iap,jap->aij",
+    back="iagsm,jagtm->agisjt",
+    expanded=(0,),
+    summed=(1, 3, 5),
+    order=(0, 1, 2),
+    transposed=(0, 2, 1),
+)
+MEAN = Outputs(  # a sum here: the factor 1/k is in the rates
+    kernel="ij",
+    plain="iap,jap->ij",
+    back="iagsm,jagtm->gisjt",
+    expanded=(),
+    summed=(0, 2, 4),
+    order=(0, 1),
+    transposed=(1, 0),
+)
+
+
+def compared(
+    outputs: Outputs, rates: list[Any], together: bool
+) -> Callable[[list[Part], list[Part]], list[Array]]:
+    """The comparison of two blocks: the kernel of every parameter, or their sum alone.
+
+    Args:
+        outputs: How the outputs are compared.
+        rates: The factor of every parameter's kernel.
+        together: True: a list of one kernel, the sum.
+    """
+
+    def compare(first: list[Part], second: list[Part]) -> list[Array]:
+        triples = zip(rates, first, second, strict=True)
+        terms = [rate * contracted(outputs, one, two) for rate, one, two in triples]
+        return [sum(terms[1:], terms[0])] if together else terms
+
+    return compare
+
+
+def contracted(outputs: Outputs, first: Part, second: Part) -> Array:
+    """Compare the Jacobians of one parameter at two blocks of inputs."""
+    if not isinstance(first, Factors):
+        one, two = (jnp.reshape(part, (*part.shape[:2], -1)) for part in (first, second))
+        return jnp.einsum(outputs.plain, one, two)
+    assert isinstance(second, Factors)
+    inputs, rows = len(first.forward), _num_rows(outputs, first, second)
+    if rows >= inputs:
+        return _by_factors(outputs, first, second)
+
+    def row(one: Factors) -> Array:
+        alone = jax.tree.map(lambda leaf: leaf[None], one)
+        return jnp.squeeze(_by_factors(outputs, alone, second), axis=outputs.rows)
+
+    return jnp.moveaxis(jax.lax.map(row, first, batch_size=rows), 0, outputs.rows)
+
+
+def _by_factors(outputs: Outputs, first: Factors, second: Factors) -> Array:
+    forward = jnp.einsum("igsc,jgtc->gisjt", first.forward, second.forward)
+    backward = jnp.einsum(outputs.back, first.backward, second.backward)
+    products = jnp.expand_dims(forward, outputs.expanded) * backward
+    return jnp.transpose(jnp.sum(products, axis=outputs.summed), outputs.order)
+
+
+def _num_rows(outputs: Outputs, first: Factors, second: Factors) -> int:
+    """How many inputs of the first block to take at a time."""
+    inputs, k, groups, positions, _ = first.backward.shape
+    if positions == 1:
+        return inputs  # no more numbers than the kernel itself has
+    pairs = k ** (len(outputs.kernel) - 2)
+    numbers = len(second.forward) * groups * positions**2 * (pairs + 1)
+    return max(1, _PRODUCT_BYTES // (numbers * first.backward.dtype.itemsize))

@@ -1,0 +1,287 @@
+"""The tangent kernel of a finite network: any `apply(params, x)`, at any parameters.
+
+    Θ_ab(x, x′) = ⟨∂f_a(x)/∂w, ∂f_b(x′)/∂w⟩        full, (n₁, n₂, k, k)
+    Θ_aa(x, x′)                                     of every output, (k, n₁, n₂)
+    Θ(x, x′)    = (1/k) Σ_a Θ_aa(x, x′)             averaged over the k outputs, (n₁, n₂)
+    (Θv)(x)     = Σ_x′ Θ(x, x′) v(x′)               as an operator, without any Jacobian
+
+Under gradient flow of a loss, outputs move as df(x)/dt = −Σ_x′ Θ(x, x′) ∂loss/∂f(x′). If every
+parameter w has its own learning rate η_w (as in μP), the same holds with the weighted kernel
+⟨∂f, ∂f′⟩ = Σ_w η_w (∂f/∂w)(∂f′/∂w), which `learning_rates` asks for; rate 0 leaves a layer out.
+The kernel after training is the kernel at the trained parameters: `ntk(apply, trained, x)`.
+
+There are three methods. "jacobian" makes the Jacobians and multiplies them; "products" pushes
+gradients at x′ forward at x; "structured" keeps the Jacobians of weights in factors, as the layers
+have them. All give the same kernel; "auto" takes the cheapest by count (see `ntk_costs`). Jacobians
+are made for a block of inputs at a time: memory stays bounded whatever n is. Everything can be
+jitted, and mapped over params (seeds). The network must treat every input by itself: with batch
+statistics, f(x) depends on the other inputs, and Θ(x, x′) is not defined.
+
+Source: golikov · ntk-emp · 2.1; golikov · entk-cost · 2.5.2; arora · ntk-dynamics · Lemma 9.1.1.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, get_args
+
+import jax
+from jaxtyping import Array, Float
+
+from theorylab.numerics.memory import available_memory, readable
+from theorylab.typing import Apply, Params
+
+from ..inputs import input_pair
+from .blocks import kernel_by_blocks
+from .contraction import EACH, FULL, MEAN, Outputs, compared
+from .cost import Costs, Method, Task, Way, cheapest_way, costs_of, sizes_of
+from .jacobian import jacobian_of
+from .products import kernel_by_products, product_by_blocks
+from .program import Program, program_of, uses_of
+from .uses import Use
+
+
+def ntk(
+    apply: Apply,
+    params: Params,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    learning_rates: Params | None = None,
+    block_size: int | None = None,
+    method: Method = "auto",
+) -> Float[Array, "n1 n2"]:
+    """Θ(x, x′) = (1/k) Σ_a ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel averaged over outputs.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: w, any pytree of arrays; trained ones give the kernel after training.
+        x1: The inputs x.
+        x2: The inputs x′; the same as x if not given.
+        learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
+        block_size: The number of inputs whose Jacobians are held at once; by default as many as
+            128 MiB hold.
+        method: How: "jacobian", "products", "structured", or "auto", the cheapest by count.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> ntk(lambda w, x: x @ w, jnp.zeros((2, 1)), x).tolist()
+        [[5.0, 11.0], [11.0, 25.0]]
+    """
+    _check(params, x1, x2, block_size, method)
+    return _kernel(apply, params, x1, x2, learning_rates, block_size, method, MEAN, True)[0]
+
+
+def ntk_per_parameter(
+    apply: Apply,
+    params: Params,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    learning_rates: Params | None = None,
+    block_size: int | None = None,
+    method: Method = "auto",
+) -> Params:
+    """The terms of Θ = Σ_w Θ_w: a tree like `params` with a kernel (n1, n2) for every array.
+
+    They add up to `ntk`, which explains the arguments.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> network = lambda w, x: x @ w["weight"] + w["bias"]
+        >>> params = {"weight": jnp.zeros((2, 1)), "bias": jnp.zeros((1, 1))}
+        >>> ntk_per_parameter(network, params, jnp.array([[1.0, 2.0]]))
+        {'bias': Array([[1.]], dtype=...), 'weight': Array([[5.]], dtype=...)}
+    """
+    _check(params, x1, x2, block_size, method)
+    kernels = _kernel(apply, params, x1, x2, learning_rates, block_size, method, MEAN, False)
+    return jax.tree.unflatten(jax.tree.structure(params), kernels)
+
+
+def ntk_per_output(
+    apply: Apply,
+    params: Params,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    learning_rates: Params | None = None,
+    block_size: int | None = None,
+    method: Method = "auto",
+) -> Float[Array, "k n1 n2"]:
+    """Θ_aa(x, x′) = ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel of every output by itself.
+
+    Their average over a is `ntk`, which explains the arguments.
+    """
+    _check(params, x1, x2, block_size, method)
+    return _kernel(apply, params, x1, x2, learning_rates, block_size, method, EACH, True)[0]
+
+
+def ntk_full(
+    apply: Apply,
+    params: Params,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    learning_rates: Params | None = None,
+    block_size: int | None = None,
+    method: Method = "auto",
+) -> Float[Array, "n1 n2 k k"]:
+    """Θ_ab(x, x′) = ⟨∂f_a(x)/∂w, ∂f_b(x′)/∂w⟩, the tangent kernel of every pair of outputs.
+
+    The arguments are those of `ntk`.
+    """
+    _check(params, x1, x2, block_size, method)
+    return _kernel(apply, params, x1, x2, learning_rates, block_size, method, FULL, True)[0]
+
+
+def ntk_vector_product(
+    apply: Apply,
+    params: Params,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    learning_rates: Params | None = None,
+    block_size: int | None = None,
+) -> Callable[[Float[Array, "n2 k"]], Float[Array, "n1 k"]]:
+    """The operator v ↦ Θv, (Θv)_a(x) = Σ_x′ Σ_b Θ_ab(x, x′) v_b(x′).
+
+    It costs one pass back at x′ and one pass forward at x; no kernel entry is ever made.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: w, any pytree of arrays.
+        x1: The inputs x.
+        x2: The inputs x′; the same as x if not given.
+        learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
+        block_size: The number of inputs that a pass takes at once; by default all.
+    """
+    _check(params, x1, x2, block_size, "products")
+    second = x1 if x2 is None else x2
+    _num_outputs(apply, params, x1)
+    rates = _rates(params, learning_rates)
+    return product_by_blocks(apply, params, x1, second, rates, block_size)
+
+
+def ntk_costs(
+    apply: Apply,
+    params: Params,
+    x1: Float[Array, "n1 ..."] | jax.ShapeDtypeStruct,
+    x2: Float[Array, "n2 ..."] | jax.ShapeDtypeStruct | None = None,
+    outputs: Literal["mean", "each", "full"] = "mean",
+) -> Costs:
+    """Count the multiplications and the memory of every method, from shapes alone.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: w, any pytree of arrays, or of their shapes.
+        x1: The inputs x, or their shape.
+        x2: The inputs x′, or their shape; the same as x if not given.
+        outputs: Of `ntk`, of `ntk_per_output` or of `ntk_full`.
+    """
+    program = _program(apply, params, x1)
+    layout = {"mean": MEAN, "each": EACH, "full": FULL}[outputs]
+    return costs_of(program, uses_of(program), _task(program, x1, x2, layout))
+
+
+@partial(jax.jit, static_argnums=(0, 5, 6, 7, 8))
+def _kernel(
+    apply: Apply,
+    params: Params,
+    x1: Array,
+    x2: Array | None,
+    learning_rates: Params | None,
+    block_size: int | None,
+    method: Method,
+    outputs: Outputs,
+    together: bool,
+) -> list[Array]:
+    """The kernel, or the kernels of all parameters; what is checked here is so before any work."""
+    k = _num_outputs(apply, params, x1)
+    rates = _rates(params, learning_rates)
+    if outputs == MEAN:
+        rates = jax.tree.map(lambda rate: rate / k, rates)
+    program = _program(apply, params, x1)
+    uses, task = uses_of(program), _task(program, x1, x2, outputs)
+    _check_memory(program, task, outputs, 1 if together else len(program.leaves))
+    if method == "auto":
+        method = costs_of(program, uses, task).cheapest if together else "structured"
+    if method == "products":
+        second = x1 if x2 is None else x2
+        each = [rates] if together else _one_at_a_time(rates)
+        by_products = partial(kernel_by_products, apply, params, x1, second)
+        return [by_products(rates, outputs, block_size) for rates in each]
+    ways = _ways(program, uses, task, method)
+    jacobian = jacobian_of(program, uses, ways)
+    compare = compared(outputs, jax.tree.leaves(rates), together)
+    return kernel_by_blocks(jacobian, compare, outputs, x1, x2, block_size)
+
+
+def _ways(program: Program, uses: list[Use], task: Task, method: Method) -> list[Way]:
+    """How the Jacobian of every parameter is kept."""
+    if method == "jacobian":
+        return ["plain"] * len(program.leaves)
+    sizes = sizes_of(uses)
+    return [
+        cheapest_way(sizes[leaf], task) if leaf in sizes else "plain"
+        for leaf in range(len(program.leaves))
+    ]
+
+
+def _program(apply: Apply, params: Params, x: Array | jax.ShapeDtypeStruct) -> Program:
+    return program_of(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
+
+
+def _task(
+    program: Program,
+    x1: Array | jax.ShapeDtypeStruct,
+    x2: Array | jax.ShapeDtypeStruct | None,
+    outputs: Outputs,
+) -> Task:
+    k = program.output.size
+    pairs = k**2 if outputs == FULL else k
+    second = x1.shape[0] if x2 is None else x2.shape[0]
+    return Task(x1.shape[0], second, x2 is None, k, pairs)
+
+
+def _rates(params: Params, learning_rates: Params | None) -> Params:
+    """One number for each leaf of the parameters."""
+    given = 1.0 if learning_rates is None else learning_rates
+    return jax.tree.map(lambda rate, branch: jax.tree.map(lambda _: rate, branch), given, params)
+
+
+def _one_at_a_time(rates: Params) -> list[Params]:
+    """Rates that leave out all parameters but one."""
+    leaves, tree = jax.tree.flatten(rates)
+    return [
+        jax.tree.unflatten(tree, [leaf if i == kept else 0.0 for i, leaf in enumerate(leaves)])
+        for kept in range(len(leaves))
+    ]
+
+
+def _check(
+    params: Params, x1: Array, x2: Array | None, block_size: int | None, method: str
+) -> None:
+    input_pair(x1, x2)
+    if not jax.tree.leaves(params):
+        raise ValueError("params must hold at least one array, got an empty tree.")
+    if block_size is not None and block_size < 1:
+        raise ValueError(f"block_size must be at least 1, got {block_size}.")
+    if method not in get_args(Method):
+        raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}.")
+
+
+def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
+    shape = jax.eval_shape(apply, params, x).shape
+    if len(shape) != 2 or shape[0] != len(x) or shape[1] < 1:
+        raise ValueError(
+            f"apply must give outputs of shape (n, k) for {len(x)} inputs, got {shape}."
+        )
+    return shape[1]
+
+
+def _check_memory(program: Program, task: Task, outputs: Outputs, num_kernels: int) -> None:
+    shape = outputs.shape(task.first, task.second, task.outputs)
+    needed = num_kernels * math.prod(shape) * program.output.dtype.itemsize
+    available = available_memory()
+    if available is not None and needed > available:
+        raise ValueError(
+            f"the kernel must fit into the {readable(available)} of memory that are free, got one"
+            f" of shape {shape} that takes {readable(needed)}. Compare blocks of x1 and x2 one"
+            " after the other, or use ntk_vector_product, which makes no entry."
+        )

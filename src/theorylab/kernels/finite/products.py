@@ -1,0 +1,104 @@
+"""Kernels by products with vectors: one pass back at x′, one pass forward at all x.
+
+    Θ_ab(x, x′) = (∂f_a(x)/∂w) v,   v = ∂f_b(x′)/∂w
+
+No Jacobian of x is ever made; those of x′ a few at a time.
+
+Source: golikov · entk-cost · 2.5.2; golikov · ntk-emp · 2.1.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.typing import Apply, Params
+
+from .contraction import EACH, FULL, Outputs
+
+_DIRECTIONS_BYTES = 2**26  # gradients that are pushed forward at once
+
+
+def kernel_by_products(
+    apply: Apply,
+    params: Params,
+    x1: Array,
+    x2: Array,
+    rates: Params,
+    outputs: Outputs,
+    block_size: int | None,
+) -> Array:
+    """Compare all inputs, a column at a time."""
+    _, forward = jax.linearize(lambda w: apply(w, x1), params)
+
+    def column(x: Array) -> Array:
+        """Θ_ab(·, x), as (n1, k, k)."""
+        value, pull_back = jax.vjp(lambda w: apply(w, x[None])[0], params)
+        (gradients,) = jax.vmap(pull_back)(jnp.eye(value.size, dtype=value.dtype))
+        weighted = jax.tree.map(lambda rate, g: rate * g, rates, gradients)
+        kernel = jax.vmap(forward, out_axes=2)(weighted)
+        if outputs == FULL:
+            return kernel
+        diagonal = jnp.diagonal(kernel, axis1=1, axis2=2)
+        return diagonal.T if outputs == EACH else jnp.sum(diagonal, axis=1)
+
+    leaves = jax.tree.leaves(params)
+    each = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) * _num_outputs(apply, params, x2)
+    at_once = max(1, _DIRECTIONS_BYTES // each) if block_size is None else block_size
+    if at_once >= len(x2):
+        return jax.vmap(column, out_axes=outputs.rows + 1)(x2)
+    columns = jax.lax.map(column, x2, batch_size=at_once)
+    return jnp.moveaxis(columns, 0, outputs.rows + 1)
+
+
+def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
+    return jax.eval_shape(apply, params, x[:1]).shape[1]
+
+
+def product_by_blocks(
+    apply: Apply,
+    params: Params,
+    x1: Array,
+    x2: Array,
+    rates: Params,
+    block_size: int | None,
+) -> Callable[[Float[Array, "n2 k"]], Float[Array, "n1 k"]]:
+    """The operator v ↦ Θv; passes go over `block_size` inputs at a time."""
+
+    def gradient(x: Array, vector: Array) -> Params:
+        return jax.vjp(lambda w: apply(w, x), params)[1](vector)[0]
+
+    def change(x: Array, direction: Params) -> Array:
+        return jax.jvp(lambda w: apply(w, x), (params,), (direction,))[1]
+
+    def product(vector: Float[Array, "n2 k"]) -> Float[Array, "n1 k"]:
+        if block_size is None:
+            direction = gradient(x2, vector)
+        else:
+            direction = _summed(gradient, (x2, vector), block_size)
+        direction = jax.tree.map(lambda rate, g: rate * g, rates, direction)
+        if block_size is None:
+            return change(x1, direction)
+        one = lambda x: change(x[None], direction)[0]  # noqa: E731
+        return jax.lax.map(one, x1, batch_size=block_size)
+
+    return product
+
+
+def _summed(function: Callable[..., Params], inputs: tuple[Array, ...], block_size: int) -> Params:
+    """Σ of a function of blocks; the rest comes last."""
+    blocks, rest = divmod(len(inputs[0]), block_size)
+    whole = [x[: blocks * block_size].reshape(blocks, block_size, *x.shape[1:]) for x in inputs]
+    like = jax.eval_shape(function, *[x[:1] for x in inputs])
+    total: Any = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+
+    def add(total: Params, block: list[Array]) -> tuple[Params, None]:
+        return jax.tree.map(jnp.add, total, function(*block)), None
+
+    if blocks:
+        total, _ = jax.lax.scan(add, total, whole)
+    if rest:
+        total, _ = add(total, [x[blocks * block_size :] for x in inputs])
+    return total

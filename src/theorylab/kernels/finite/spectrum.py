@@ -1,0 +1,212 @@
+"""The tangent kernel of many inputs without its matrix: eigenvalues, trace, rank, alignment.
+
+With Θ the kernel of n inputs and k outputs as one matrix of nk rows:
+
+    trace            tr Θ = Σ_x Σ_a ‖∂f_a(x)/∂w‖², exact, from gradients one by one
+    Frobenius norm   ‖Θ‖_F² = tr Θ² = ‖ΘQ‖_F² + E‖Θ(1 − QQᵀ)z‖², Q exact and z random signs
+    effective rank   (tr Θ)² / tr Θ², the participation ratio of the eigenvalues
+    alignment        yᵀΘy / (‖Θ‖_F ‖y‖²), the cosine between Θ and yyᵀ
+    eigenvalues      by Lanczos, with residuals
+
+Q spans a few directions in which Θ is large, found from random ones (Meyer et al. 2021, Hutch++),
+so that little is left to chance. Only products Θv are formed: passes back and forward over all
+inputs, or blocks of them.
+
+Source: golikov · ntk-emp · 2.1; arora · ntk-dynamics · (9.5).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.numerics import Eigenpairs, eigenpairs
+from theorylab.typing import Apply, Params, RandomKey
+
+from ..estimate import Estimate, mean_of
+from .contraction import EACH, contracted
+from .cost import Task, cheapest_way, sizes_of
+from .empirical import ntk_vector_product
+from .jacobian import jacobian_of
+from .program import program_of, uses_of
+
+
+class Moments(NamedTuple):
+    """The trace, exact; the squared Frobenius norm and the effective rank with standard errors."""
+
+    trace: Float[Array, ""]
+    square: Estimate
+    effective_rank: Estimate
+
+
+def ntk_diagonal(
+    apply: Apply, params: Params, x: Float[Array, "n ..."], batch_size: int = 32
+) -> Float[Array, "n k"]:
+    """Θ_aa(x, x) = ‖∂f_a(x)/∂w‖², the squared gradients; their sum is the trace.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: w, any pytree of arrays.
+        x: The inputs.
+        batch_size: How many inputs are treated at once.
+    """
+    return _diagonal(apply, params, x, batch_size)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _diagonal(apply: Apply, params: Params, x: Array, batch_size: int) -> Array:
+    program = program_of(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
+    uses, k = uses_of(program), program.output.size
+    sizes, one = sizes_of(uses), Task(1, 1, symmetric=True, outputs=k, pairs=k)
+    ways = [
+        cheapest_way(sizes[leaf], one) if leaf in sizes else "plain"
+        for leaf in range(len(program.leaves))
+    ]
+    jacobian = jacobian_of(program, uses, ways)
+
+    def norms(x: Array) -> Array:
+        parts = [jax.tree.map(lambda leaf: leaf[None], part) for part in jacobian.at(x)]
+        squares = [contracted(EACH, part, part)[:, 0, 0] for part in parts]
+        return sum(squares[1:], squares[0])
+
+    return jax.lax.map(norms, x, batch_size=min(batch_size, len(x)))
+
+
+def ntk_eigenpairs(
+    apply: Apply,
+    params: Params,
+    x: Float[Array, "n ..."],
+    num_values: int,
+    key: RandomKey,
+    num_steps: int = 50,
+    block_size: int | None = None,
+) -> Eigenpairs:
+    """The largest eigenvalues of Θ, their vectors (num_values, n, k), and residuals ‖Θv − λv‖.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: w, any pytree of arrays; trained ones give the spectrum after training.
+        x: The inputs.
+        num_values: How many eigenvalues, at most nk and num_steps.
+        key: The randomness of the first vector.
+        num_steps: How many products with Θ are taken; fewer if nk is less.
+        block_size: The number of inputs that a pass takes at once; by default all.
+    """
+    rows = x.shape[0] * jax.eval_shape(apply, params, x).shape[1]
+    if not 1 <= num_values <= min(rows, num_steps):
+        raise ValueError(
+            f"num_values must be between 1 and nk = {rows} and num_steps = {num_steps},"
+            f" got {num_values}."
+        )
+    return _eigenpairs(apply, params, x, num_values, key, min(num_steps, rows), block_size)
+
+
+@partial(jax.jit, static_argnums=(0, 3, 5, 6))
+def _eigenpairs(apply, params, x, num_values, key, num_steps, block_size) -> Eigenpairs:
+    product = ntk_vector_product(apply, params, x, block_size=block_size)
+    return eigenpairs(product, jnp.zeros_like(apply(params, x)), num_values, num_steps, key)
+
+
+def ntk_moments(
+    apply: Apply,
+    params: Params,
+    x: Float[Array, "n ..."],
+    key: RandomKey,
+    num_probes: int = 20,
+    rank: int = 10,
+    block_size: int | None = None,
+) -> Moments:
+    """Trace, squared Frobenius norm and effective rank of Θ, from 2 rank + num_probes products.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: w, any pytree of arrays; trained ones give the moments after training.
+        x: The inputs.
+        key: The randomness of directions and probes.
+        num_probes: How many random vectors estimate what the directions Q leave, at least 2.
+        rank: How many directions Q has; at most nk, where all is exact.
+        block_size: The number of inputs that a pass takes at once; by default all.
+    """
+    if num_probes < 2 or rank < 1:
+        raise ValueError(
+            f"num_probes must be at least 2 and rank at least 1, got {num_probes} and {rank}."
+        )
+    return _moments(apply, params, x, key, num_probes, rank, block_size)
+
+
+@partial(jax.jit, static_argnums=(0, 4, 5, 6))
+def _moments(apply, params, x, key, num_probes, rank, block_size) -> Moments:
+    trace = jnp.sum(_diagonal(apply, params, x, 32))
+    product = _flat_product(apply, params, x, block_size)
+    size = jax.eval_shape(apply, params, x).size
+    square = _squared_norm(product, size, x.dtype, key, num_probes, min(rank, size))
+    rank_mean = trace**2 / square.mean
+    return Moments(trace, square, Estimate(rank_mean, rank_mean * square.error / square.mean))
+
+
+def label_alignment(
+    apply: Apply,
+    params: Params,
+    x: Float[Array, "n ..."],
+    y: Float[Array, "n k"],
+    key: RandomKey,
+    num_probes: int = 20,
+    rank: int = 10,
+    block_size: int | None = None,
+) -> Estimate:
+    """yᵀΘy / (‖Θ‖_F ‖y‖²): 1 if Θ is a multiple of yyᵀ, and small if y is hard to learn.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: w, any pytree of arrays; trained ones give the alignment after training.
+        x: The inputs.
+        y: The labels, not all 0.
+        key: The randomness of directions and probes.
+        num_probes: How many random vectors estimate ‖Θ‖_F, beside the directions Q; at least 2.
+        rank: How many directions Q has; at most nk, where all is exact.
+        block_size: The number of inputs that a pass takes at once; by default all.
+    """
+    outputs = jax.eval_shape(apply, params, x).shape
+    if y.shape != outputs:
+        raise ValueError(f"y must have the shape of the outputs, {outputs}, got {y.shape}.")
+    moments = ntk_moments(apply, params, x, key, num_probes, rank, block_size)
+    return _alignment(apply, params, x, y, moments.square, block_size)
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def _alignment(apply, params, x, y, square: Estimate, block_size) -> Estimate:
+    product = ntk_vector_product(apply, params, x, block_size=block_size)
+    quadratic = jnp.vdot(y, product(y))
+    value = quadratic / (jnp.sqrt(square.mean) * jnp.vdot(y, y))
+    return Estimate(value, jnp.abs(value) * square.error / (2 * square.mean))
+
+
+def _flat_product(
+    apply: Apply, params: Params, x: Array, block_size: int | None
+) -> Callable[[Array], Array]:
+    """The operator v ↦ Θv for flat vectors of nk numbers."""
+    shape = jax.eval_shape(apply, params, x).shape
+    product = ntk_vector_product(apply, params, x, block_size=block_size)
+    return lambda vector: product(vector.reshape(shape)).ravel()
+
+
+def _squared_norm(
+    product: Callable[[Array], Array],
+    size: int,
+    dtype: jnp.dtype,
+    key: RandomKey,
+    num_probes: int,
+    rank: int,
+) -> Estimate:
+    """Estimate tr Θ² = ‖ΘQ‖_F² + E‖Θ(1 − QQᵀ)z‖², with the error of the second term."""
+    for_directions, for_probes = jax.random.split(key)
+    directions = jax.random.normal(for_directions, (rank, size), dtype)
+    basis, _ = jnp.linalg.qr(jax.lax.map(product, directions).T)
+    along = jnp.sum(jax.lax.map(product, basis.T) ** 2)
+    probes = jax.random.rademacher(for_probes, (num_probes, size), dtype)
+    left = probes - (probes @ basis) @ basis.T
+    rest = mean_of(jnp.sum(jax.lax.map(product, left) ** 2, axis=1))
+    return Estimate(along + rest.mean, rest.error)

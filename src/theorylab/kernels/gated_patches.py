@@ -1,0 +1,171 @@
+"""The tangent kernel of a convolution that must find one patch among k noisy ones: what it can do.
+
+A sample is k + 1 patches in ℝᵈ: one holds the signal y w*, ‖w*‖ = 1, the others are N(0, σ²I) with
+σ = log k/√k and d = 1/σ². The tangent features of m filters with frozen gates w⁰ⱼ give classifiers
+
+    f(X) = Σᵢ Σⱼ ⟨wⱼ, Xᵢ⟩ 1{|⟨w⁰ⱼ, Xᵢ⟩| ≥ tⱼ},    i = 1 … k + 1,
+
+linear in the wⱼ, with thresholds tⱼ = −bⱼ that may be chosen (the source prints the sum over k
+patches and lacks a bar). Let pⱼ be the part of the noise that gate j keeps, and sⱼ = 1 if it is
+open for the signal, else 0. Along w* the kept noise has covariance log²k (diag(pⱼ(1 − pⱼ)) + ppᵀ),
+so that the best weights (Fisher's discriminant) have the signal-to-noise ratio
+
+    SNR² = sᵀΣ⁻¹s = (Σⱼ sⱼ/(pⱼ(1−pⱼ)) − (Σⱼ sⱼ/(1−pⱼ))²/(1 + Σⱼ pⱼ/(1−pⱼ))) / log²k
+
+and the error Φ(−SNR). A gate just open for the signal keeps pⱼ = 2Φᶜ(|gⱼ|), gⱼ = √d⟨w⁰ⱼ, w*⟩/‖w⁰ⱼ‖,
+which over random gates is uniform in (0, 1). So one gate has SNR = 1/(log k √p), and an error below
+e in a part 1/(z_e log k)² of all draws, with z_e = −Φ⁻¹(e). With no gate at all, p = 1, the error
+is Φ(−1/log k).
+
+Source: karp · lsa-cntk · 3.5, B.2, Thms 3.2, B.1; karp · lsa-linear · 3.3; karp · lsa-data · 3.3.
+"""
+
+import itertools
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy import special
+
+from theorylab.typing import RandomKey, Scalar
+
+MOST_GATES = 10  # 2¹⁰ ways to open and close them are compared
+Numbers = float | int | Float[np.ndarray, "..."]
+Answer = Any  # as many numbers as came in
+
+
+def noise_scale(num_patches: int) -> float:
+    """σ = log k/√k."""
+    if num_patches < 2:
+        raise ValueError(f"num_patches must be at least 2, got {num_patches}.")
+    return math.log(num_patches) / math.sqrt(num_patches)
+
+
+def linear_error(num_patches: Numbers) -> Answer:
+    """Φ(−1/log k): the error of Σᵢ ⟨w*, Xᵢ⟩, which has no gates.
+
+    Example:
+        >>> round(float(linear_error(1000)), 3)
+        0.442
+    """
+    return special.ndtr(-1 / np.log(num_patches))
+
+
+def kept_part(projection: Numbers) -> Answer:
+    """2Φᶜ(|g|): the part of the noise that a gate keeps if it is just open for the signal."""
+    return 2 * special.ndtr(-np.abs(projection))
+
+
+def signal_to_noise(
+    kept: Float[np.ndarray, "... m"], opened: Float[np.ndarray, "... m"], num_patches: Numbers
+) -> Float[np.ndarray, "..."]:
+    """SNR of the best weights behind given gates.
+
+    Args:
+        kept: pⱼ in (0, 1), the part of the noise that each gate keeps.
+        opened: sⱼ, 1 for gates that are open for the signal and 0 for others.
+        num_patches: k.
+    """
+    p, s = kept, opened
+    if not (np.all(p > 0) and np.all(p < 1)):
+        raise ValueError("kept parts must be in (0, 1).")
+    shared = np.sum(s / (1 - p), axis=-1) ** 2 / (1 + np.sum(p / (1 - p), axis=-1))
+    square = np.sum(s / (p * (1 - p)), axis=-1) - shared
+    return np.sqrt(np.maximum(square, 0.0)) / np.log(num_patches)
+
+
+def open_error(kept: Float[np.ndarray, "... m"], num_patches: Numbers) -> Float[np.ndarray, "..."]:
+    """Φ(−SNR) where every gate is just open for the signal."""
+    return special.ndtr(-signal_to_noise(kept, np.ones_like(kept), num_patches))
+
+
+def best_error(kept: Float[np.ndarray, "... m"], num_patches: Numbers) -> Float[np.ndarray, "..."]:
+    """The least Φ(−SNR) if each gate may just miss the signal instead, at the same kept noise.
+
+    A closed gate carries noise alone, which helps to cancel that of the others.
+    """
+    m = kept.shape[-1]
+    if m > MOST_GATES:
+        raise ValueError(f"best_error needs at most {MOST_GATES} gates, got {m}.")
+    best = np.zeros(kept.shape[:-1])
+    for choice in itertools.product((0.0, 1.0), repeat=m):
+        opened = np.broadcast_to(np.array(choice), kept.shape)
+        best = np.maximum(best, signal_to_noise(kept, opened, num_patches))
+    return special.ndtr(-best)
+
+
+def logarithm_for_failure(probability: Numbers, error: float) -> Answer:
+    """The log k from which on one gate has less than that error in at most such a part of draws.
+
+    1/(z √probability), with z = −Φ⁻¹(error).
+
+    Example:
+        >>> round(float(logarithm_for_failure(0.001, error=0.1)), 1)
+        24.7
+    """
+    if not 0 < error < 0.5:
+        raise ValueError(f"error must be in (0, 0.5), got {error}.")
+    return -1 / (special.ndtri(error) * np.sqrt(probability))
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def sampled_features(
+    key: RandomKey,
+    gates: Float[Array, "m d"],
+    thresholds: Float[Array, " m"],
+    num_patches: int,
+    num_samples: int,
+) -> Float[Array, "samples m d"]:
+    """Σᵢ Xᵢ 1{|⟨w⁰ⱼ, Xᵢ⟩| ≥ tⱼ} of samples with y = 1, and w* along the first axis.
+
+    Samples with y = −1 have the same features with the other sign. Directions that no gate and not
+    w* has may be left out: they carry noise alone.
+    """
+    num_inputs = gates.shape[1]
+    signal = jnp.eye(num_inputs)[0]
+    # A gate whose threshold is the signal's own projection is open, whatever the rounding.
+    opened = jnp.abs(gates @ signal) >= thresholds * (1 - 1e-6)
+
+    def one(key: RandomKey) -> Float[Array, "m d"]:
+        noise = noise_scale(num_patches) * jax.random.normal(key, (num_patches, num_inputs))
+        kept = jnp.abs(noise @ gates.T) >= thresholds[None, :]
+        kept_noise = kept.astype(noise.dtype).T @ noise
+        return kept_noise + jnp.where(opened[:, None], signal[None, :], 0.0)
+
+    return jax.lax.map(one, jax.random.split(key, num_samples), batch_size=64)
+
+
+def discriminant_error(features: Float[np.ndarray, "samples p"]) -> float:
+    """Fit Fisher's discriminant to one half of samples with y = 1, count errors on the other."""
+    half = len(features) // 2
+    fitted, fresh = features[:half], features[half:]
+    spread = np.cov(fitted, rowvar=False).reshape(features.shape[1], -1)
+    weights = np.linalg.lstsq(spread, fitted.mean(axis=0), rcond=1e-10)[0]
+    return float(np.mean(fresh @ weights <= 0))
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def soft_threshold_outputs(
+    key: RandomKey, ratio: Scalar, num_patches: int, num_samples: int
+) -> Float[Array, " samples"]:
+    """Σᵢ φ(⟨w*, Xᵢ⟩) with φ(z) = (z − r)₊ − (−z − r)₊, for y = 1: one learned filter.
+
+    Args:
+        key: Of the noise.
+        ratio: r = |b|/‖w‖, the threshold.
+        num_patches: k.
+        num_samples: How many samples.
+    """
+
+    def soft(z: Array) -> Array:
+        return jax.nn.relu(z - ratio) - jax.nn.relu(-z - ratio)
+
+    def one(key: RandomKey) -> Float[Array, ""]:
+        noise = noise_scale(num_patches) * jax.random.normal(key, (num_patches,))
+        return jnp.sum(soft(noise)) + soft(jnp.ones(()))
+
+    return jax.lax.map(one, jax.random.split(key, num_samples), batch_size=256)

@@ -1,0 +1,245 @@
+"""NNGP and tangent kernel of an infinitely wide network, for all pairs of inputs.
+
+    infinite_kernels     K(x, x′) and Θ(x, x′)
+    infinite_nngp        K(x, x′) alone
+    infinite_diagonal    K(x, x) and Θ(x, x)
+
+A kernel larger than memory is refused before work. A large one is made in tiles (`tiles`), a small
+one in one piece, inside other compiled functions too: so it can be differentiated.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from theorylab.models import NTK, Architecture, Bias, Parametrization, Standard
+from theorylab.numerics.memory import available_memory, readable
+
+from ..inputs import input_pair
+from .needs import needs_graphs
+from .reading import Outputs, Reading, read_batches, read_diagonal
+from .state import Settings
+from .tiles import alone_with_notes, fill, planned
+from .workers import compiled
+
+_SMALL = 2**18  # numbers: in one piece
+
+
+class Kernels(NamedTuple):
+    """The two kernels of an infinitely wide network.
+
+    Args:
+        nngp: E f(x)f(x′) over initial parameters: at initialisation, outputs are this Gaussian
+            process. (n₁, n₂), or (n,) for x with itself; if the outputs have positions, pairs of
+            them follow, with interleaved axes: (n₁, n₂, H, H′, W, W′).
+        ntk: The tangent kernel Θ(x, x′), which stays the same during training.
+    """
+
+    nngp: Float[Array, "..."]
+    ntk: Float[Array, "..."]
+
+
+def infinite_kernels(
+    architecture: Architecture,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
+    bias: Bias = "none",
+    training: bool = False,
+    graphs1: Float[Array, "n1 s s"] | None = None,
+    graphs2: Float[Array, "n2 s s"] | None = None,
+    block: int | None = None,
+) -> Kernels:
+    """Take all hidden widths to infinity.
+
+    Their numbers in the architecture do not matter, but for their ratio where channels are
+    concatenated, and for themselves in the standard parametrization. After an `Activation` at the
+    very end, the kernels are means over infinitely many outputs.
+
+    Args:
+        architecture: What the network is.
+        x1: The inputs x, (n₁, d) or (n₁, *positions, channels).
+        x2: The inputs x′; the same as x if not given.
+        parametrization: `NTK(weight_scale=σ_w, bias_scale=σ_b)`, or `Standard(...)`.
+        bias: "none"; "zero": trained, initially 0; "normal": trained, drawn like the weights.
+        training: True: dropout counts, with masks of its own for every input.
+        graphs1: The graphs of x, for `Aggregate(None)`.
+        graphs2: The graphs of x′; those of x if there is no x′.
+        block: The size of a tile: the side of a rectangle of the matrix, or, where pairs of
+            positions count, how many pairs of inputs. Chosen if not given.
+
+    Example:
+        >>> from theorylab.models import mlp
+        >>> x = jnp.array([[1.0, 1.0]])
+        >>> kernels = infinite_kernels(mlp([1, 1]), x)
+        >>> float(kernels.ntk[0, 0])
+        0.75
+    """
+    reading = make_reading(architecture, x1, parametrization, bias, training, tangent=True)
+    return Kernels(*_computed(reading, x1, x2, graphs1, graphs2, block))
+
+
+def infinite_nngp(
+    architecture: Architecture,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
+    bias: Bias = "none",
+    training: bool = False,
+    graphs1: Float[Array, "n1 s s"] | None = None,
+    graphs2: Float[Array, "n2 s s"] | None = None,
+    block: int | None = None,
+) -> Float[Array, "n1 n2 ..."]:
+    """The NNGP alone, for about half the work; arguments as those of `infinite_kernels`.
+
+    Example:
+        >>> from theorylab.models import mlp
+        >>> float(infinite_nngp(mlp([1, 1]), jnp.array([[1.0, 1.0]]))[0, 0])
+        0.25
+    """
+    reading = make_reading(architecture, x1, parametrization, bias, training, tangent=False)
+    return _computed(reading, x1, x2, graphs1, graphs2, block)[0]
+
+
+def infinite_diagonal(
+    architecture: Architecture,
+    x: Float[Array, "n ..."],
+    parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
+    bias: Bias = "none",
+    training: bool = False,
+    graphs: Float[Array, "n s s"] | None = None,
+) -> Kernels:
+    """K(x, x) and Θ(x, x), each (n,); arguments as those of `infinite_kernels`.
+
+    Example:
+        >>> from theorylab.models import mlp
+        >>> infinite_diagonal(mlp([1, 1]), jnp.array([[1.0, 1.0]])).ntk.tolist()
+        [0.75]
+    """
+    reading = make_reading(architecture, x, parametrization, bias, training, tangent=True)
+    x, _ = input_pair(x, None)
+    check_graphs(architecture, x, None, graphs, None)
+    inputs = (x,) if graphs is None else (x, graphs)
+    if _traced(inputs) or x.shape[0] * reading.numbers_per_pair <= _SMALL:
+        return Kernels(*in_one_piece(read_diagonal, reading, inputs))
+    size = planned(reading, x.shape[0], None, None).size
+    alone, _ = alone_with_notes(reading, tuple(map(np.asarray, inputs)), size)
+    return Kernels(*map(jnp.asarray, alone))
+
+
+def make_reading(
+    architecture: Architecture,
+    x: Float[Array, "n ..."],
+    parametrization: Parametrization,
+    bias: Bias,
+    training: bool,
+    tangent: bool,
+) -> Reading:
+    """Say how a network is read, or why it cannot be."""
+    if not isinstance(parametrization, NTK | Standard):
+        raise ValueError(
+            "parametrization must be NTK(...) or Standard(...): in others the tangent kernel has "
+            f"no finite limit or does not stay at it; got {parametrization}."
+        )
+    if bias not in ("none", "zero", "normal"):
+        raise ValueError(f"bias must be none, zero or normal, got {bias!r}.")
+    if x.ndim < 2:
+        raise ValueError(f"x1 must have shape (n, ...) with n >= 1, got {x.shape}.")
+    architecture.output_shape(x.shape[1:])  # says what does not fit, before any work
+    return Reading(architecture, Settings(parametrization, bias, training, tangent), x.shape[1:])
+
+
+def check_graphs(
+    architecture: Architecture,
+    x1: Array,
+    x2: Array | None,
+    graphs1: Array | None,
+    graphs2: Array | None,
+) -> None:
+    """Graphs must be there where inputs need them, and only there."""
+    needed = needs_graphs(architecture)
+    for name, x, graphs in (("graphs1", x1, graphs1), ("graphs2", x2, graphs2)):
+        if graphs is None and needed and x is not None:
+            raise ValueError(f"{name} must be given: Aggregate(None) has no graph of its own.")
+        if graphs is not None and (not needed or x is None):
+            raise ValueError(f"{name} must not be given: no layer reads it.")
+        if graphs is not None and x is not None:
+            expected = (x.shape[0], x.shape[1], x.shape[1])
+            if graphs.shape != expected:
+                raise ValueError(f"{name} must have shape {expected}, got {graphs.shape}.")
+
+
+def output_form(reading: Reading, n1: int, n2: int) -> tuple[int, ...]:
+    """The shape of a kernel."""
+    positions = reading.architecture.output_shape(reading.shape)[:-1]
+    return (n1, n2, *(size for size in positions for _ in range(2)))
+
+
+def _computed(
+    reading: Reading,
+    x1: Array,
+    x2: Array | None,
+    graphs1: Array | None,
+    graphs2: Array | None,
+    block: int | None,
+) -> Outputs:
+    _, second = input_pair(x1, x2)
+    check_graphs(reading.architecture, x1, x2, graphs1, graphs2)
+    if block is not None and block < 1:
+        raise ValueError(f"block must be at least 1, got {block}.")
+    shape = output_form(reading, x1.shape[0], second.shape[0])
+    arrays = [array for array in (x1, x2, graphs1, graphs2) if array is not None]
+    numbers = shape[0] * shape[1] * reading.numbers_per_pair
+    if _traced(arrays) or (block is None and numbers <= _SMALL):
+        return in_one_piece(read_batches, reading, (x1, x2, graphs1, graphs2))
+    count = 2 if reading.settings.tangent else 1
+    _check_memory(shape, count * math.prod(shape) * x1.dtype.itemsize)
+    outputs = tuple(_empty(shape, x1.dtype) for _ in range(count))
+    first, other = host_inputs(x1, graphs1), None if x2 is None else host_inputs(x2, graphs2)
+    fill(outputs, reading, first, other, block)
+    return tuple(jax.device_put(output, may_alias=True) for output in outputs)
+
+
+def host_inputs(x: Array, graphs: Array | None) -> tuple[np.ndarray, ...]:
+    """Inputs, with their graphs if they have them, where tiles are cut."""
+    return tuple(np.asarray(array) for array in (x, graphs) if array is not None)
+
+
+def _check_memory(shape: tuple[int, ...], needed: int) -> None:
+    available = available_memory()
+    if available is not None and needed > available:
+        size = " × ".join(map(str, shape))
+        raise MemoryError(
+            f"kernels of {size} entries need {readable(needed)}, and {readable(available)} are "
+            "free. Compute blocks of them, infinite_kernels(architecture, x1[a:b], x2), or write "
+            "them to disk: infinite_kernels_on_disk(folder, ...)."
+        )
+
+
+def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array that begins where JAX wants it, and so need not be copied."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def _traced(arrays: object) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
+
+
+def in_one_piece(
+    function: Callable[..., Outputs], reading: Reading, arguments: tuple[Array | None, ...]
+) -> Outputs:
+    """Compiled by itself, or as a part of the function that is being compiled."""
+    if _traced(arguments):
+        return function(reading, *arguments)
+    device = jax.local_devices()[0]
+    arguments = jax.device_put(arguments, device)
+    return compiled(function, reading, arguments, device, quick=True)(*arguments)

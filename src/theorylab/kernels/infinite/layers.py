@@ -1,0 +1,187 @@
+"""The infinite-width reading of every layer: what it makes of covariance K and tangent kernel Θ.
+
+    Activation     K ← E φ(u)φ(v)                     Θ ← Θ E φ′(u)φ′(v)            (u, v) ~ N(0, K)
+    LayerNorm      K ← K/(√(q + ε)√(q′ + ε))          Θ ← Θ/(√(q + ε)√(q′ + ε))     q: variance of x
+    Residual       K ← K₁ + K₂                        Θ ← Θ₁ + Θ₂
+    Product        K ← K₁K₂                           Θ ← Θ₁K₂ + K₁Θ₂
+    Concatenate    K ← (c₁K₁ + c₂K₂)/(c₁ + c₂)        Θ likewise                    c: channels
+
+Trained gains and offsets of a `LayerNorm` add K + 1 to Θ: a gain's derivative is its own channel's
+value, an offset's is 1. Layers of weights are in `weights`, those that move positions in
+`positions`, those that mix them by other rules in `mixing`.
+
+Source: golikov · ntk-fc · Eqs 2.53–2.61; golikov · ntk-conv · Eqs 2.62–2.78; arora · ntk-deep ·
+§9.4.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from theorylab.models import (
+    Activation,
+    Aggregate,
+    Architecture,
+    AvgPool,
+    Concatenate,
+    Conv,
+    ConvTranspose,
+    Dense,
+    Dropout,
+    Flatten,
+    GlobalPool,
+    LayerNorm,
+    Product,
+    Residual,
+    SelfAttention,
+    Serial,
+    Upsample,
+)
+
+from ..dual import dual
+from .mixing import aggregate, attend, drop, enlarge
+from .needs import is_fresh, needs_pairs
+from .positions import averaged, flattened, narrowed, placed, spread, widened, windowed
+from .state import Context, State, materialized, product, total
+from .weights import linear
+
+
+def read(layer: Architecture, state: State, wanted: bool, context: Context) -> State:
+    """Pass a state through a layer.
+
+    Args:
+        layer: The layer.
+        state: What comes in.
+        wanted: Whether later layers need all pairs of positions.
+        context: Settings and notes.
+    """
+    after = _read(layer, state, wanted, context)
+    return after if wanted else narrowed(after)
+
+
+def _read(layer: Architecture, state: State, wanted: bool, context: Context) -> State:
+    match layer:
+        case Serial():
+            for index, inner in enumerate(layer.layers):
+                later = needs_pairs(Serial(*layer.layers[index + 1 :]), wanted)
+                state = read(inner, state, later, context)
+            return state
+        case Residual() | Product():
+            return _two_ways(layer, state, wanted, context)
+        case Concatenate():
+            return _concatenate(layer, state, wanted, context)
+        case Dense():
+            return linear(state, layer, state.shape[-1], layer.width, context.settings)
+        case Conv() | ConvTranspose():
+            return _conv(layer, state, wanted, context)
+        case AvgPool():
+            pooled = windowed(state, layer.window, layer.strides, layer.padding, together=False)
+            count = math.prod(layer.window) if layer.reduce == "mean" else 1
+            return pooled.mapped(lambda kernel: kernel / count**2)
+        case GlobalPool():
+            return averaged(state, layer.reduce)
+        case Flatten():
+            return flattened(state)
+        case Activation():
+            return _activation(layer, state, context)
+        case LayerNorm():
+            return _layer_norm(layer, state, context)
+        case Dropout():
+            return drop(layer, state, context)
+        case Aggregate():
+            return aggregate(layer, state, context)
+        case SelfAttention():
+            return attend(layer, state, context)
+        case Upsample():
+            return enlarge(layer, state)
+    raise TypeError(
+        f"an infinitely wide network has no reading for a layer of type {type(layer).__name__}."
+    )
+
+
+def _conv(layer: Conv | ConvTranspose, state: State, wanted: bool, context: Context) -> State:
+    count = math.prod(layer.window)
+    if isinstance(layer, ConvTranspose):
+        seen = spread(state, layer.window, layer.strides, layer.padding)
+    else:
+        seen = windowed(state, layer.window, layer.strides, layer.padding, together=True)
+    mean = seen.mapped(lambda kernel: kernel / count)
+    after = linear(mean, layer, count * state.shape[-1], layer.channels, context.settings)
+    alone = isinstance(layer, Conv) and not layer.shared
+    return widened(after) if alone and wanted else after
+
+
+def _variances(state: State, context: Context) -> tuple[Array, Array]:
+    """The variances q at every position of x and x′, placed where pairs of positions need them."""
+    q1, q2 = context.notes.of(lambda: narrowed(state).nngp)
+    if not state.paired:
+        return q1, q2
+    num_axes = len(state.shape) - 1
+    return placed(q1, num_axes, 1), placed(q2, num_axes, 2)
+
+
+def _activation(layer: Activation, state: State, context: Context) -> State:
+    _check_gaussian(f"Activation({layer.function!r})", state)
+    q1, q2 = _variances(state, context)
+    value, derivative = dual(layer.function, q1, q2, materialized(state.nngp))
+    value, ntk = materialized((value, product(state.ntk, derivative)))
+    return state._replace(nngp=value, ntk=ntk, gaussian=False)
+
+
+def _layer_norm(layer: LayerNorm, state: State, context: Context) -> State:
+    _check_gaussian("LayerNorm", state)
+
+    def inverse_root(variance: Array) -> Array:
+        shifted = variance + layer.epsilon
+        positive = shifted > 0  # what is 0 stays 0, also without ε
+        return jnp.where(positive, 1 / jnp.sqrt(jnp.where(positive, shifted, 1.0)), 0.0)
+
+    one, other = map(inverse_root, _variances(state, context))
+    after = state.mapped(lambda kernel: kernel * one * other)
+    if not layer.affine or not context.settings.tangent:
+        return after._replace(gaussian=not layer.affine)
+    # Gains make a channel's tangent kernel depend on its value, so only its mean is known.
+    return after._replace(ntk=total((1.0, after.ntk), (1.0, after.nngp)) + 1.0, gaussian=False)
+
+
+def _two_ways(
+    layer: Residual | Product, state: State, wanted: bool, context: Context
+) -> State:
+    name, ways = type(layer).__name__, (layer.shortcut, layer.branch)
+    if not any(map(is_fresh, ways)):
+        raise ValueError(
+            f"{name} needs a branch or shortcut that ends with a layer of weights: without new "
+            "weights the two ways are correlated, and their kernels do not combine."
+        )
+    one, other = (read(way, state, wanted, context) for way in ways)
+    if isinstance(layer, Residual):
+        return one._replace(
+            nngp=one.nngp + other.nngp,
+            ntk=total((1.0, one.ntk), (1.0, other.ntk)),
+            gaussian=one.gaussian and other.gaussian,
+        )
+    ntk = total((1.0, product(one.ntk, other.nngp)), (1.0, product(other.ntk, one.nngp)))
+    return one._replace(nngp=one.nngp * other.nngp, ntk=ntk, gaussian=False)
+
+
+def _concatenate(layer: Concatenate, state: State, wanted: bool, context: Context) -> State:
+    branch = read(layer.branch, state, wanted, context)
+    state = state if wanted else narrowed(state)
+    count = state.shape[-1] + branch.shape[-1]
+    kept, made = state.shape[-1] / count, branch.shape[-1] / count
+    return State(
+        nngp=kept * state.nngp + made * branch.nngp,
+        ntk=total((kept, state.ntk), (made, branch.ntk)),
+        shape=(*state.shape[:-1], count),
+        paired=state.paired,
+        gaussian=False,  # the two have different variances
+    )
+
+
+def _check_gaussian(name: str, state: State) -> None:
+    if not state.gaussian:
+        raise ValueError(
+            f"{name} must stand after a Dense layer or another layer of weights (or a Residual of "
+            "such): elsewhere its inputs are not Gaussian, and there is no closed form."
+        )

@@ -1,0 +1,90 @@
+"""What can be said of a network before any number: who needs pairs of positions, what is fresh.
+
+Source: golikov · ntk-conv · 2.5.1 (a flattened readout needs s = s′ only).
+"""
+
+from theorylab.models import (
+    Activation,
+    Aggregate,
+    Architecture,
+    AvgPool,
+    Concatenate,
+    Conv,
+    ConvTranspose,
+    Dense,
+    Flatten,
+    GlobalPool,
+    Product,
+    Residual,
+    SelfAttention,
+    Serial,
+    Upsample,
+)
+
+
+def needs_pairs(layer: Architecture, wanted: bool) -> bool:
+    """Whether a layer must know K(s, s′) for s ≠ s′ too, if that is `wanted` (or not) of it.
+
+    Example:
+        >>> needs_pairs(Serial(Dense(1), Flatten()), wanted=True)
+        False
+        >>> needs_pairs(Serial(Dense(1), GlobalPool()), wanted=False)
+        True
+    """
+    match layer:
+        case Serial():
+            for inner in reversed(layer.layers):
+                wanted = needs_pairs(inner, wanted)
+            return wanted
+        case Residual() | Product():
+            return any(needs_pairs(way, wanted) for way in (layer.shortcut, layer.branch))
+        case Concatenate():
+            return wanted or needs_pairs(layer.branch, wanted)
+        case Flatten():
+            return False
+        case Conv(shared=False):
+            return False
+        case AvgPool() | GlobalPool() | Aggregate() | SelfAttention():
+            return True
+        case Upsample(method="linear"):
+            return True
+    return wanted
+
+
+def is_fresh(layer: Architecture, before: bool = False) -> bool:
+    """Whether new weights of mean 0 make what comes out uncorrelated with everything before.
+
+    Args:
+        layer: What is asked about.
+        before: Whether what comes in is so.
+    """
+    match layer:
+        case Dense() | Conv() | ConvTranspose() | SelfAttention():
+            return True
+        case Serial():
+            for inner in layer.layers:
+                before = is_fresh(inner, before)
+            return before
+        case Residual():
+            return is_fresh(layer.shortcut, before) and is_fresh(layer.branch, before)
+        case Product():
+            return is_fresh(layer.shortcut, before) or is_fresh(layer.branch, before)
+        case Concatenate():
+            return before and is_fresh(layer.branch, before)
+        case Activation():
+            return False
+    return before
+
+
+def needs_graphs(layer: Architecture) -> bool:
+    """Whether every input must come with a graph of its own."""
+    match layer:
+        case Aggregate():
+            return layer.graph is None
+        case Serial():
+            return any(map(needs_graphs, layer.layers))
+        case Residual() | Product():
+            return needs_graphs(layer.shortcut) or needs_graphs(layer.branch)
+        case Concatenate():
+            return needs_graphs(layer.branch)
+    return False

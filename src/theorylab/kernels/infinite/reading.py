@@ -1,0 +1,161 @@
+"""The reading of a batch with itself, and of two batches with each other.
+
+    read_alone(x)  ─► K(x, x), Θ(x, x), and notes: the variances that every layer met
+    read_pairs(x, x′, notes, notes′)  ─► K(x, x′), Θ(x, x′)
+
+Notes are made once for every input, and serve all the pairs it stands in.
+"""
+
+import math
+import operator
+from functools import reduce
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.models import Architecture
+
+from .layers import read
+from .needs import needs_pairs
+from .positions import as_pairs, placed
+from .state import Context, Covariance, Notes, Settings, State
+
+_FEW = 8  # channels, for which a matrix product costs more than it saves
+
+# NNGP alone, or NNGP and tangent kernel.
+Outputs = tuple[Array, ...]
+
+
+class Side(NamedTuple):
+    """A batch of inputs with what was noted of it."""
+
+    x: Array
+    notes: tuple[Array, ...]
+
+
+class Reading(NamedTuple):
+    """A network and how it is read: all that is fixed when a program is compiled."""
+
+    architecture: Architecture
+    settings: Settings
+    shape: tuple[int, ...]  # of one input
+
+    @property
+    def outputs_have_positions(self) -> bool:
+        """Whether the kernels have pairs of positions."""
+        return len(self.architecture.output_shape(self.shape)) > 1
+
+    @property
+    def paired(self) -> bool:
+        """Whether K(s, s′) is needed for s ≠ s′."""
+        has_positions = len(self.shape) > 1
+        return has_positions and needs_pairs(self.architecture, self.outputs_have_positions)
+
+    @property
+    def numbers_per_pair(self) -> int:
+        """How many covariances a pair of inputs has, at the input."""
+        return math.prod(self.shape[:-1]) ** (2 if self.paired else 1)
+
+
+def read_alone(
+    reading: Reading, x: Float[Array, "n ..."], graphs: Float[Array, "n s t"] | None = None
+) -> tuple[Outputs, tuple[Array, ...]]:
+    """Every input with itself, and the notes about it."""
+    notes = Notes()
+    start = _covariance(x, x, reading.paired, crossed=False)
+    return _read(reading, start, Context(reading.settings, notes, graphs)), tuple(notes.made)
+
+
+def read_pairs(reading: Reading, first: Side, second: Side, crossed: bool) -> Outputs:
+    """Inputs with others.
+
+    Args:
+        reading: The network.
+        first: The inputs x.
+        second: The inputs x′.
+        crossed: True: all of x with all of x′, (n₁, n₂); False: one by one, (n,).
+    """
+    start = _covariance(first.x, second.x, reading.paired, crossed)
+    pairs = list(zip(first.notes, second.notes, strict=True))
+    if crossed:
+        pairs = [(one[:, None], other[None, :]) for one, other in pairs]
+    return _read(reading, start, Context(reading.settings, Notes(pairs)))
+
+
+def read_crossed(reading: Reading, first: Side, second: Side) -> Outputs:
+    """All of x with all of x′, (n₁, n₂)."""
+    return read_pairs(reading, first, second, crossed=True)
+
+
+def read_listed(reading: Reading, first: Side, second: Side) -> Outputs:
+    """Inputs x with inputs x′ one by one, (n,)."""
+    return read_pairs(reading, first, second, crossed=False)
+
+
+def read_diagonal(reading: Reading, x: Array, graphs: Array | None = None) -> Outputs:
+    """Every input with itself, (n,)."""
+    return read_alone(reading, x, graphs)[0]
+
+
+def read_batches(
+    reading: Reading, x1: Array, x2: Array | None, graphs1: Array | None, graphs2: Array | None
+) -> Outputs:
+    """All of x with all of x′, or of x, in one piece."""
+    alone, notes = read_alone(reading, x1, graphs1)
+    first = Side(x1, notes)
+    if x2 is not None:
+        second = Side(x2, read_alone(reading, x2, graphs2)[1])
+        return read_crossed(reading, first, second)
+    crossed = read_crossed(reading, first, first)
+    same = jnp.eye(x1.shape[0], dtype=bool)
+
+    def with_diagonal(matrix: Array, diagonal: Array) -> Array:
+        where = same.reshape(*same.shape, *(1,) * (matrix.ndim - 2))
+        return jnp.where(where, diagonal[:, None], matrix)
+
+    return tuple(map(with_diagonal, crossed, alone))
+
+
+def _read(reading: Reading, start: Covariance, context: Context) -> Outputs:
+    state = State(start, None, reading.shape, reading.paired, gaussian=False)
+    end = read(reading.architecture, state, reading.outputs_have_positions, context)
+    if not reading.settings.tangent:
+        return (end.nngp,)
+    return end.nngp, jnp.zeros_like(end.nngp) if end.ntk is None else end.ntk
+
+
+def _covariance(x1: Array, x2: Array, paired: bool, crossed: bool) -> Covariance:
+    """The mean over channels of x(s)x′(s′)."""
+    *positions, channels = x1.shape[1:]
+    size = math.prod(positions)
+    if positions and channels <= _FEW:
+        return _by_broadcasting(x1, x2, paired, crossed) / channels
+    one, other = (x.reshape(x.shape[0], size, channels) for x in (x1, x2))
+    if size == 1:  # a plain matrix product
+        formula = "ic,jc->ij" if crossed else "ic,ic->i"
+        one, other = one[:, 0], other[:, 0]
+    else:
+        formula = {
+            (True, True): "isc,jtc->ijst",
+            (True, False): "isc,jsc->ijs",
+            (False, True): "isc,itc->ist",
+            (False, False): "isc,isc->is",
+        }[crossed, paired]
+    mean = jnp.einsum(formula, one, other, precision=jax.lax.Precision.HIGHEST) / channels
+    lead = mean.shape[: 2 if crossed else 1]
+    if paired:
+        return as_pairs(mean.reshape(*lead, size, size), tuple(positions))
+    return mean.reshape(*lead, *positions)
+
+
+def _by_broadcasting(x1: Array, x2: Array, paired: bool, crossed: bool) -> Covariance:
+    """The sum over few channels, without a matrix product and its transposition."""
+    one, other = (jnp.moveaxis(x, -1, 0) for x in (x1, x2))
+    if paired:
+        num_axes = x1.ndim - 2
+        one, other = placed(one, num_axes, 1), placed(other, num_axes, 2)
+    if crossed:
+        one, other = one[:, :, None], other[:, None, :]
+    return reduce(operator.add, (one[c] * other[c] for c in range(one.shape[0])))

@@ -1,0 +1,193 @@
+"""Kernels of any number of inputs, in tiles: bounded memory, every core and device at work.
+
+    1. Every input is read with itself: its own kernels, and notes for the pairs it stands in.
+    2. Tiles of pairs are read, all by one compiled program; of a symmetric matrix, half of them.
+
+Where pairs of positions count, a tile is a list of pairs of inputs, small enough for a core's
+cache; elsewhere it is a rectangle of the matrix, so that its first step is a matrix product.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .reading import Reading, Side, read_alone, read_crossed, read_listed
+from .workers import compute
+
+_CACHE = 2**16  # numbers of one kernel in a tile
+
+
+class Plan(NamedTuple):
+    """How the pairs of inputs are cut into tiles.
+
+    Args:
+        crossed: Is a tile a rectangle of the matrix, or a list of pairs?
+        size: The side of the rectangle, or the number of pairs in the list.
+        num_rows: n₁.
+        num_columns: n₂.
+        symmetric: Are inputs compared with themselves, so that one triangle is enough?
+    """
+
+    crossed: bool
+    size: int
+    num_rows: int
+    num_columns: int
+    symmetric: bool
+
+    @property
+    def num_tiles(self) -> int:
+        """How many there are; of pairs in a list, the diagonal of a symmetric matrix is not one."""
+        if self.crossed:
+            rows, columns = -(-self.num_rows // self.size), -(-self.num_columns // self.size)
+            return rows * (rows + 1) // 2 if self.symmetric else rows * columns
+        return -(-self._num_pairs // self.size)
+
+    def tile(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and columns of a tile."""
+        if not self.crossed:
+            end = min((number + 1) * self.size, self._num_pairs)
+            return self._pairs(np.arange(number * self.size, end))
+        count = -(-self.num_columns // self.size)
+        if self.symmetric:
+            (row,), (column,) = triangle(np.array([number]), count)
+        else:
+            row, column = divmod(number, count)
+        return (
+            np.arange(row * self.size, min((row + 1) * self.size, self.num_rows)),
+            np.arange(column * self.size, min((column + 1) * self.size, self.num_columns)),
+        )
+
+    @property
+    def _num_pairs(self) -> int:
+        if self.symmetric:
+            return self.num_rows * (self.num_rows - 1) // 2
+        return self.num_rows * self.num_columns
+
+    def _pairs(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.symmetric:
+            return numbers // self.num_columns, numbers % self.num_columns
+        rows, columns = triangle(numbers, self.num_rows - 1)
+        return rows, columns + 1
+
+
+def planned(reading: Reading, num_rows: int, num_columns: int | None, block: int | None) -> Plan:
+    """Choose tiles that fit into a core's cache; no columns: the rows with themselves."""
+    symmetric, columns = num_columns is None, num_columns or num_rows
+    fitting = _CACHE // reading.numbers_per_pair  # pairs of inputs
+    if reading.paired:
+        size = min(block or fitting, num_rows * columns)
+    else:
+        size = min(block or math.isqrt(fitting), max(num_rows, columns))
+    return Plan(not reading.paired, max(size, 1), num_rows, columns, symmetric)
+
+
+def triangle(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of entries of an upper triangle, counted row by row, diagonal included.
+
+    Example:
+        >>> triangle(np.arange(6), 3)
+        (array([0, 0, 0, 1, 1, 2]), array([0, 1, 2, 1, 2, 2]))
+    """
+    width = 2 * size + 1
+    rows = ((width - np.sqrt(np.maximum(width**2 - 8.0 * numbers, 0))) / 2).astype(np.int64)
+    rows = np.clip(rows, 0, size - 1)
+
+    def begin(row: np.ndarray) -> np.ndarray:
+        return row * (width - row) // 2
+
+    rows = rows - (begin(rows) > numbers) + (begin(rows + 1) <= numbers)  # what the root rounded
+    return rows, numbers - begin(rows) + rows
+
+
+def fill(
+    outputs: tuple[np.ndarray, ...],
+    reading: Reading,
+    first: tuple[np.ndarray, ...],
+    second: tuple[np.ndarray, ...] | None,
+    block: int | None = None,
+) -> None:
+    """Compute the kernels of all pairs into arrays that are there, (n₁, n₂, ...).
+
+    Args:
+        outputs: NNGP, or NNGP and tangent kernel.
+        reading: The network.
+        first: The inputs x, and their graphs if they have them.
+        second: The same of x′; None: x itself.
+        block: The size of a tile, if it shall not be chosen.
+    """
+    plan = planned(reading, len(first[0]), None if second is None else len(second[0]), block)
+    alone, side1 = alone_with_notes(reading, first, plan.size)
+    side2 = side1 if second is None else alone_with_notes(reading, second, plan.size)[1]
+
+    def prepare(number: int) -> tuple[Side, Side]:
+        rows, columns = plan.tile(number)
+        return _taken(side1, rows, plan.size), _taken(side2, columns, plan.size)
+
+    def store(number: int, results: Any) -> None:
+        for output, result in zip(outputs, results, strict=True):
+            _write(output, np.asarray(result), plan, *plan.tile(number))
+
+    function = read_crossed if plan.crossed else read_listed
+    compute(function, reading, plan.num_tiles, prepare, store)
+    if second is None:
+        every = np.arange(plan.num_rows)
+        for output, diagonal in zip(outputs, alone, strict=True):
+            output[every, every] = diagonal
+
+
+def alone_with_notes(
+    reading: Reading, inputs: tuple[np.ndarray, ...], size: int
+) -> tuple[tuple[np.ndarray, ...], Side]:
+    """Every input with itself: its kernels, and the inputs with their notes."""
+    count = len(inputs[0])
+    size = min(size, count)
+    results: dict[int, Any] = {}
+
+    def prepare(number: int) -> tuple[np.ndarray, ...]:
+        rows = np.arange(number * size, min((number + 1) * size, count))
+        return _taken(inputs, rows, size)
+
+    def store(number: int, result: Any) -> None:
+        results[number] = jax.tree.map(np.asarray, result)
+
+    compute(read_alone, reading, -(-count // size), prepare, store)
+    parts = [results[number] for number in sorted(results)]
+    alone, notes = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
+    return alone, Side(inputs[0], notes)
+
+
+def _taken(tree: Any, indices: np.ndarray, size: int) -> Any:
+    """These inputs; the last one several times where a tile would be too small for the program."""
+    padded = np.pad(indices, (0, size - len(indices)), mode="edge")
+    return jax.tree.map(lambda array: array[padded], tree)
+
+
+def _write(
+    output: np.ndarray, tile: np.ndarray, plan: Plan, rows: np.ndarray, columns: np.ndarray
+) -> None:
+    if not plan.crossed:
+        output[rows, columns] = tile[: len(rows)]
+        if plan.symmetric:
+            output[columns, rows] = _exchanged(tile[: len(rows)], lead=1)
+        return
+    tile = tile[: len(rows), : len(columns)]
+    if plan.symmetric and rows[0] == columns[0]:  # on the diagonal: one triangle for both
+        above = np.triu_indices(len(rows), 1)
+        tile = tile.copy()
+        tile[above[::-1]] = _exchanged(tile[above], lead=1)
+    output[_span(rows), _span(columns)] = tile
+    if plan.symmetric and rows[0] != columns[0]:
+        output[_span(columns), _span(rows)] = np.swapaxes(_exchanged(tile, lead=2), 0, 1)
+
+
+def _exchanged(tile: np.ndarray, lead: int) -> np.ndarray:
+    """K(x′, x) from K(x, x′): the positions s and s′ exchanged."""
+    for axis in range(lead, tile.ndim, 2):
+        tile = np.swapaxes(tile, axis, axis + 1)
+    return tile
+
+
+def _span(indices: np.ndarray) -> slice:
+    return slice(indices[0], indices[-1] + 1)

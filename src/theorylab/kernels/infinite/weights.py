@@ -1,0 +1,55 @@
+"""What a layer of weights does to covariance and tangent kernel, in both parametrizations.
+
+With weights of variance σ_w²/fan-in and biases of variance σ_b²,
+
+    K ← σ_w² K + σ_b²     Θ ← σ_w² (K + Θ) + σ_b²            NTK(σ_w, σ_b)
+    K ← σ_w² K + σ_b²     Θ ← fan-in K + σ_w² Θ + 1          Standard(σ_w, σ_b)
+
+σ_b² stands in K for biases drawn "normal"; σ_b² and 1 stand in Θ for trained biases, "zero" ones
+too. In the standard parametrization nothing multiplies the trained weight, so that a layer's part
+of Θ is the number of its inputs, large but finite: the widths written in the architecture count.
+
+Source: golikov · ntk-param-scaling · Eqs 2.12–2.19; Sohl-Dickstein et al. (2020), arXiv:2001.07301.
+"""
+
+from theorylab.models import NTK, Conv, ConvTranspose, Dense, SelfAttention
+
+from .state import Settings, State, total
+
+
+def linear(
+    state: State,
+    layer: Dense | Conv | ConvTranspose | SelfAttention,
+    fan_in: int,
+    channels: int,
+    settings: Settings,
+    has_bias: bool | None = None,
+) -> State:
+    """Multiply by new weights, whose kernel is already the mean over the inputs they see.
+
+    Args:
+        state: What the weights see.
+        layer: Whose weights they are.
+        fan_in: How many inputs each of them sees.
+        channels: How many channels come out.
+        settings: The parametrization and its biases.
+        has_bias: Whether there is a bias; as the layer says, if not given.
+    """
+    scales = settings.parametrization
+    ntk_scaled = isinstance(scales, NTK)
+    variance = (getattr(layer, "weight_scale", None) or scales.weight_scale) ** 2
+    bias = (getattr(layer, "bias_scale", None) or scales.bias_scale) ** 2
+    has_bias = (layer.bias if has_bias is None else has_bias) and settings.bias != "none"
+    drawn = bias if has_bias and settings.bias == "normal" else 0.0
+    trained = (bias if ntk_scaled else 1.0) if has_bias else 0.0
+    ntk = None
+    if settings.tangent:
+        gain = variance if ntk_scaled else float(fan_in)
+        ntk = total((gain, state.nngp), (variance, state.ntk)) + trained
+    return State(
+        nngp=variance * state.nngp + drawn,
+        ntk=ntk,
+        shape=(*state.shape[:-1], channels),
+        paired=state.paired,
+        gaussian=True,
+    )

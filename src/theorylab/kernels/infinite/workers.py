@@ -1,0 +1,134 @@
+"""One compiled program, called for one piece of work after another by every core or device.
+
+JAX leaves Python alone while it computes, so threads are enough. On several devices, each has a
+thread of its own and takes the next piece when it is done with one.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+
+from .reading import Reading
+
+# Every thread computes on one core; that others help it would only cost time. And barriers in the
+# program shall stay: without them every term of a sum over shifts would compute its layer anew.
+_CPU_OPTIONS = {
+    "xla_cpu_multi_thread_eigen": False,
+    "xla_disable_hlo_passes": "cse_barrier_expander",
+}
+# What runs once, on little, takes longer to compile than to run: here half as long as else.
+_QUICK_OPTIONS = {
+    **_CPU_OPTIONS,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+
+
+def compute(
+    function: Callable[..., Any],
+    reading: Reading,
+    num_pieces: int,
+    prepare: Callable[[int], Any],
+    store: Callable[[int, Any], None],
+) -> None:
+    """Do all pieces of work, in any order.
+
+    Args:
+        function: (reading, *arguments) ─► results; compiled once.
+        reading: The network.
+        num_pieces: How many pieces there are.
+        prepare: Gives the arguments of a piece, NumPy arrays of shapes that never change.
+        store: Takes the number of a piece and its results.
+    """
+    if num_pieces == 0:
+        return
+    devices = _devices(num_pieces)
+    example = prepare(0)
+    programs = [compiled(function, reading, example, device) for device in devices]
+    pieces, lock = iter(range(num_pieces)), threading.Lock()
+
+    wide = bool(jax.config.jax_enable_x64)
+
+    def work(device: jax.Device, program: Callable[..., Any]) -> None:
+        # A thread does not know the precision that was set for this one.
+        with jax.enable_x64(wide):
+            work_through(device, program)
+
+    def work_through(device: jax.Device, program: Callable[..., Any]) -> None:
+        while True:
+            with lock:
+                number = next(pieces, None)
+            if number is None:
+                return
+            arguments = prepare(number)
+            if len(set(devices)) > 1:
+                arguments = jax.device_put(arguments, device)
+            store(number, jax.block_until_ready(program(*arguments)))
+
+    if len(devices) == 1:
+        work(devices[0], programs[0])
+        return
+    with ThreadPoolExecutor(len(devices)) as pool:
+        for finished in [pool.submit(work, *pair) for pair in zip(devices, programs, strict=True)]:
+            finished.result()
+
+
+def compiled(
+    function: Callable[..., Any],
+    reading: Reading,
+    arguments: Any,
+    device: jax.Device,
+    quick: bool = False,
+) -> Callable[..., Any]:
+    """The program for arguments of these shapes, made once.
+
+    Args:
+        function: (reading, *arguments) ─► results.
+        reading: The network.
+        arguments: Arrays of these shapes.
+        device: Where it runs.
+        quick: Whether to compile it quickly rather than well.
+    """
+    leaves, structure = jax.tree.flatten(arguments)
+    forms = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    return _program(function, reading, structure, forms, device, quick)
+
+
+def _devices(num_pieces: int) -> list[jax.Device]:
+    """The device of every thread: each one once, or a lone CPU for every core."""
+    devices = jax.local_devices()
+    if len(devices) == 1 and devices[0].platform == "cpu":
+        devices = devices * _num_cores()
+    return devices[:num_pieces]
+
+
+@lru_cache(maxsize=256)
+def _program(
+    function: Callable[..., Any],
+    reading: Reading,
+    structure: Any,
+    forms: tuple[tuple[tuple[int, ...], Any], ...],
+    device: jax.Device,
+    quick: bool,
+) -> Callable[..., Any]:
+    place = jax.sharding.SingleDeviceSharding(device)
+    placed = [jax.ShapeDtypeStruct(*form, sharding=place) for form in forms]
+    given = partial(function, reading)
+    lowered = jax.jit(given).lower(*jax.tree.unflatten(structure, placed))
+    if device.platform != "cpu":
+        return lowered.compile()
+    try:
+        return lowered.compile(_QUICK_OPTIONS if quick else _CPU_OPTIONS)
+    except jax.errors.JaxRuntimeError:  # another version of XLA has other options
+        return lowered.compile()
+
+
+def _num_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # what this process may use, where the system says so
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,104 @@
+"""What is known of a kernel without its matrix, against the matrix."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.kernels import (
+    label_alignment,
+    ntk_diagonal,
+    ntk_eigenpairs,
+    ntk_full,
+    ntk_moments,
+)
+from theorylab.models import Activation, Conv, Dense, GlobalPool, Serial, mlp, network
+
+MODEL = network(mlp([30], num_outputs=2, activation="tanh"), (4,), bias="normal")
+PARAMS = MODEL.init(jax.random.key(0))
+X = jax.random.normal(jax.random.key(1), (12, 4))
+Y = jax.random.normal(jax.random.key(2), (12, 2))
+KEY = jax.random.key(3)
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    """Oracle: the kernel as a matrix of nk rows."""
+    return np.asarray(ntk_full(MODEL.apply, PARAMS, X)).swapaxes(1, 2).reshape(24, 24)
+
+
+def test_diagonal_is_that_of_the_matrix(matrix):
+    got = ntk_diagonal(MODEL.apply, PARAMS, X, batch_size=5)
+    np.testing.assert_allclose(got.ravel(), np.diag(matrix), rtol=1e-12)
+
+
+def test_diagonal_of_convolutions_is_that_of_the_kernel():
+    """Oracle: plain Jacobians; with many positions, the other way of keeping them."""
+    layers = Serial(Conv(3, (3,), padding="same"), Activation("tanh"), GlobalPool(), Dense(2))
+    model = network(layers, (8, 2))
+    params, x = model.init(KEY), jax.random.normal(KEY, (3, 8, 2))
+    full = ntk_full(model.apply, params, x, method="jacobian")
+    expected = jnp.einsum("iiaa->ia", full)
+    np.testing.assert_allclose(ntk_diagonal(model.apply, params, x), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("block_size", [None, 5])
+def test_eigenvalues_and_residuals_are_those_of_the_matrix(matrix, block_size):
+    """Oracle: eigh. Fewer steps than rows leave a residual that bounds the error."""
+    call = partial(ntk_eigenpairs, MODEL.apply, PARAMS, X, 3, KEY, block_size=block_size)
+    expected = np.linalg.eigvalsh(matrix)[::-1][:3]
+    found = call()
+    np.testing.assert_allclose(found.values, expected, rtol=1e-9)
+    assert found.vectors.shape == (3, 12, 2)
+    vectors = found.vectors.reshape(3, 24)
+    np.testing.assert_allclose(vectors @ matrix, found.values[:, None] * vectors, atol=1e-7)
+    if block_size is not None:
+        return
+    rough = call(num_steps=4)
+    assert float(rough.residuals[2]) > 1e-6
+    spectrum = np.linalg.eigvalsh(matrix)
+    for value, residual in zip(rough.values, rough.residuals, strict=True):
+        assert np.abs(spectrum - float(value)).min() <= float(residual)
+
+
+def test_moments_lie_within_their_errors(matrix):
+    """Oracle: the matrix. All directions: exact. Some: an error that shrinks and is honest."""
+    square = (matrix**2).sum()
+    rank = np.trace(matrix) ** 2 / square
+    exact = ntk_moments(MODEL.apply, PARAMS, X, KEY, rank=30)
+    assert float(exact.trace) == pytest.approx(np.trace(matrix), rel=1e-12)
+    assert float(exact.square.mean) == pytest.approx(square, rel=1e-9)
+    assert float(exact.effective_rank.mean) == pytest.approx(rank, rel=1e-9)
+    assert float(exact.effective_rank.error) < 1e-9
+
+    few, none = (ntk_moments(MODEL.apply, PARAMS, X, KEY, 40, r) for r in (4, 1))
+    assert 0 < float(few.square.error) < float(none.square.error) < 0.2 * square
+    for found in (few, none):
+        assert abs(float(found.square.mean) - square) < 4 * float(found.square.error)
+        assert abs(float(found.effective_rank.mean) - rank) < 4 * float(found.effective_rank.error)
+
+
+def test_alignment_is_the_cosine_with_the_labels(matrix):
+    """Oracle: ⟨Θ, yyᵀ⟩ / (‖Θ‖ ‖yyᵀ‖); the first eigenvector is better aligned than random."""
+    y = np.asarray(Y).ravel()
+    expected = y @ matrix @ y / (np.linalg.norm(matrix) * (y @ y))
+    call = partial(label_alignment, MODEL.apply, PARAMS, X, key=KEY)
+    assert float(call(Y, rank=30).mean) == pytest.approx(expected, rel=1e-9)
+    rough = call(Y, rank=4)
+    assert abs(float(rough.mean) - expected) < 4 * float(rough.error) + 1e-9
+    top = jnp.asarray(np.linalg.eigh(matrix)[1][:, -1].reshape(12, 2))
+    values = np.linalg.eigvalsh(matrix)
+    assert float(call(top, rank=30).mean) == pytest.approx(
+        values[-1] / np.linalg.norm(values), rel=1e-9
+    )
+
+
+def test_bad_requests_are_refused():
+    with pytest.raises(ValueError, match=r"num_values must be between 1 and nk = 24 .* got 25"):
+        ntk_eigenpairs(MODEL.apply, PARAMS, X, 25, KEY)
+    with pytest.raises(ValueError, match=r"num_probes must be at least 2 .* got 1 and 10"):
+        ntk_moments(MODEL.apply, PARAMS, X, KEY, num_probes=1)
+    with pytest.raises(ValueError, match=r"shape of the outputs, \(12, 2\), got \(12, 1\)"):
+        label_alignment(MODEL.apply, PARAMS, X, Y[:, :1], KEY)
