@@ -2,3 +2,4 @@
 
 from . import exact_tails as exact_tails
 from . import tail_bounds as tail_bounds
+from . import tangent_bounds as tangent_bounds

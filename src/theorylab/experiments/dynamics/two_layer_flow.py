@@ -1,0 +1,261 @@
+"""A linear network of two layers keeps its layers balanced, as long as it flows.
+
+Along the gradient flow of f(x) = vᵀWx on the squared loss, the matrix WWᵀ − vvᵀ does not change:
+how much more one layer weighs than the other is fixed by the start. With an activation between the
+layers the velocities are as explicit, but the matrix moves. An activation that is homogeneous of
+degree k keeps ‖wᵢ‖² − kvᵢ², neuron by neuron, and tanh not even that. Gradient descent changes it by η² times something in every step, so
+that after a given time the drift is proportional to the step size.
+
+The flow is integrated by an adaptive method, from the velocities as they are written out; automatic
+differentiation of the loss gives the same.
+
+Source: golikov · two-layer-flows · Eqs 1.4–1.5.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_most,
+    exponent_between,
+    identity,
+    median_at_least,
+    median_at_most,
+)
+from theorylab.dynamics import two_layer_flow
+from theorylab.dynamics.two_layer_flow import TwoLayers
+from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.progress import report
+from theorylab.training import Solver, descend, flow, gradient_descent
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = r"\frac{d}{dt}\left(WW^\top - vv^\top\right) = 0"
+
+LINEAR = Source("golikov", "two-layer-flows", "Eq. 1.4")
+NONLINEAR = Source("golikov", "two-layer-flows", "Eq. 1.5")
+
+# The square of ReLU, of degree 2, has a flow without kinks, which ReLU, of degree 1, has not.
+ACTIVATIONS = ("linear", "squared ReLU", "tanh")
+DEGREES = (1.0, 2.0, 1.0)
+TIMES = np.linspace(0.0, 4.0, 9)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Networks of two layers on random data, with and without an activation between them."""
+
+    width: int = 12  # neurons m
+    num_inputs: int = 5  # inputs d
+    num_samples: int = 20  # samples n
+    step_sizes: tuple[float, ...] = (0.04, 0.02, 0.01, 0.005)  # of descent, falling
+    num_seeds: int = 12  # random data and networks
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("width", "num_inputs", "num_samples", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        falling = tuple(sorted(set(self.step_sizes), reverse=True))
+        if falling != self.step_sizes or len(falling) < 2 or falling[-1] <= 0 or falling[0] > 0.1:
+            raise ValueError(f"step_sizes must fall, from 0.1 at most, got {self.step_sizes}.")
+
+
+PRESETS = {
+    "smoke": Config(width=6, num_inputs=3, num_samples=8, num_seeds=8),
+    "paper": Config(width=200, num_inputs=50, num_samples=200, num_seeds=50),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s seeds, a activations, t times, e step sizes. Drifts relative to |WWᵀ − kvvᵀ|."""
+
+    written: np.ndarray  # (s, a, p), the velocities of all weights as they are written out
+    differentiated: np.ndarray  # (s, a, p), minus the gradient of the loss
+    drift: np.ndarray  # (s, a, t), the largest change of an entry of WWᵀ − kvvᵀ along the flow
+    diagonal_drift: np.ndarray  # (s, a, t), and of one on the diagonal
+    losses: np.ndarray  # (s, a, t)
+    step_sizes: np.ndarray  # (e)
+    step_drift: np.ndarray  # (s, e), of descent of the linear network, after the same time
+
+
+class Problem(NamedTuple):
+    """Data and where the network begins."""
+
+    x: Float[Array, "*s n d"]
+    y: Float[Array, "*s n"]
+    start: TwoLayers
+
+
+def memory(config: Config) -> int:
+    """The stages of a step of the flow, for all networks at once; in bytes."""
+    weights = config.width * (config.num_inputs + config.num_samples + config.width)
+    return 8 * config.num_seeds * len(ACTIVATIONS) * 20 * weights
+
+
+def run(config: Config) -> Result:
+    """Follow the flow with each activation, and descend in steps beside it."""
+    report("following the flows", 0.0)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    problems = _problems(keys, config)
+    found = _flows(problems)
+    report("taking discrete steps", 0.6)
+    drifts = [_step_drifts(problems, size) for size in config.step_sizes]
+    return Result(
+        step_sizes=np.asarray(config.step_sizes),
+        step_drift=np.stack(drifts, axis=1),
+        **{name: np.asarray(values) for name, values in found.items()},
+    )
+
+
+@partial(jax.jit, static_argnames="config")
+def _problems(keys: Key[Array, " s"], config: Config) -> Problem:
+    """Gaussian inputs, scaled so that the data's top eigenvalue is 1, with Gaussian targets."""
+
+    def each(key: RandomKey) -> Problem:
+        for_data, for_weights = jax.random.split(key)
+        numbers = jax.random.normal(for_data, (config.num_samples, config.num_inputs + 1))
+        x, y = numbers[:, :-1], numbers[:, -1]
+        start = two_layer_flow.init(for_weights, config.width, config.num_inputs)
+        return Problem(x / jnp.linalg.norm(x, 2), y / jnp.linalg.norm(y), start)
+
+    return jax.vmap(each)(keys)
+
+
+def _activation(number: Float[Array, ""], z: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """One of the three; all in one function, for all flows to be one program."""
+    return jnp.select([number == 0, number == 1], [z, jax.nn.relu(z) ** 2], jnp.tanh(z))
+
+
+@jax.jit
+def _flows(problems: Problem) -> dict[str, Array]:
+    """Velocities in two ways, and drifts along the flow."""
+
+    def each(
+        problem: Problem, number: Float[Array, ""], degree: Float[Array, ""]
+    ) -> dict[str, Array]:
+        x, y, start = problem
+        activation = partial(_activation, number)
+        velocity = lambda params: two_layer_flow.velocity(activation, params, x, y)  # noqa: E731
+        objective = lambda params: two_layer_flow.loss(activation, params, x, y)  # noqa: E731
+        before = two_layer_flow.imbalance(start, degree)
+
+        def measure(params: TwoLayers) -> dict[str, Array]:
+            change = jnp.abs(two_layer_flow.imbalance(params, degree) - before)
+            change = change / jnp.abs(before).max()
+            return {
+                "drift": change.max(),
+                "diagonal_drift": jnp.diagonal(change).max(),
+                "losses": objective(params),
+            }
+
+        gradient = jax.grad(objective)(start)
+        return flow(velocity, start, TIMES, measure, Solver(rtol=1e-8)).records | {
+            "written": _flat(velocity(start)),
+            "differentiated": -_flat(gradient),
+        }
+
+    at_all = jax.vmap(each, in_axes=(None, 0, 0))
+    numbers = jnp.arange(len(ACTIVATIONS), dtype=float)
+    return jax.vmap(at_all, in_axes=(0, None, None))(problems, numbers, jnp.array(DEGREES))
+
+
+def _flat(params: TwoLayers) -> Float[Array, " p"]:
+    return jnp.concatenate([params.inner.ravel(), params.outer])
+
+
+@partial(jax.jit, static_argnames="step_size")
+def _step_drifts(problems: Problem, step_size: float) -> Float[Array, " s"]:
+    """The drift of the linear network's imbalance, after as much time in steps."""
+
+    def each(problem: Problem) -> Float[Array, ""]:
+        x, y, start = problem
+        objective = lambda params: two_layer_flow.loss(lambda z: z, params, x, y)  # noqa: E731
+        num_steps = round(float(TIMES[-1]) / step_size)
+        optimizer = gradient_descent(step_size)
+        end = descend(objective, start, optimizer, [num_steps], lambda _: ()).params
+        before = two_layer_flow.imbalance(start)
+        return jnp.abs(two_layer_flow.imbalance(end) - before).max() / jnp.abs(before).max()
+
+    return jax.vmap(each)(problems)
+
+
+# The bound on the drift is the catalogue's.
+CLAIMS = (
+    Claim(
+        "The velocities of the linear network, as they are written out, are the loss's gradient.",
+        lambda r: identity(r.written[:, 0], r.differentiated[:, 0], 1e-12),
+        LINEAR,
+        formula=r"\dot v = WX(y - X^\top W^\top v),\ \dot W = v(y - X^\top W^\top v)^\top X^\top",
+    ),
+    Claim(
+        "So are those of networks with an activation.",
+        lambda r: identity(r.written[:, 1:], r.differentiated[:, 1:], 1e-12),
+        NONLINEAR,
+        formula=r"\dot W = [\phi'(WX) \odot v(y - \phi(X^\top W^\top)v)^\top] X^\top",
+    ),
+    Claim(
+        "Along the flow of the linear network the imbalance of its layers is conserved.",
+        lambda r: at_most(r.drift[:, 0].max(), 1e-6),
+        LINEAR,
+        formula=r"WW^\top - vv^\top = \mathrm{const}",
+    ),
+    Claim(
+        "Meanwhile the network learns: the loss falls.",
+        lambda r: median_at_most((r.losses[:, :, -1] / r.losses[:, :, 0]).max(axis=1), 0.9),
+        LINEAR,
+    ),
+    Claim(
+        "With an activation between the layers the imbalance moves.",
+        lambda r: median_at_least(r.drift[:, 1:, -1].min(axis=1), 1e-3),
+        NONLINEAR,
+        kind="control",
+    ),
+    Claim(
+        "With the square of ReLU every neuron conserves an imbalance of its own.",
+        lambda r: at_most(r.diagonal_drift[:, 1].max(), 1e-6),
+        NONLINEAR,
+        formula=r"\|w_i\|^2 - 2v_i^2 = \mathrm{const}",
+    ),
+    Claim(
+        "With tanh no such thing is conserved.",
+        lambda r: median_at_least(r.diagonal_drift[:, 2, -1], 1e-3),
+        NONLINEAR,
+        kind="control",
+    ),
+    Claim(
+        "In discrete steps the imbalance of the linear network drifts in proportion to their size.",
+        lambda r: exponent_between(r.step_sizes, r.step_drift, 0.9, 1.1),
+        LINEAR,
+        kind="control",
+        formula=r"\eta^2 \sum_t (\dot W\dot W^\top - \dot v\dot v^\top) = O(\eta)",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the drift along the flows, and that of discrete steps."""
+    figure, (drift, steps) = panels("change of WWᵀ − kvvᵀ along the flow", "after discrete steps")
+    later = TIMES[1:]
+    for number, name in enumerate(ACTIVATIONS):
+        for field, style in ((result.drift, "-"), (result.diagonal_drift, ":")):
+            values = np.maximum(np.median(field[:, number, 1:], axis=0), 1e-17)
+            label = name if style == "-" else f"{name}, diagonal"
+            drift.semilogy(later, values, style, color=COLOURS[number], label=label)
+    drift.set(xlabel="time", ylabel="relative change")
+    drift.legend(fontsize=6)
+    steps.loglog(result.step_sizes, result.step_drift.T, "o-", markersize=3, color=COLOURS[0])
+    scale = np.median(result.step_drift[:, 0]) / result.step_sizes[0]
+    steps.loglog(result.step_sizes, scale * result.step_sizes, **THEORY, label="proportional")
+    steps.set(xlabel="step size η")
+    steps.legend(fontsize=7)
+    return figure

@@ -1,0 +1,271 @@
+"""Which functions a lazy network provably learns: linear ones, even powers, cosines; not cubes.
+
+The generalization bound of the lazy two-layer ReLU network is √(yᵀH*⁻¹y/n). It vanishes with the
+number n of samples if √(yᵀH*⁻¹y) stays bounded. On unit inputs with K = XXᵀ,
+
+    H* = K/4 + (1/2π) Σ_{l≥1} (2l−3)!!/((2l−2)!! (2l−1)) K^{∘2l},
+
+so (H*)⁻¹ ≤ 4K⁻¹, and labels βᵀx have √(yᵀH*⁻¹y) ≤ 2‖β‖; even powers p have 3p‖β‖ᵖ, and cos βᵀx − 1
+has 3‖β‖ sinh ‖β‖. The third power is not in the series: its √(yᵀH*⁻¹y) grows with n.
+
+The source prints the cosine's bound with sinh(‖β‖²) and a stray p: too small for short β.
+
+Source: arora · ntk-teachers · §9.3.1, Ex. 9.6.3.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    exponent_between,
+    holds,
+    identity,
+    median_between,
+)
+from theorylab.data import sphere
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.generalization import tangent_bounds
+from theorylab.kernels import two_layer
+from theorylab.progress import report
+
+PRECISION = "float64"
+FORMULA = (
+    r"H^* = \frac{K}{4} + \frac{1}{2\pi} \sum_{l \ge 1}"
+    r" \frac{(2l-3)!!}{(2l-2)!!} \frac{K^{\circ 2l}}{2l-1}, \quad"
+    r" y = X\beta \;\Rightarrow\; \sqrt{y^\top (H^*)^{-1} y} \le 2\|\beta\|"
+)
+
+SERIES = Source("arora", "ntk-teachers", "Ex. 9.6.3 a")
+ORDER = Source("arora", "ntk-teachers", "Ex. 9.6.3 b–d")
+TEACHERS = Source("arora", "ntk-teachers", "§9.3.1")
+POWERS = (1, 2, 3, 4)
+LENGTHS = (0.01, 0.1, 1.0, 2.0)  # of β in the cosine
+
+
+@dataclass(frozen=True)
+class Config:
+    """Labels by teachers of one direction, on random points of a sphere."""
+
+    samples: tuple[int, ...] = (50, 100, 200, 400, 800)  # points n
+    num_inputs: int = 5  # inputs d; few, so that K has rank d and only H* can be inverted
+    num_independent: int = 40  # points in at least as many dimensions, where K can be inverted
+    num_terms: int = 10000  # terms of the series
+    largest_cosine: float = 0.95  # up to which the series is compared
+    num_seeds: int = 8  # draws of points and directions
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name.startswith("num_") and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}.")
+        if len(self.samples) < 2 or tuple(sorted(set(self.samples))) != self.samples:
+            raise ValueError(f"samples must be two or more growing counts, got {self.samples}.")
+        if min(self.samples) < 1:
+            raise ValueError(f"samples must be at least 1, got {self.samples}.")
+        if not 0 < self.largest_cosine < 1:
+            raise ValueError(f"largest_cosine must be in (0, 1), got {self.largest_cosine}.")
+
+
+PRESETS = {
+    "smoke": Config(samples=(50, 100, 200)),
+    "paper": Config(samples=(50, 100, 200, 400, 800, 1600, 3200), num_seeds=50),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s seeds, p powers 1 to 4, n numbers of samples, l lengths of β, c cosines.
+
+    A root is √(yᵀH*⁻¹y).
+    """
+
+    samples: Int[np.ndarray, " n"]
+    cosines: Float[np.ndarray, " c"]
+    series: Float[np.ndarray, " c"]  # H* by its power series
+    closed: Float[np.ndarray, " c"]  # H* in closed form
+    traces: Float[np.ndarray, "s n"]  # of H*, over n
+    order: Float[np.ndarray, " s"]  # least eigenvalue of 4K⁻¹ − (H*)⁻¹
+    power_roots: Float[np.ndarray, "s p n"]  # of (βᵀx)ᵖ with ‖β‖ = 1
+    independent_roots: Float[np.ndarray, "s p"]  # the same where K can be inverted
+    linear_measure: Float[np.ndarray, "s n"]  # √(2yᵀH*⁻¹y tr H*)/n of βᵀx
+    cosine_roots: Float[np.ndarray, "s l n"]  # of cos βᵀx − 1
+    lengths: Float[np.ndarray, " l"]
+
+
+def memory(config: Config) -> int:
+    """Bytes of the largest kernel and its factor."""
+    return 6 * 8 * max(*config.samples, config.num_independent) ** 2
+
+
+def run(config: Config) -> Result:
+    """Compute kernels and quadratic forms; nothing is trained."""
+    report("the power series", 0.0)
+    cosines = jnp.linspace(-config.largest_cosine, config.largest_cosine, 39)
+    pairs = jnp.stack([cosines, jnp.sqrt(1 - cosines**2)], axis=1)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    roots, measures, traces, cosine_roots = [], [], [], []
+    for number, num_samples in enumerate(config.samples):
+        report(f"{num_samples} samples", 0.1 + 0.6 * number / len(config.samples))
+        found = [_teachers(_points(key, num_samples, config.num_inputs)) for key in keys]
+        roots.append([at.power_roots for at in found])
+        measures.append([at.linear_measure for at in found])
+        traces.append([at.trace / num_samples for at in found])
+        cosine_roots.append([at.cosine_roots for at in found])
+    report("independent points", 0.7)
+    count = config.num_independent
+    independent = [_points(key, count, 2 * count) for key in keys]
+    return Result(
+        samples=np.asarray(config.samples),
+        cosines=np.asarray(cosines),
+        series=np.asarray(
+            jax.jit(two_layer.limit_series, static_argnums=1)(cosines, config.num_terms)
+        ),
+        closed=np.asarray(two_layer.limit_kernel(jnp.eye(2)[:1], pairs)[0]),
+        traces=np.stack(traces, axis=-1),
+        order=np.array([_order(x) for x in independent]),
+        power_roots=np.stack(roots, axis=-1),
+        independent_roots=np.stack([_teachers(x).power_roots for x in independent]),
+        linear_measure=np.stack(measures, axis=-1),
+        cosine_roots=np.stack(cosine_roots, axis=-1),
+        lengths=np.asarray(LENGTHS),
+    )
+
+
+class Teachers(NamedTuple):
+    """Roots of all teachers whose direction is the first axis, on some points."""
+
+    power_roots: Float[np.ndarray, " p"]
+    cosine_roots: Float[np.ndarray, " l"]
+    linear_measure: float
+    trace: float
+
+
+def _points(key: Array, num_samples: int, num_inputs: int) -> Float[Array, "n d"]:
+    return sphere(key, num_samples, num_inputs)
+
+
+def _teachers(x: Float[Array, "n d"]) -> Teachers:
+    """The law of the points has no preferred direction, so β along the first axis is random."""
+    kernel, z = np.asarray(two_layer.limit_kernel(x)), np.asarray(x)[:, :1]
+    # cos z − 1 = −2 sin²(z/2), which does not cancel for short β.
+    cosines = -2 * np.sin(z * np.asarray(LENGTHS)[None, :] / 2) ** 2
+    labels = np.concatenate([z ** np.asarray(POWERS)[None, :], cosines], axis=1)
+    roots = np.sqrt(tangent_bounds.travelled_square(kernel, labels))
+    measure = tangent_bounds.complexity_measure(kernel, z[:, 0])
+    return Teachers(
+        roots[: len(POWERS)], roots[len(POWERS) :], float(measure), float(np.trace(kernel))
+    )
+
+
+def _order(x: Float[Array, "n d"]) -> float:
+    """Least eigenvalue of 4K⁻¹ − (H*)⁻¹."""
+    kernel, inner = np.asarray(two_layer.limit_kernel(x)), np.asarray(x @ x.T)
+    return float(np.linalg.eigvalsh(4 * np.linalg.inv(inner) - np.linalg.inv(kernel))[0])
+
+
+# Growth: the catalogue's pilot has exponents of 0.76 for p = 3 and at most 0.04 for p = 1 and 2.
+CLAIMS = (
+    Claim(
+        "H* is its power series.",
+        judge=lambda r: identity(r.series, r.closed, 1e-10),
+        source=SERIES,
+        formula=r"H^* = \frac{K}{4} + \frac{1}{2\pi} \sum_{l \ge 1}"
+        r" \frac{(2l-3)!!}{(2l-2)!!} \frac{K^{\circ 2l}}{2l-1}",
+    ),
+    Claim(
+        "In the order of quadratic forms, (H*)⁻¹ is at most 4K⁻¹.",
+        judge=lambda r: holds(r.order, 1e-8),
+        source=ORDER,
+        formula=r"(H^*)^{-1} \preceq 4 K^{-1}",
+    ),
+    Claim(
+        "The trace of H* is n/2.",
+        judge=lambda r: identity(r.traces, np.full_like(r.traces, 0.5), 1e-12),
+        source=ORDER,
+    ),
+    Claim(
+        "Linear teachers never exceed the bound 2√2 ‖β‖/√n on the complexity, nor 2‖β‖/√n.",
+        judge=lambda r: holds(2 / np.sqrt(r.samples)[None, :] - r.linear_measure, 1e-9),
+        source=ORDER,
+        formula=r"\frac{\sqrt{2\,y^\top (H^*)^{-1} y\,\mathrm{tr} H^*}}{n}"
+        r" \le \frac{2\|\beta\|}{\sqrt n}",
+    ),
+    Claim(
+        "With more samples they reach it: √(yᵀH*⁻¹y) goes to 2‖β‖.",
+        judge=lambda r: median_between(r.power_roots[:, 0, -1], 1.95, 2.0),
+        source=TEACHERS,
+    ),
+    Claim(
+        "Squares and fourth powers never exceed 3p‖β‖ᵖ.",
+        judge=lambda r: holds(_power_margins(r)),
+        source=TEACHERS,
+        formula=r"\sqrt{y^\top (H^*)^{-1} y} \le 3 p\,|\alpha|\,\|\beta\|^p",
+    ),
+    Claim(
+        "The third power is not covered: √(yᵀH*⁻¹y) grows with n.",
+        judge=lambda r: exponent_between(r.samples, r.power_roots[:, 2], 0.4, 1.5),
+        source=TEACHERS,
+    ),
+    Claim(
+        "Cosines never exceed p‖β‖ sinh(‖β‖²) with the constant 3 and p = 1.",
+        judge=lambda r: holds(
+            tangent_bounds.printed_cosine_bound(1.0, r.lengths)[None, :, None] / r.cosine_roots - 1
+        ),
+        source=TEACHERS,
+        kind="printed",
+        formula=r"O\left(p\,|\alpha|\,\|\beta\| \sinh \|\beta\|^2 / \sqrt n\right)",
+    ),
+    Claim(
+        "Cosines never exceed ‖β‖ sinh ‖β‖ with the constant 3.",
+        judge=lambda r: holds(
+            tangent_bounds.cosine_teacher_bound(1.0, r.lengths)[None, :, None] / r.cosine_roots - 1
+        ),
+        source=TEACHERS,
+        kind="corrected",
+        formula=r"O\left(|\alpha|\,\|\beta\| \sinh \|\beta\| / \sqrt n\right)",
+    ),
+    Claim(
+        "For the first and the second power √(yᵀH*⁻¹y) does not grow with n.",
+        judge=lambda r: exponent_between(r.samples, r.power_roots[:, :2].max(axis=1), -0.1, 0.1),
+        source=TEACHERS,
+        kind="control",
+    ),
+)
+
+
+def _power_margins(result: Result) -> Float[np.ndarray, "s 2 n"]:
+    """How far even powers stay below their bounds, with few inputs and with many."""
+    bounds = np.array([tangent_bounds.power_teacher_bound(p, 1.0, 1.0) for p in (2, 4)])
+    few = bounds[None, :, None] - result.power_roots[:, 1::2]
+    many = bounds[None, :] - result.independent_roots[:, 1::2]
+    return np.concatenate([few, many[:, :, None]], axis=2)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the kernel with its series, roots over n, and the cosine's bounds."""
+    figure, (kernel, growth, cosine) = panels(
+        "the kernel and its series", "√(yᵀH*⁻¹y) of (βᵀx)ᵖ", "√(yᵀH*⁻¹y) of cos βᵀx − 1"
+    )
+    kernel.plot(result.cosines, result.series, label="series")
+    kernel.plot(result.cosines, result.closed, label="closed form", **THEORY)
+    kernel.set(xlabel="xᵀx′")
+    for power, roots in zip(POWERS, np.median(result.power_roots, axis=0), strict=True):
+        growth.loglog(result.samples, roots, "o-", ms=3, label=f"p = {power}")
+    growth.axhline(2.0, label="2‖β‖", **THEORY)
+    growth.set(xlabel="samples n")
+    cosine.loglog(result.lengths, result.cosine_roots.max(axis=(0, 2)), "o", label="measured")
+    bounds = tangent_bounds.cosine_teacher_bound(1.0, result.lengths)
+    cosine.loglog(result.lengths, bounds, label="3‖β‖ sinh ‖β‖", **THEORY)
+    printed = tangent_bounds.printed_cosine_bound(1.0, result.lengths)
+    cosine.loglog(result.lengths, printed, ":", label="3‖β‖ sinh(‖β‖²)")
+    cosine.set(xlabel="‖β‖")
+    for axis in (kernel, growth, cosine):
+        axis.legend(fontsize=7)
+    return figure

@@ -1,0 +1,349 @@
+"""What a nonlinearity makes of two correlated Gaussians is known in closed form.
+
+Kernels of infinitely wide networks are made of two integrals, E σ(u)σ(v) and E σ′(u)σ′(v) over a
+Gaussian pair of variances q₁, q₂ and covariance c. For ReLU they are the arc-cosine kernels. Here
+closed forms meet integrals over the plane by Gauss–Hermite quadrature, and the Hermite series
+
+    E σ(u)σ(v) = Σₖ sₖ(q₁) sₖ(q₂) λᵏ,   λ = c/√(q₁q₂),
+
+which serves for every other σ, shows the error that it states: after K terms
+√(T(q₁)T(q₂)) |λ|ᴷ, where T is what the series lacks at λ = 1. A kink costs: T falls as K^(−3/2) for
+ReLU and as K^(−1/2) for its derivative; for erf it falls faster than any power.
+
+Source: golikov · ntk-dual · 2.4.3.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Finding,
+    Source,
+    at_least,
+    at_most,
+    between,
+    holds,
+    identity,
+)
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.kernels import Dual, dual, quadrature_dual, quadrature_error
+from theorylab.models import ACTIVATIONS, Elementwise
+from theorylab.numerics import expectation2, power_law
+from theorylab.progress import report
+
+PRECISION = "float64"
+FORMULA = (
+    r"\mathbb{E}\,[u]_+[v]_+ = \frac{c\,(\pi - \arccos\lambda) + \sqrt{q_1 q_2 - c^2}}{2\pi}, \quad"
+    r" \mathbb{E}\,1_{u>0}1_{v>0} = \frac{\pi - \arccos\lambda}{2\pi}"
+)
+DUALS = Source("golikov", "ntk-dual", "2.4.3")
+
+SMOOTH = ("erf", "gelu", "sine", "gaussian", "gabor")
+EXPANDED = ("relu", "erf")  # whose series are looked at
+NUM_NODES = 100  # in each direction, for smooth activations
+
+
+@dataclass(frozen=True)
+class Config:
+    """Gaussian pairs of all variances with all correlations."""
+
+    num_correlations: int = 41  # correlations λ from −1 to 1, both ends included
+    variances: tuple[float, ...] = (0.0, 0.4, 1.3)  # q₁ and q₂
+    node_counts: tuple[int, ...] = (16, 32, 64, 128, 256)  # nodes of the quadrature for ReLU
+    term_counts: tuple[int, ...] = (8, 16, 32, 64, 128)  # terms K of the series
+
+    def __post_init__(self) -> None:
+        if self.num_correlations < 3 or self.num_correlations % 2 == 0:
+            raise ValueError(
+                f"num_correlations must be odd and at least 3, got {self.num_correlations}."
+            )
+        if min(self.variances, default=-1.0) < 0 or max(self.variances) == 0:
+            raise ValueError(
+                f"variances must be at least 0, one of them positive, got {self.variances}."
+            )
+        for name in ("node_counts", "term_counts"):
+            counts = getattr(self, name)
+            if len(counts) < 3 or min(counts) < 2 or tuple(sorted(set(counts))) != counts:
+                raise ValueError(f"{name} must be three or more growing counts, got {counts}.")
+
+
+PRESETS = {
+    "smoke": Config(num_correlations=11, node_counts=(16, 32, 64), term_counts=(8, 16, 32)),
+    "paper": Config(
+        num_correlations=201,
+        variances=(0.0, 0.01, 0.1, 0.4, 1.0, 1.3),
+        node_counts=(16, 32, 64, 128, 256, 512),
+        term_counts=(8, 16, 32, 64, 128, 256),
+    ),
+}
+
+
+class Result(NamedTuple):
+    """Axes: r correlations (at variance 1), p pairs of variances with correlations, 2 duals."""
+
+    correlations: Float[np.ndarray, " r"]
+    node_counts: Int[np.ndarray, " n"]
+    term_counts: Int[np.ndarray, " k"]
+    relu: Float[np.ndarray, "2 r"]  # closed forms at variance 1: value, derivative
+    relu_error: Float[np.ndarray, "2 n"]  # of the quadrature, the largest over correlations
+    wrong_error: Float[np.ndarray, "2 n"]  # the same against the closed form of |u|
+    smooth_error: Float[np.ndarray, " f"]  # of smooth activations, over all pairs
+    series_error: Float[np.ndarray, "a 2 k r"]  # of ReLU and erf, at variance 1
+    series_bound: Float[np.ndarray, "a 2 k r"]  # as stated
+    slope: Float[np.ndarray, "f p"]  # ∂/∂c of values, by automatic differentiation
+    derivative: Float[np.ndarray, "f p"]  # E σ′(u)σ′(v) in closed form
+    num_broken: int  # gradients of duals that are not finite
+    num_broken_plainly: int  # the same of the printed formula, at variance 1
+
+
+def memory(config: Config) -> int:
+    """Bytes of the quadratures over the plane."""
+    pairs = len(config.variances) ** 2 * config.num_correlations
+    return 8 * 4 * (config.num_correlations * max(config.node_counts) ** 2 + pairs * NUM_NODES**2)
+
+
+def run(config: Config) -> Result:
+    """Compare closed forms with quadratures, then with series."""
+    correlations = np.linspace(-1.0, 1.0, config.num_correlations)
+    one = np.ones_like(correlations)
+    pair = tuple(map(jnp.asarray, (one, one, correlations)))
+    pairs = tuple(map(jnp.asarray, _pairs(config, correlations)))
+
+    report("quadrature of ReLU", 0.0)
+    relu = _relu(*pair, config.node_counts)
+    report("smooth activations", 0.3)
+    smooth = _smooth(*pairs)
+    report("series", 0.7)
+    series = _all_series(*pair, config.term_counts)
+    report("gradients", 0.9)
+    gradients = _gradients(tuple(partial(dual, name) for name in ("relu", *SMOOTH)), *pairs)
+    plain = _gradients((_printed,), *pair)
+    found = jax.tree.map(np.asarray, {**relu, **smooth, **series})
+    return Result(
+        correlations=correlations,
+        node_counts=np.array(config.node_counts),
+        term_counts=np.array(config.term_counts),
+        num_broken=_num_broken(gradients),
+        num_broken_plainly=_num_broken(plain),
+        slope=np.asarray(gradients[1:, 2]),
+        **found,
+    )
+
+
+def _pairs(config: Config, correlations: np.ndarray) -> tuple[np.ndarray, ...]:
+    """All pairs of variances with all correlations."""
+    variances = np.array(config.variances)
+    grid = np.meshgrid(variances, variances, correlations, indexing="ij")
+    q1, q2, rho = (axis.ravel() for axis in grid)
+    return q1, q2, rho * np.sqrt(q1 * q2)
+
+
+def _quadrature(function: Elementwise, q1: Array, q2: Array, c: Array, num_nodes: int) -> Dual:
+    """The two integrals over the plane."""
+    covariance = jnp.stack([jnp.stack([q1, c], -1), jnp.stack([c, q2], -1)], -1)
+
+    def slope(z: Array) -> Array:
+        return jax.jvp(function, (z,), (jnp.ones_like(z),))[1]
+
+    return Dual(
+        expectation2(lambda u, v: function(u) * function(v), covariance, num_nodes),
+        expectation2(lambda u, v: slope(u) * slope(v), covariance, num_nodes),
+    )
+
+
+def _largest(measured: Dual, expected: Dual) -> Float[Array, " 2"]:
+    return jnp.stack([jnp.abs(a - b).max() for a, b in zip(measured, expected, strict=True)])
+
+
+@partial(jax.jit, static_argnames="node_counts")
+def _relu(q1: Array, q2: Array, c: Array, node_counts: tuple[int, ...]) -> dict[str, Array]:
+    """The quadrature of ReLU against its closed form, and against that of |u|."""
+    relu, absolute = dual("relu", q1, q2, c), dual("abs", q1, q2, c)
+    found = [_quadrature(ACTIVATIONS["relu"], q1, q2, c, num) for num in node_counts]
+    return {
+        "relu": jnp.stack(relu),
+        "relu_error": jnp.stack([_largest(each, relu) for each in found], axis=1),
+        "wrong_error": jnp.stack([_largest(each, absolute) for each in found], axis=1),
+    }
+
+
+@jax.jit
+def _smooth(q1: Array, q2: Array, c: Array) -> dict[str, Array]:
+    """The quadrature of smooth activations against their closed forms."""
+    closed = [dual(name, q1, q2, c) for name in SMOOTH]
+    found = [_quadrature(ACTIVATIONS[name], q1, q2, c, NUM_NODES) for name in SMOOTH]
+    errors = [_largest(a, b).max() for a, b in zip(found, closed, strict=True)]
+    return {
+        "smooth_error": jnp.stack(errors),
+        "derivative": jnp.stack([each.derivative for each in closed]),
+    }
+
+
+@partial(jax.jit, static_argnames="term_counts")
+def _all_series(q1: Array, q2: Array, c: Array, term_counts: tuple[int, ...]) -> dict[str, Array]:
+    """The error of series against closed forms, and what they state, at variance 1."""
+    errors, bounds = [], []
+    for name in EXPANDED:
+        exact = jnp.stack(dual(name, q1, q2, c))
+        for num_terms in term_counts:
+            series = jnp.stack(quadrature_dual(ACTIVATIONS[name], q1, q2, c, num_terms))
+            tails = jnp.stack(quadrature_error(ACTIVATIONS[name], q1[:1], num_terms))
+            errors.append(jnp.abs(series - exact))
+            bounds.append(tails * jnp.abs(c)[None, :] ** num_terms)
+    shape = (len(EXPANDED), len(term_counts), 2, c.shape[0])
+    return {
+        "series_error": jnp.stack(errors).reshape(shape).swapaxes(1, 2),
+        "series_bound": jnp.stack(bounds).reshape(shape).swapaxes(1, 2),
+    }
+
+
+def _printed(q1: Array, q2: Array, c: Array) -> Dual:
+    """The arc-cosine kernels as they are printed."""
+    angle = jnp.pi - jnp.arccos(c / jnp.sqrt(q1 * q2))
+    value = (c * angle + jnp.sqrt(q1 * q2 - c**2)) / (2 * jnp.pi)
+    return Dual(value, angle / (2 * jnp.pi))
+
+
+@partial(jax.jit, static_argnames="functions")
+def _gradients(
+    functions: tuple[Callable[[Array, Array, Array], Dual], ...], q1: Array, q2: Array, c: Array
+) -> Float[Array, "f 3 p"]:
+    """The gradients of E σ(u)σ(v) in q₁, q₂ and c."""
+
+    def gradient(function: Callable[[Array, Array, Array], Dual]) -> Array:
+        return jnp.stack(jax.grad(lambda *q: function(*q).value.sum(), (0, 1, 2))(q1, q2, c))
+
+    return jnp.stack([gradient(function) for function in functions])
+
+
+def _num_broken(gradients: Float[Array, "f 3 p"]) -> int:
+    """How many are not finite."""
+    return int(np.sum(~np.isfinite(np.asarray(gradients))))
+
+
+# Exponents in nodes and terms have no noise: the bands are for what is left of higher orders.
+# Gauss–Hermite has n^(−1) at a kink and n^(−1/2) at a jump, where the correlation is worst; tails
+# of the series are Σ k^(−5/2) and Σ k^(−3/2) over every second k from K on.
+CLAIMS = (
+    Claim(
+        "For smooth activations closed forms are the integrals, to 1e-8.",
+        judge=lambda r: at_most(r.smooth_error.max(), 1e-8),
+        source=DUALS,
+    ),
+    Claim(
+        "For ReLU quadrature goes to the arc-cosine kernel, in inverse proportion to its nodes.",
+        judge=lambda r: _exponent(r.node_counts, r.relu_error[0], -1.2, -0.8),
+        source=DUALS,
+        formula=r"\frac{\lambda(\pi - \arccos\lambda) + \sqrt{1-\lambda^2}}{2\pi}",
+    ),
+    Claim(
+        "So it does for the derivative of ReLU, as their inverse root or faster.",
+        judge=lambda r: _exponent(r.node_counts, r.relu_error[1], -np.inf, -0.4),
+        source=DUALS,
+        formula=r"\frac{\pi - \arccos\lambda}{2\pi}",
+    ),
+    Claim(
+        "With the kink cut out, the series agrees with both to 1e-4 for |λ| ≤ 0.8.",
+        judge=lambda r: at_most(_inner(r)[0, :, -1].max(), 1e-4),
+        source=DUALS,
+    ),
+    Claim(
+        "The series has never a larger error than it states.",
+        judge=lambda r: holds(r.series_bound - r.series_error, rounding=1e-12),
+        source=DUALS,
+        formula=r"|\mathrm{error}| \le \sqrt{T(q_1)T(q_2)}\,|\lambda|^K",
+    ),
+    Claim(
+        "At λ = 1 it has just that error.",
+        judge=lambda r: identity(r.series_error[..., -1], r.series_bound[..., -1], 1e-8),
+        source=DUALS,
+    ),
+    Claim(
+        "At λ = 1 the error of ReLU falls as K^(−3/2).",
+        judge=lambda r: _exponent(r.term_counts, r.series_error[0, 0, :, -1], -1.8, -1.4),
+        source=DUALS,
+    ),
+    Claim(
+        "At λ = 1 the error of its derivative falls as K^(−1/2).",
+        judge=lambda r: _exponent(r.term_counts, r.series_error[0, 1, :, -1], -0.55, -0.45),
+        source=DUALS,
+    ),
+    Claim(
+        "From 8 to 32 terms the error of erf falls to less than a thousandth.",
+        judge=lambda r: at_most(
+            (r.series_error[1, :, 2, -1] / r.series_error[1, :, 0, -1]).max(), 1e-3
+        ),
+        source=DUALS,
+    ),
+    Claim(
+        "The derivative of E σσ in the covariance is E σ′σ′, at the edges too.",
+        judge=lambda r: identity(r.slope, r.derivative, 1e-10),
+        source=DUALS,
+        formula=r"\partial_c\,\mathbb{E}\,\sigma(u)\sigma(v) = \mathbb{E}\,\sigma'(u)\sigma'(v)",
+    ),
+    Claim(
+        "Gradients are finite at λ = ±1 and at variance 0.",
+        judge=lambda r: at_most(r.num_broken, 0),
+        source=DUALS,
+    ),
+    Claim(
+        "Differentiated as printed, the arc-cosine kernels break at λ = ±1.",
+        judge=lambda r: at_least(r.num_broken_plainly, 2),
+        source=DUALS,
+        kind="control",
+    ),
+    Claim(
+        "Against the closed form of |u| the error stays.",
+        judge=lambda r: at_least((r.wrong_error[:, -1] / r.wrong_error[:, 0]).min(), 0.9),
+        source=DUALS,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the arc-cosine kernels, the error of quadrature, and that of the series."""
+    figure, (kernel, nodes, terms) = panels(
+        "ReLU at variance 1", "quadrature over the plane: error", "series at λ = 1: error"
+    )
+    for values, label in zip(result.relu, ("E σ(u)σ(v)", "E σ′(u)σ′(v)"), strict=True):
+        kernel.plot(result.correlations, values, label=label)
+    kernel.set(xlabel="correlation λ")
+
+    for index, label in enumerate(("ReLU", "its derivative")):
+        nodes.plot(result.node_counts, result.relu_error[index], "o-", markersize=3, label=label)
+    nodes.plot(
+        result.node_counts, result.wrong_error[0], "s-", markersize=3, label="ReLU against |u|"
+    )
+    start = result.relu_error[0, 0]
+    ratio = result.node_counts / result.node_counts[0]
+    nodes.plot(result.node_counts, start / ratio, label="1/nodes", **THEORY)
+    nodes.set(xscale="log", yscale="log", xlabel="nodes in each direction")
+
+    for index, name in enumerate(("ReLU", "erf")):
+        for order, label in enumerate((name, f"derivative of {name}")):
+            shown = np.maximum(result.series_error[index, order, :, -1], 1e-17)
+            terms.plot(result.term_counts, shown, "o-", markersize=3, label=label)
+    terms.set(xscale="log", yscale="log", xlabel="terms K")
+    for axis in (kernel, nodes, terms):
+        axis.legend(fontsize=7)
+    return figure
+
+
+def _exponent(x: np.ndarray, y: np.ndarray, low: float, high: float) -> Finding:
+    """Judge the exponent of a curve without noise."""
+    return between(power_law(x, y).exponent, low, high)
+
+
+def _inner(r: Result) -> np.ndarray:
+    """Errors of the series for |λ| ≤ 0.8."""
+    return r.series_error[..., np.abs(r.correlations) <= 0.8 + 1e-12]

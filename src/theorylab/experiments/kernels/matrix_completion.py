@@ -1,0 +1,214 @@
+"""An infinitely wide network completes a matrix, row by row, better than the prior it is given.
+
+A matrix of low rank is seen at some entries, with noise. Soft-impute (least squares with a penalty
+on the sum of singular values) fills in the rest. Its columns are then the inputs of an infinitely
+wide network, whose tangent kernel predicts every row from the row's own observed entries. The
+penalty of soft-impute is chosen for each matrix, on entries that are set aside. The kernel of all
+entries is never made: rows have nothing in common.
+
+Source: golikov · ntk-matrix-completion · 2.6.1.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, identity, median_at_most, ordered, probability_at_least
+from theorylab.experiments.drawing import panels
+from theorylab.kernels import infinite_kernels
+from theorylab.kernels.completion import complete, entry_kernel, soft_impute
+from theorylab.models import NTK, mlp
+from theorylab.progress import report
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = r"K\big((i, j), (i', j')\big) = \kappa(z_j, z_{j'})\,1_{i = i'}"
+COMPLETION = Source("golikov", "ntk-matrix-completion", "2.6.1")
+THRESHOLDS = (0.5, 1.0, 1.5, 2.0, 3.0)  # of singular values
+NUM_STEPS = 60  # of soft-impute
+
+
+@dataclass(frozen=True)
+class Config:
+    """Completion of random matrices of low rank, with noise."""
+
+    num_rows: int = 30  # rows of the matrix
+    num_columns: int = 40  # columns d
+    rank: int = 3  # of the matrix without noise
+    noise: float = 0.3  # deviation of the noise; entries have variance 1
+    share: float = 0.5  # of the entries that are observed
+    ridge: float = 0.3  # of the network's kernel; the best of six on matrices of another seed
+    num_trials: int = 100  # random matrices
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("num_rows", "num_columns", "rank", "num_trials"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.rank > min(self.num_rows, self.num_columns):
+            raise ValueError(f"rank must be at most rows and columns, got {self.rank}.")
+        if not 0 < self.share < 1:
+            raise ValueError(f"share must be in (0, 1), got {self.share}.")
+        if not 0 < self.ridge < math.inf:
+            raise ValueError(f"ridge must be positive, got {self.ridge}.")
+        if not 0 <= self.noise < math.inf:
+            raise ValueError(f"noise must be at least 0, got {self.noise}.")
+
+
+PRESETS = {
+    "smoke": Config(num_trials=48),
+    "paper": Config(num_rows=300, num_columns=400, rank=10, num_trials=100),
+}
+
+
+class Result(NamedTuple):
+    """Axes: t trials. Errors are root mean squares over the entries that were not observed."""
+
+    backbone: Float[np.ndarray, " t"]  # soft-impute alone
+    joint: Float[np.ndarray, " t"]  # the network's kernel with soft-impute as its input
+    blind: Float[np.ndarray, " t"]  # the network's kernel with inputs that say nothing
+    by_rows: Float[np.ndarray, "r d"]  # of one matrix: row by row
+    by_entries: Float[np.ndarray, "r d"]  # and with the kernel of all entries
+
+
+def memory(config: Config) -> int:
+    """Bytes of a trial: the systems of all rows, and the kernel of all entries of one matrix."""
+    systems = config.num_rows * config.num_columns**2
+    return 8 * (4 * systems + 3 * (config.num_rows * config.num_columns) ** 2)
+
+
+def run(config: Config) -> Result:
+    """Complete random matrices by every method."""
+    report("random matrices", 0.0)
+    key, example = jax.random.split(jax.random.key(config.seed))
+    keys = jax.random.split(key, config.num_trials)
+    backbone, joint, blind = _trials(config, keys)
+    report("one matrix in full", 0.9)
+    small = dict(num_rows=min(config.num_rows, 8), num_columns=min(config.num_columns, 12))
+    by_rows, by_entries = _both_ways(example, **small)
+    arrays = (backbone, joint, blind, by_rows, by_entries)
+    return Result(*map(np.asarray, arrays))
+
+
+class Matrix(NamedTuple):
+    """A matrix, what is seen of it, and which of that is set aside."""
+
+    truth: Float[Array, "r d"]
+    seen: Float[Array, "r d"]
+    observed: Bool[Array, "r d"]
+    kept: Bool[Array, "r d"]
+
+
+def _matrix(key: RandomKey, config: Config) -> Matrix:
+    left, right, noise, entries, aside = jax.random.split(key, 5)
+    shape = (config.num_rows, config.num_columns)
+    truth = jax.random.normal(left, (shape[0], config.rank))
+    truth = truth @ jax.random.normal(right, (config.rank, shape[1])) / math.sqrt(config.rank)
+    observed = jax.random.bernoulli(entries, config.share, shape)
+    kept = observed & jax.random.bernoulli(aside, 0.85, shape)
+    return Matrix(truth, truth + config.noise * jax.random.normal(noise, shape), observed, kept)
+
+
+@partial(jax.jit, static_argnums=0)
+def _trials(config: Config, keys: Array) -> tuple[Array, Array, Array]:
+    def trial(key: RandomKey) -> tuple[Array, Array, Array]:
+        matrix = _matrix(key, config)
+        threshold = _best_threshold(matrix)
+        backbone = soft_impute(matrix.seen, matrix.observed, threshold, NUM_STEPS)
+        noise = jax.random.normal(jax.random.fold_in(key, 1), backbone.shape)
+
+        def by_network(features: Float[Array, "r d"]) -> Float[Array, "r d"]:
+            return complete(_kernel(features), matrix.seen, matrix.observed, config.ridge)
+
+        found = (backbone, by_network(backbone), by_network(noise))
+        return tuple(_error(each, matrix.truth, ~matrix.observed) for each in found)
+
+    return jax.lax.map(trial, keys)
+
+
+def _best_threshold(matrix: Matrix) -> Float[Array, ""]:
+    """The threshold of soft-impute that predicts best what was set aside."""
+    aside = matrix.observed & ~matrix.kept
+
+    def error(threshold: Float[Array, ""]) -> Float[Array, ""]:
+        found = soft_impute(matrix.seen, matrix.kept, threshold, NUM_STEPS)
+        return _error(found, matrix.seen, aside)
+
+    thresholds = jnp.array(THRESHOLDS)
+    return thresholds[jnp.argmin(jax.lax.map(error, thresholds))]
+
+
+def _error(found: Array, truth: Array, where: Bool[Array, "r d"]) -> Float[Array, ""]:
+    return jnp.sqrt(jnp.sum(jnp.where(where, (found - truth) ** 2, 0.0)) / jnp.sum(where))
+
+
+def _kernel(features: Float[Array, "r d"]) -> Float[Array, "d d"]:
+    """The tangent kernel of a two-layer ReLU network between columns.
+
+    All columns have one scale together, not each its own: entries are large where columns are.
+    """
+    inputs = features.T / jnp.sqrt(jnp.mean(features**2))
+    return infinite_kernels(mlp([1]), inputs, parametrization=NTK(weight_scale=math.sqrt(2.0))).ntk
+
+
+def _both_ways(key: RandomKey, num_rows: int, num_columns: int) -> tuple[Array, Array]:
+    """One completion row by row, and the same with the kernel of all entries."""
+    small = Config(num_rows=num_rows, num_columns=num_columns, rank=1)
+    matrix = _matrix(key, small)
+    kernel = _kernel(matrix.seen)
+    rows, columns = jnp.indices((num_rows, num_columns)).reshape(2, -1)
+    whole = entry_kernel(kernel, rows, columns)
+    flat = (values.reshape(1, -1) for values in (matrix.seen, matrix.observed))
+    by_entries = complete(whole, *flat, ridge=small.ridge).reshape(num_rows, num_columns)
+    return complete(kernel, matrix.seen, matrix.observed, small.ridge), by_entries
+
+
+# The catalogue asks for an improvement in 16 of 20 trials: a probability whose exact interval begins
+# at 0.56. Other seeds gave 83 to 96 %.
+CLAIMS = (
+    Claim(
+        "Rows on their own give what the kernel of all entries gives.",
+        judge=lambda r: identity(r.by_rows, r.by_entries, 1e-8),
+        source=COMPLETION,
+        formula=FORMULA,
+    ),
+    Claim(
+        "The network improves on its prior in most trials.",
+        judge=lambda r: probability_at_least(
+            int(np.sum(r.joint <= r.backbone)), len(r.joint), 0.56
+        ),
+        source=COMPLETION,
+    ),
+    Claim(
+        "In the median, its error is at most 0.97 of the prior's.",
+        judge=lambda r: median_at_most(r.joint / r.backbone, 0.97),
+        source=COMPLETION,
+    ),
+    Claim(
+        "With inputs that say nothing about the columns, the network is worse than soft-impute.",
+        judge=lambda r: ordered(r.backbone, r.blind),
+        source=COMPLETION,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Errors against soft-impute's, trial by trial; and rows against entries."""
+    figure, (errors, equal) = panels("error, trial by trial", "row by row, or all at once")
+    for values, label in ((result.joint, "network on soft-impute"), (result.blind, "on noise")):
+        errors.plot(result.backbone, values, "o", markersize=3, label=label)
+    ends = [result.backbone.min(), result.backbone.max()]
+    errors.plot(ends, ends, color="#222222", linestyle="--", linewidth=1.2, label="equal")
+    errors.set(xlabel="soft-impute", ylabel="with the network", yscale="log")
+    errors.legend(fontsize=7)
+    equal.plot(np.ravel(result.by_entries), np.ravel(result.by_rows), "o", markersize=3)
+    equal.set(xlabel="kernel of all entries", ylabel="row by row")
+    return figure

@@ -1,0 +1,326 @@
+"""A kernel without a formula can be averaged over random networks, down to a floor of order 1/n.
+
+The mean of the tangent kernels of M random networks of width n estimates the kernel of infinite
+width. Its fluctuation falls as M^(−1/2); what stays is the bias of a single network's mean, of
+order 1/n where there are two hidden layers or more. At moderate M the fluctuation dominates. With a
+single network, kernel regression is less accurate than with the limit, and the gap closes with M.
+
+One hidden layer is the exception: its kernel is a mean over independent neurons, without bias.
+
+Source: golikov · ntk-mc · 2.4.3.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    exponent_between,
+    median_at_least,
+    median_at_most,
+    ordered,
+    trend,
+)
+from theorylab.data import digits, sphere
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.kernels import (
+    Estimate,
+    infinite_kernels,
+    ntk,
+    relative_frobenius,
+    sampled_kernels,
+)
+from theorylab.models import NTK, Model, mlp, network
+from theorylab.progress import report
+from theorylab.typing import RandomKey
+
+PRECISION = "float32"
+FORMULA = (
+    r"\hat\Theta^{(M)} = \frac{1}{M} \sum_{i=1}^{M} \hat\Theta_i, \quad"
+    r" \|\hat\Theta^{(M)} - \Theta\|^2 \approx \frac{\sigma^2}{M n} + \frac{b^2}{n^2}"
+)
+SAMPLED = Source("golikov", "ntk-mc", "2.4.3")
+STRONG = NTK(weight_scale=2.0)  # far from linear, so that the bias can be seen
+NUM_OUTPUTS = 4  # averaged where the floor is measured: the same mean, with less fluctuation
+
+
+@dataclass(frozen=True)
+class Config:
+    """Networks with three hidden layers: on points of a sphere, and on small digits."""
+
+    widths: tuple[int, ...] = (8, 16, 32)  # widths n at which the floor is measured
+    num_draws: int = 6000  # random networks for each half of a floor
+    curve_width: int = 64  # width at which the error is followed with M
+    curve_draws: int = 64  # networks drawn there, in groups of M; a power of 2
+    num_points: int = 4  # points on the sphere
+    num_inputs: int = 4  # inputs d of the points
+    num_hidden: int = 3  # hidden layers
+    digit_width: int = 16  # width of the networks that read digits
+    digit_draws: tuple[int, ...] = (1, 4, 16)  # networks averaged for kernel regression
+    num_train: int = 100  # digits to learn from
+    num_test: int = 300  # digits to classify
+    ridge: float = 0.001  # of kernel regression, in units of the mean of the kernel's diagonal
+    num_seeds: int = 20  # independent repetitions: networks, points and subsets of digits
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name.startswith("num_") and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}.")
+        for name in ("widths", "digit_draws"):
+            counts = getattr(self, name)
+            if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
+                raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
+        if self.curve_draws < 16 or self.curve_draws & (self.curve_draws - 1):
+            raise ValueError(
+                f"curve_draws must be a power of 2, at least 16, got {self.curve_draws}."
+            )
+        if self.num_train + self.num_test > 1797:
+            raise ValueError(
+                f"there are 1797 digits, got num_train = {self.num_train} and"
+                f" num_test = {self.num_test}."
+            )
+        if not 0 < self.ridge < math.inf:
+            raise ValueError(f"ridge must be positive and finite, got {self.ridge}.")
+
+
+PRESETS = {
+    "smoke": Config(widths=(8, 24), num_draws=2000, num_test=200, num_seeds=16),
+    "paper": Config(
+        widths=(16, 32, 64, 128, 256),
+        num_draws=50000,
+        curve_width=512,
+        curve_draws=256,
+        digit_width=512,
+        digit_draws=(1, 2, 4, 8, 16, 32, 64),
+        num_train=500,
+        num_test=1000,
+        num_seeds=40,
+    ),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s seeds, w widths, m numbers of draws. Errors are relative, in Frobenius norm."""
+
+    widths: Int[np.ndarray, " w"]
+    draws: Int[np.ndarray, " m"]
+    error: Float[np.ndarray, "s m"]  # of means over M networks, against the limit
+    bias_square: Float[np.ndarray, "s w"]  # of the mean kernel, estimated without bias
+    single_error: Float[np.ndarray, "s w"]  # of one network, root mean square
+    one_hidden_bias_square: Float[np.ndarray, " s"]  # the same for one hidden layer
+    digit_draws: Int[np.ndarray, " q"]
+    exact_accuracy: Float[np.ndarray, " s"]  # of kernel regression with the limit
+    accuracy: Float[np.ndarray, "s q"]  # with means over M networks
+
+
+def memory(config: Config) -> int:
+    """Bytes of the kernels of digits, and of the draws of a curve."""
+    digit = 6 * (config.num_train + config.num_test) ** 2
+    curve = 2 * config.num_seeds * config.curve_draws * config.num_points**2
+    return 8 * (digit + curve)
+
+
+def run(config: Config) -> Result:
+    """Average kernels of random networks; compare them with the limit, and learn with them."""
+    keys = jax.random.split(jax.random.key(config.seed), 4)
+    seeds = [jax.random.split(key, config.num_seeds) for key in keys]
+    report("errors of means over more and more networks", 0.0)
+    error = _curve(seeds[0], config)
+    report("floors", 0.3)
+    floors = [_floor(seeds[1], width, config.num_hidden, config) for width in config.widths]
+    one_hidden, _ = _floor(seeds[2], config.widths[0], 1, config)
+    report("regression on digits", 0.6)
+    exact, accuracy = _digits(seeds[3], config)
+    return Result(
+        widths=np.asarray(config.widths),
+        draws=2 ** np.arange(error.shape[1]),
+        error=np.asarray(error),
+        bias_square=np.stack([bias for bias, _ in floors], axis=1),
+        single_error=np.stack([single for _, single in floors], axis=1),
+        one_hidden_bias_square=np.asarray(one_hidden),
+        digit_draws=np.asarray(config.digit_draws),
+        exact_accuracy=np.asarray(exact),
+        accuracy=np.asarray(accuracy),
+    )
+
+
+def _points(key: RandomKey, config: Config) -> Float[Array, "n d"]:
+    d = config.num_inputs
+    return sphere(key, config.num_points, d, radius=math.sqrt(d))
+
+
+def _limit(x: Float[Array, "n d"], num_hidden: int) -> Float[Array, "n n"]:
+    """The tangent kernel at infinite width."""
+    widths = [1] * num_hidden  # read as infinite
+    return infinite_kernels(mlp(widths, activation="erf"), x, parametrization=STRONG).ntk
+
+
+def _network(width: int, num_hidden: int, num_inputs: int, num_outputs: int = 1) -> Model:
+    architecture = mlp([width] * num_hidden, num_outputs, activation="erf")
+    return network(architecture, (num_inputs,), STRONG)
+
+
+@partial(jax.jit, static_argnums=1)
+def _curve(keys: Key[Array, " s"], config: Config) -> Float[Array, "s m"]:
+    """Root mean square errors of means over 1, 2, 4, … networks: over all disjoint groups."""
+    model = _network(config.curve_width, config.num_hidden, config.num_inputs)
+    most = config.curve_draws
+
+    def one(key: RandomKey) -> Float[Array, " m"]:
+        for_points, for_draws = jax.random.split(key)
+        x = _points(for_points, config)
+        limit = _limit(x, config.num_hidden)
+        draw = lambda key: ntk(model.apply, model.init(key), x)  # noqa: E731
+        kernels = jax.lax.map(draw, jax.random.split(for_draws, most), batch_size=8)
+
+        def error(size: int) -> Float[Array, ""]:
+            means = kernels.reshape(most // size, size, *limit.shape).mean(axis=1)
+            errors = jax.vmap(relative_frobenius, in_axes=(0, None))(means, limit)
+            return jnp.sqrt(jnp.mean(errors**2))
+
+        # Of at least eight groups, so that one lucky group does not make the error.
+        return jnp.stack([error(2**i) for i in range(most.bit_length() - 3)])
+
+    return jax.lax.map(one, keys)
+
+
+def _floor(
+    keys: Key[Array, " s"], width: int, num_hidden: int, config: Config
+) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
+    """The squared bias, ⟨A − Θ, B − Θ⟩ of two independent means A, B; and a single error."""
+    model = _network(width, num_hidden, config.num_inputs, NUM_OUTPUTS)
+
+    @jax.jit
+    def all_seeds(keys: Key[Array, " s"]) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
+        return jax.vmap(one)(keys)
+
+    def one(key: RandomKey) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        for_points, for_draws = jax.random.split(key)
+        x = _points(for_points, config)
+        limit = _limit(x, num_hidden)
+
+        def half(key: RandomKey) -> Estimate:
+            return sampled_kernels(model.init, model.apply, x, None, key, config.num_draws).ntk
+
+        mean, error = jax.vmap(half)(jax.random.split(for_draws))
+        scale = jnp.sum(limit**2)
+        bias_square = jnp.sum((mean[0] - limit) * (mean[1] - limit)) / scale
+        variance = config.num_draws * jnp.sum(error[0] ** 2) / scale
+        return bias_square, jnp.sqrt(jnp.maximum(variance + bias_square, 0.0))
+
+    return all_seeds(keys)
+
+
+def _digits(
+    keys: Key[Array, " s"], config: Config
+) -> tuple[Float[Array, " s"], Float[Array, "s q"]]:
+    """Accuracy of kernel regression with the limit, and with means over networks."""
+    data = digits(scaling="sphere")
+    return _accuracies(keys, data.x, data.y, config)
+
+
+@partial(jax.jit, static_argnums=3)
+def _accuracies(
+    keys: Key[Array, " s"], x: Float[Array, "n d"], y: Float[Array, "n k"], config: Config
+) -> tuple[Float[Array, " s"], Float[Array, "s q"]]:
+    model = _network(config.digit_width, config.num_hidden, x.shape[1])
+    size, train = config.num_train + config.num_test, config.num_train
+
+    def accuracy(kernel: Float[Array, "n n"], labels: Float[Array, "n k"]) -> Float[Array, ""]:
+        ridge = config.ridge * jnp.mean(jnp.diagonal(kernel)) * jnp.eye(train)
+        factor = jnp.linalg.solve(kernel[:train, :train] + ridge, labels[:train])
+        guesses = jnp.argmax(kernel[train:, :train] @ factor, axis=1)
+        return jnp.mean(guesses == jnp.argmax(labels[train:], axis=1))
+
+    def one(key: RandomKey) -> tuple[Float[Array, ""], Float[Array, " q"]]:
+        for_digits, for_draws = jax.random.split(key)
+        chosen = jax.random.permutation(for_digits, x.shape[0])[:size]
+        inputs, labels = x[chosen], y[chosen]
+        limit = _limit(inputs, config.num_hidden)
+
+        def more(total: Float[Array, "n n"], keys: Key[Array, " r"]) -> Float[Array, "n n"]:
+            add = lambda total, key: (total + ntk(model.apply, model.init(key), inputs), None)  # noqa: E731
+            return jax.lax.scan(add, total, keys)[0]
+
+        draws = jax.random.split(for_draws, max(config.digit_draws))
+        total, done, found = jnp.zeros_like(limit), 0, []
+        for count in config.digit_draws:
+            total, done = more(total, draws[done:count]), count
+            found.append(accuracy(total / count, labels))
+        return accuracy(limit, labels), jnp.stack(found)
+
+    return jax.lax.map(one, keys)
+
+
+# The exponents' tolerances are the catalogue's.
+CLAIMS = (
+    Claim(
+        "The error of the mean over M networks falls as M^(−1/2), far above the floor.",
+        judge=lambda r: exponent_between(r.draws, r.error, -0.6, -0.4),
+        source=SAMPLED,
+        formula=r"\|\hat\Theta^{(M)} - \Theta\| \propto M^{-1/2}",
+    ),
+    Claim(
+        "The floor, which no number of networks removes, falls as 1/n.",
+        judge=lambda r: exponent_between(r.widths, np.sqrt(r.bias_square), -1.25, -0.75),
+        source=SAMPLED,
+        formula=r"\|\mathbb{E}\hat\Theta_n - \Theta\| \propto n^{-1}",
+    ),
+    Claim(
+        "At every width a single network's error is more than twice the floor.",
+        judge=lambda r: median_at_least(
+            (r.single_error / np.sqrt(np.maximum(r.bias_square, 0.0))).min(axis=1), 2.0
+        ),
+        source=SAMPLED,
+    ),
+    Claim(
+        "Kernel regression with one network's kernel is less accurate than with the limit.",
+        judge=lambda r: ordered(r.accuracy[:, 0], r.exact_accuracy),
+        source=SAMPLED,
+    ),
+    Claim(
+        "The more networks are averaged, the smaller is that gap.",
+        judge=lambda r: trend((r.exact_accuracy[:, None] - r.accuracy).T, increasing=False),
+        source=SAMPLED,
+    ),
+    Claim(
+        "With one hidden layer there is no bias: at the smallest width, less than a tenth.",
+        judge=lambda r: median_at_most(
+            r.one_hidden_bias_square / np.median(r.bias_square[:, 0]), 0.1
+        ),
+        source=SAMPLED,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the error over M, the floor over n, the accuracy over M."""
+    figure, (error, floor, accuracy) = panels(
+        "error of the mean", "floor", "accuracy of kernel regression"
+    )
+    median = np.median(result.error, axis=0)
+    error.loglog(result.draws, median, "o")
+    error.loglog(result.draws, median[0] * result.draws**-0.5, label="M^(−1/2)", **THEORY)
+    error.set(xlabel="networks M")
+    bias = np.sqrt(np.median(result.bias_square, axis=0))
+    floor.loglog(result.widths, np.median(result.single_error, axis=0), "s", label="one network")
+    floor.loglog(result.widths, bias, "o", label="floor")
+    floor.loglog(result.widths, bias[0] * result.widths[0] / result.widths, label="1/n", **THEORY)
+    floor.set(xlabel="width n")
+    accuracy.semilogx(result.digit_draws, np.median(result.accuracy, axis=0), "o", label="means")
+    accuracy.axhline(float(np.median(result.exact_accuracy)), label="limit", **THEORY)
+    accuracy.set(xlabel="networks M")
+    for axis in (error, floor, accuracy):
+        axis.legend(fontsize=7)
+    return figure

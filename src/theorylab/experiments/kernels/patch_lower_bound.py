@@ -1,0 +1,284 @@
+"""Few frozen gates do not find one patch among many noisy ones; one learned filter does.
+
+A sample is k + 1 patches, one of them the signal y w*, the others Gaussian noise of size log k/√k.
+The tangent kernel of a convolution with m filters is a linear classifier behind m frozen random
+gates, Σᵢ Σⱼ ⟨wⱼ, Xᵢ⟩ 1{|⟨w⁰ⱼ, Xᵢ⟩| ≥ tⱼ}. For fixed m and k large enough it errs on a tenth of the
+samples at least, whatever weights and thresholds are chosen. Here the weights are the best ones
+(Fisher's discriminant) and every threshold stands at the signal; for few gates all ways to shut
+some of them are compared too, which is better from two gates on: a shut gate cancels noise.
+
+With one gate, an error below 0.1 has probability 1/(1.28 log k)² over the gate, so that the 0.999
+of the theorem begins at k ≈ e^24.7. Medians and the growth in m show it at k that can be computed.
+
+The source says that without gates the error is at least 0.49; it is Φ(−1/log k), 0.44 at k = 1000.
+
+Source: karp · lsa-cntk · 3.5, B.2, Thms 3.2, B.1; karp · lsa-linear · 3.3; karp · lsa-thm31 · 3.4.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    between,
+    holds,
+    identity,
+    median_at_least,
+    median_between,
+    ordered,
+    probability_at_least,
+    probability_at_most,
+)
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.kernels import gated_patches
+from theorylab.progress import report
+
+PRECISION = "float64"
+FORMULA = (
+    r"\mathrm{SNR}^2 = \frac{1}{\log^2 k}\left(\sum_j \frac{1}{p_j (1 - p_j)} -"
+    r" \frac{(\sum_j \frac{1}{1 - p_j})^2}{1 + \sum_j \frac{p_j}{1 - p_j}}\right)"
+)
+
+BOUND = Source("karp", "lsa-cntk", "3.5, Thm 3.2")
+ONE_GATE = Source("karp", "lsa-cntk", "B.2, Thm B.1")
+LINEAR = Source("karp", "lsa-linear", "3.3")
+LEARNED = Source("karp", "lsa-thm31", "3.4, Thm 3.1")
+PATCHES = (100, 1000, 10000, 1000000)  # k of the closed forms
+GATES = (1, 2, 4, 8, 16, 32, 64)  # m
+SHUT = 4  # the number of gates in GATES up to which all ways to shut them are compared
+TENTH = 0.1
+PROJECTIONS = (0.5, 1.5, 2.5)  # g of single gates that are simulated
+
+
+@dataclass(frozen=True)
+class Config:
+    """Random gates, by closed forms at many k and by simulation at one."""
+
+    num_draws: int = 4000  # random sets of gates
+    num_patches: int = 1000  # noisy patches k in the simulation
+    num_samples: int = 8000  # samples in the simulation, half of them to fit
+    ratio: float = 0.93  # threshold of the one learned filter over its length
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        if self.num_draws < 6:
+            raise ValueError(f"num_draws must be at least 6, got {self.num_draws}.")
+        if self.num_patches < 10:
+            raise ValueError(f"num_patches must be at least 10, got {self.num_patches}.")
+        if self.num_samples < 4:
+            raise ValueError(f"num_samples must be at least 4, got {self.num_samples}.")
+        if not 0 <= self.ratio < 1:
+            raise ValueError(f"ratio must be in [0, 1), got {self.ratio}.")
+
+
+PRESETS = {
+    "smoke": Config(num_samples=3000),
+    "paper": Config(num_draws=100000, num_samples=100000),
+}
+
+
+class Result(NamedTuple):
+    """Axes: k numbers of patches, m numbers of gates, s draws of gates, g projections."""
+
+    patches: Int[np.ndarray, " k"]
+    gates: Int[np.ndarray, " m"]
+    errors: Float[np.ndarray, "k m s"]  # all gates just open for the signal
+    best_errors: Float[np.ndarray, "k few s"]  # the best choice of gates that just miss it
+    needed: Float[np.ndarray, " k"]  # gates at which the median error is a tenth, interpolated
+    log_failure: float  # log k from which on one gate fails with probability 0.999
+    simulated: Float[np.ndarray, " g"]  # fitted errors of one gate at the simulated k
+    predicted: Float[np.ndarray, " g"]
+    linear_wrong: int  # of num_samples, without gates
+    learned_wrong: int  # of num_samples, by one learned filter
+    num_samples: int
+    linear_error: float  # Φ(−1/log k)
+
+    def at(self, patches: int, gates: int) -> Float[np.ndarray, " s"]:
+        """Errors of all draws at some k and m."""
+        k, m = np.flatnonzero(self.patches == patches)[0], np.flatnonzero(self.gates == gates)[0]
+        return self.errors[k, m]
+
+
+def memory(config: Config) -> int:
+    """Bytes of the errors of all draws, and of one batch of the simulation."""
+    return 8 * config.num_draws * 4 * max(GATES) + 8 * 256 * 3 * config.num_patches
+
+
+def run(config: Config) -> Result:
+    """Evaluate the closed forms over random gates, and simulate single gates."""
+    report("closed forms", 0.0)
+    gate_key, *noise_keys = jax.random.split(jax.random.key(config.seed), 2 + len(PROJECTIONS))
+    projections = np.asarray(jax.random.normal(gate_key, (config.num_draws, max(GATES))))
+    kept = np.clip(gated_patches.kept_part(projections), 1e-12, 1 - 1e-12)
+    errors = np.array([[gated_patches.open_error(kept[:, :m], k) for m in GATES] for k in PATCHES])
+    best = [[gated_patches.best_error(kept[:, :m], k) for m in GATES[:SHUT]] for k in PATCHES]
+    report("simulated gates", 0.4)
+    k = config.num_patches
+    simulated = [
+        _simulated(key, g, config) for key, g in zip(noise_keys, PROJECTIONS, strict=False)
+    ]
+    single = gated_patches.kept_part(np.asarray(PROJECTIONS))[:, None]
+    wrong = [_wrong(noise_keys[-1], ratio, config) for ratio in (0.0, config.ratio)]
+    return Result(
+        patches=np.asarray(PATCHES),
+        gates=np.asarray(GATES),
+        errors=errors,
+        best_errors=np.array(best),
+        needed=np.array([_needed(np.median(at, axis=1)) for at in errors]),
+        log_failure=float(gated_patches.logarithm_for_failure(0.001, TENTH)),
+        simulated=np.array(simulated),
+        predicted=gated_patches.open_error(single, k),
+        linear_wrong=wrong[0],
+        learned_wrong=wrong[1],
+        num_samples=config.num_samples,
+        linear_error=float(gated_patches.linear_error(k)),
+    )
+
+
+def _simulated(key: jax.Array, projection: float, config: Config) -> float:
+    """The error of fitted weights behind one gate, in the plane of w* and the gate."""
+    k = config.num_patches
+    cosine = projection * gated_patches.noise_scale(k)  # g/√d with d = 1/σ²
+    gate = jnp.array([[cosine, (1 - cosine**2) ** 0.5]])
+    features = gated_patches.sampled_features(key, gate, jnp.abs(gate[:, 0]), k, config.num_samples)
+    return gated_patches.discriminant_error(np.asarray(features).reshape(config.num_samples, -1))
+
+
+def _wrong(key: jax.Array, ratio: float, config: Config) -> int:
+    outputs = gated_patches.soft_threshold_outputs(
+        key, ratio, config.num_patches, config.num_samples
+    )
+    return int(np.sum(np.asarray(outputs) <= 0))  # an output of 0 is an error
+
+
+def _needed(medians: Float[np.ndarray, " m"]) -> float:
+    """The number of gates at which the median error is a tenth, between grid points by logs."""
+    below = np.flatnonzero(medians < TENTH)
+    if len(below) == 0:
+        return float(GATES[-1])
+    end = int(below[0])
+    low, high = np.log(medians[end - 1 : end + 1])
+    share = (np.log(TENTH) - low) / (high - low)
+    return float(GATES[end - 1] * (GATES[end] / GATES[end - 1]) ** share)
+
+
+# Ranges are the catalogue's for k = 1000. The simulated error is not quite Gaussian: few noisy
+# patches pass a tight gate, and 0.12 was found for 0.097 at g = 2.5.
+CLAIMS = (
+    Claim(
+        "Behind one gate the median error is near the linear classifier's: 0.38 to 0.45.",
+        judge=lambda r: median_between(r.at(1000, 1), 0.38, 0.45),
+        source=ONE_GATE,
+    ),
+    Claim(
+        "Behind eight gates the median error is 0.20 to 0.31.",
+        judge=lambda r: median_between(r.at(1000, 8), 0.20, 0.31),
+        source=BOUND,
+    ),
+    Claim(
+        "One gate gets below an error of 0.1 in at most 3 % of the draws.",
+        judge=lambda r: probability_at_most(np.sum(r.at(1000, 1) < TENTH), r.errors.shape[2], 0.03),
+        source=ONE_GATE,
+    ),
+    Claim(
+        "The probability 0.999 of the theorem begins at k of e^24.7, for one gate.",
+        judge=lambda r: between(r.log_failure, 24.5, 25.0),
+        source=ONE_GATE,
+        formula=r"P[\mathrm{err} < e] = (z_e \log k)^{-2}, \quad z_e = -\Phi^{-1}(e)",
+    ),
+    Claim(
+        "At k = 1000 it does not hold yet: one gate errs on a tenth with less than 0.999.",
+        judge=lambda r: probability_at_most(
+            np.sum(r.at(1000, 1) >= TENTH), r.errors.shape[2], 0.999
+        ),
+        source=ONE_GATE,
+        kind="control",
+    ),
+    Claim(
+        "More gates err less, at every k.",
+        judge=lambda r: holds(-np.diff(np.median(r.errors, axis=2), axis=1)),
+        source=BOUND,
+    ),
+    Claim(
+        "More noisy patches make the error larger, at every number of gates.",
+        judge=lambda r: holds(np.diff(np.median(r.errors, axis=2), axis=0)),
+        source=BOUND,
+    ),
+    Claim(
+        "The gates that are needed for a median error of 0.1 grow with k.",
+        judge=lambda r: at_least(np.diff(r.needed).min(), 1.0),
+        source=BOUND,
+    ),
+    Claim(
+        "With the best choice of shut gates too, eight gates err on a tenth at k = 1000.",
+        judge=lambda r: median_at_least(r.best_errors[1, -1], TENTH),
+        source=BOUND,
+    ),
+    Claim(
+        "From two gates on, shutting some is better than opening all.",
+        judge=lambda r: ordered(r.best_errors[1, 2], r.errors[1, 2]),
+        source=BOUND,
+    ),
+    Claim(
+        "Weights fitted to samples have the error of the closed form, to 0.04.",
+        judge=lambda r: holds(0.04 - np.abs(r.simulated - r.predicted)),
+        source=BOUND,
+        formula=r"\mathrm{err} = \Phi(-\mathrm{SNR})",
+    ),
+    Claim(
+        "Without gates the error is at least 0.49.",
+        judge=lambda r: probability_at_least(r.linear_wrong, r.num_samples, 0.49),
+        source=LINEAR,
+        kind="printed",
+    ),
+    Claim(
+        "Without gates the error is Φ(−1/log k), within four standard errors.",
+        judge=lambda r: holds(
+            4 * 0.5 / r.num_samples**0.5 - abs(r.linear_wrong / r.num_samples - r.linear_error)
+        ),
+        source=LINEAR,
+        kind="corrected",
+    ),
+    Claim(
+        "One learned filter with its threshold errs on less than 1.5 %.",
+        judge=lambda r: probability_at_most(r.learned_wrong, r.num_samples, 0.015),
+        source=LEARNED,
+    ),
+    Claim(
+        "The median error of one gate is that of a gate that keeps half of the noise.",
+        judge=lambda r: identity(
+            np.median(r.at(1000, 1)), gated_patches.open_error(np.array([0.5]), 1000), 0.01
+        ),
+        source=ONE_GATE,
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the median error over gates, the law of one gate's error, and the simulation."""
+    figure, (median, law, simulated) = panels(
+        "median error", "errors of single gates", "one gate: fitted and predicted"
+    )
+    for k, errors in zip(result.patches, result.errors, strict=True):
+        median.semilogx(result.gates, np.median(errors, axis=1), "o-", ms=3, label=f"k = {k}")
+        law.plot(np.sort(errors[0]), np.linspace(0, 1, errors.shape[1]), label=f"k = {k}")
+    few = result.gates[: result.best_errors.shape[1]]
+    median.semilogx(few, np.median(result.best_errors[1], axis=1), ":", label="some shut, k = 1000")
+    median.axhline(TENTH, label="the theorem's 0.1", **THEORY)
+    median.set(xlabel="gates m")
+    law.axvline(TENTH, **THEORY)
+    law.set(xlabel="error", ylabel="part of draws below")
+    simulated.plot(PROJECTIONS, result.simulated, "o", label="fitted")
+    simulated.plot(PROJECTIONS, result.predicted, label="Φ(−SNR)", **THEORY)
+    simulated.set(xlabel="projection g of the gate on the signal")
+    for axis in (median, law, simulated):
+        axis.legend(fontsize=6)
+    return figure

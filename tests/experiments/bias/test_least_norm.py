@@ -1,0 +1,67 @@
+"""The experiment on the least norm: its verdicts, and that each of them can change."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.bias import least_norm as experiment
+
+
+def test_all_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "change"),
+    [
+        ("the one of the closed form", "iterates", lambda r: r.iterates * (1 + 1e-9)),
+        ("on the whole bracket", "summed", lambda r: r.summed_as_printed),
+        ("by its own factor", "errors", lambda r: -r.errors),
+        ("From 0, descent ends", "iterates", lambda r: r.iterates + 1e-6),
+        ("in steps of random size", "random_end", lambda r: r.least_norm),
+        ("That is not the solution", "random_end", lambda r: r.least_norm),
+        ("up to 2/λ_max", "threshold", lambda r: r.threshold / 2),
+        ("properties of Penrose", "penrose", lambda r: r.penrose + 1e-6),
+        ("two formulas", "right_inverse", lambda r: r.right_inverse + 1e-6),
+        ("norm below 1", "neumann", lambda r: r.neumann + 1e-6),
+        ("applied to ηXᵀy", "neumann_applied", lambda r: r.neumann_singular),
+    ],
+)
+def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, change):
+    assert verdict(words, smoke._replace(**{field: change(smoke)})) != Verdict.SUPPORTED
+
+
+def test_what_is_printed_could_be_supported(smoke, verdict):
+    """The erratum is a finding, not a judge that always says no."""
+    halved = smoke._replace(threshold=smoke.threshold / 2)
+    assert verdict("up to 1/λ_max", halved) == Verdict.SUPPORTED
+    same = smoke._replace(summed_as_printed=smoke.summed)
+    assert verdict("inside the bracket", same) == Verdict.SUPPORTED
+    fine = smoke._replace(neumann_singular=smoke.neumann)
+    assert verdict("sum to the pseudo-inverse", fine) == Verdict.SUPPORTED
+
+
+def test_the_same_config_gives_the_same_numbers(smoke):
+    again = experiment.run(experiment.PRESETS["smoke"])
+    for one, other in zip(smoke, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_figure_draws_every_seed_and_direction(smoke):
+    distance, directions = experiment.plot(smoke).axes
+    assert len(distance.get_lines()) == 8
+    assert len(directions.get_lines()) == 2 * 5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_samples": 21}, r"num_samples must be in \[2, dimension/2 = 20\], got 21"),
+        ({"num_samples": 1}, r"num_samples must be in \[2, dimension/2 = 20\], got 1"),
+        ({"num_steps": 29}, "num_steps must be at least 30, got 29"),
+        ({"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
+    ],
+)
+def test_a_config_outside_its_domain_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**change)

@@ -1,0 +1,53 @@
+"""The experiment on optimisers: its verdicts, and that each of them can change."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.bias import optimizer_choice as experiment
+
+
+def test_all_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "change"),
+    [
+        ("nearest to w₀", "distance", lambda r: r.distance[:, ::-1]),
+        ("stay in the row space", "outside", lambda r: r.outside[:, ::-1]),
+        ("fit as well", "residual", lambda r: r.residual + 1e-3),
+        ("leave the row space", "outside", lambda r: r.outside[:, ::-1]),
+        ("farther from w₀", "length", lambda r: r.length[:, ::-1]),
+        ("AdaGrad and Adam find them", "sign_cosine", lambda r: r.sign_cosine[:, ::-1]),
+        ("does not find", "sign_cosine", lambda r: r.sign_cosine[:, ::-1]),
+    ],
+)
+def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, change):
+    assert verdict(words, smoke._replace(**{field: change(smoke)})) != Verdict.SUPPORTED
+
+
+def test_the_same_config_gives_the_same_numbers(smoke):
+    again = experiment.run(experiment.PRESETS["smoke"])
+    for one, other in zip(smoke, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_figure_draws_every_method(smoke):
+    distance, outside, signs = experiment.plot(smoke).axes
+    assert len(distance.get_lines()) == len(outside.get_lines()) == 6
+    assert len(signs.get_lines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_samples": 21}, r"num_samples must be in \[2, dimension/2 = 20\], got 21"),
+        ({"num_labels": 4}, "num_labels must be odd and at least 3, got 4"),
+        ({"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
+        ({"num_steps": 0}, "num_steps must be at least 1, got 0"),
+    ],
+)
+def test_a_config_outside_its_domain_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**change)

@@ -1,0 +1,66 @@
+"""The experiment on deep linear modes: its verdicts, and that each of them can change."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics import deep_linear_modes as experiment
+
+
+def test_all_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "change"),
+    [
+        ("From an aligned start", "aligned", lambda r: 1.05 * r.aligned),
+        ("by the simpler formula", "aligned_early", lambda r: 1.05 * r.aligned_early),
+        ("equation is u²", "norms", lambda r: 1.01 * r.norms),
+        ("at most 1", "strength", lambda r: 2 * r.strength),
+        ("two layers keep", "random", lambda r: 1.2 * r.random),
+        ("falls with β", "random", lambda r: r.predicted * np.array([1.1, 1.2])),
+        ("At the largest β", "random", lambda r: r.predicted),
+        ("along the mode for β", "effective", lambda r: 1.05 * r.effective),
+        ("power of β", "random", lambda r: r.random * r.scales),
+        ("what time remains", "rest", lambda r: 1.1 * r.rest),
+    ],
+)
+def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, change):
+    assert verdict(words, smoke._replace(**{field: change(smoke)})) != Verdict.SUPPORTED
+
+
+def test_what_is_printed_could_be_supported(smoke, verdict):
+    assert verdict("equation is u.", smoke._replace(norms=smoke.formula)) == Verdict.SUPPORTED
+    right = smoke._replace(random=1.01 * smoke.predicted)
+    assert verdict("as well", right) == Verdict.SUPPORTED
+
+
+def test_the_same_config_gives_the_same_numbers(smoke):
+    again = experiment.run(experiment.PRESETS["smoke"])
+    for one, other in zip(smoke, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_figure_draws_every_scale_and_depth(smoke):
+    mode, jump, ratios = experiment.plot(smoke).axes
+    assert len(mode.get_lines()) == 2 * 2
+    assert len(jump.get_lines()) == 2
+    assert len(ratios.get_lines()) == 2 * (16 + 1) + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"depths": (3, 4)}, "depths must grow, from 2 on"),
+        ({"depths": (2,)}, "depths must be two or more"),
+        ({"scales": (0.01, 0.1)}, "scales must fall to 0.005 or less"),
+        ({"scales": (0.5, 0.001)}, "scales must be at most 0.2"),
+        ({"num_samples": 19}, "num_samples must be at least 2 dimension, got 19"),
+        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"noise": 2.0}, r"noise must be in \[0, 1\], got 2.0"),
+    ],
+)
+def test_a_config_outside_its_domain_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**change)

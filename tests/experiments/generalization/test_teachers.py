@@ -1,0 +1,58 @@
+"""The experiment on teachers: verdicts, claims that can fail, bad configs."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.generalization import teachers as experiment
+
+TINY = experiment.Config(samples=(5, 8), num_independent=4, num_terms=10, num_seeds=2)
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """Powers exchanged, an order turned round, a measure and a kernel that are too large."""
+    exchanged = smoke._replace(power_roots=smoke.power_roots[:, [2, 2, 1, 2]])
+    assert verdict("The third power", exchanged) == Verdict.REFUTED
+    assert verdict("does not grow", exchanged) == Verdict.REFUTED
+    assert verdict("they reach it", exchanged) == Verdict.REFUTED
+    assert verdict("Squares and fourth", smoke._replace(power_roots=10 * smoke.power_roots)) == (
+        Verdict.REFUTED
+    )
+    assert verdict("order of quadratic", smoke._replace(order=-smoke.order)) == Verdict.REFUTED
+    assert verdict("its power series", smoke._replace(series=1.001 * smoke.series)) == (
+        Verdict.REFUTED
+    )
+    large = smoke._replace(linear_measure=1.1 * smoke.linear_measure)
+    assert verdict("Linear teachers", large) == Verdict.REFUTED
+    cosines = smoke._replace(cosine_roots=10 * smoke.cosine_roots)
+    assert verdict("never exceed ‖β‖ sinh ‖β‖", cosines) == Verdict.REFUTED
+
+
+def test_same_config_same_bytes():
+    first, second = experiment.run(TINY), experiment.run(TINY)
+    for one, other in zip(first, second, strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def test_figure_has_three_panels(smoke):
+    assert len(experiment.plot(smoke).axes) == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_terms", 0, "num_terms must be at least 1, got 0"),
+        ("samples", (8, 5), "samples must be two or more growing counts"),
+        ("samples", (0, 5), "samples must be at least 1"),
+        ("largest_cosine", 1.0, r"largest_cosine must be in \(0, 1\), got 1.0"),
+    ],
+)
+def test_config_outside_its_domain_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TINY, **{field: value})
