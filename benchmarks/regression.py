@@ -17,6 +17,7 @@ import resource
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -30,20 +31,18 @@ def main() -> None:
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=SOLVERS[:2])
     parser.add_argument("--ridge", type=float, default=0.1)
     parser.add_argument("--precision", choices=("float32", "float64"), default="float64")
+    parser.add_argument("--centres", type=int, default=2000, help="of Nyström")
     parser.add_argument("--only", choices=SOLVERS, help=argparse.SUPPRESS)  # a child
     given = parser.parse_args()
     if given.only:
-        print(json.dumps(_measured(given.only, given.samples, given.ridge, given.precision)))
+        print(json.dumps(_measured(given)))
         return
     print(f"{given.samples} digits, ridge {given.ridge}, {given.precision}:")
     head = ("solver", "wall s", "CPU s", "peak GB", "accuracy", "report")
     print("{:22}{:>9}{:>9}{:>9}{:>10}  {}".format(*head))
     for solver in given.solvers:
-        options = ["--samples", str(given.samples), "--ridge", str(given.ridge)]
-        command = [sys.executable, __file__, "--only", solver, *options]
-        finished = subprocess.run(
-            [*command, "--precision", given.precision], capture_output=True, text=True
-        )
+        command = [sys.executable, __file__, *sys.argv[1:], "--only", solver]
+        finished = subprocess.run(command, capture_output=True, text=True)
         if finished.returncode:
             raise SystemExit(f"{solver} failed:\n{finished.stderr}")
         found = json.loads(finished.stdout.splitlines()[-1])
@@ -51,17 +50,19 @@ def main() -> None:
         print(f"{solver:22}{numbers}  {found['report']}", flush=True)
 
 
-def _measured(solver: str, num_samples: int, ridge: float, precision: str) -> dict:
+def _measured(given: argparse.Namespace) -> dict[str, Any]:
     from theorylab.kernels.estimators import NTKClassifier
 
-    (x, y), (tests, classes) = _digits(num_samples)
+    (x, y), (tests, classes) = _digits(given.samples)
     model = NTKClassifier(
         num_hidden=3,
         bias_scale=0.0,
-        ridge=ridge,
-        solver=solver,
+        ridge=given.ridge,
+        solver=given.only,
+        num_centres=given.centres,
+        tolerance=1e-4,
         random_state=0,
-        precision=precision,
+        precision=given.precision,
     )
     wall, cpu = time.perf_counter(), time.process_time()
     accuracy = float(np.mean(model.fit(x, y).predict(tests) == classes))

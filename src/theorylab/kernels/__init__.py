@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import contractions as contractions
+from . import dot_product as dot_product
 from . import fourier_features as fourier_features
 from . import gated_patches as gated_patches
 from . import two_layer as two_layer
@@ -38,10 +39,17 @@ from .finite import ntk_moments as ntk_moments
 from .finite import ntk_per_output as ntk_per_output
 from .finite import ntk_per_parameter as ntk_per_parameter
 from .finite import ntk_vector_product as ntk_vector_product
+from .infinite import KernelEstimates as KernelEstimates
 from .infinite import Kernels as Kernels
+from .infinite import StoredKernels as StoredKernels
 from .infinite import infinite_diagonal as infinite_diagonal
 from .infinite import infinite_kernels as infinite_kernels
+from .infinite import infinite_kernels_on_disk as infinite_kernels_on_disk
+from .infinite import infinite_kernels_sampled as infinite_kernels_sampled
 from .infinite import infinite_nngp as infinite_nngp
+from .label_aware import hybrid_kernel as hybrid_kernel
+from .label_aware import label_kernel as label_kernel
+from .label_aware import target_alignment as target_alignment
 from .prediction import Descent as Descent
 from .prediction import Flow as Flow
 from .prediction import HeavyBall as HeavyBall
@@ -60,6 +68,9 @@ from .prediction import log_evidence as log_evidence
 from .prediction import posterior as posterior
 from .prediction import predicted_outputs as predicted_outputs
 from .prediction import weight_distance as weight_distance
+from .relinearized import Samples as Samples
+from .relinearized import linear_step as linear_step
+from .relinearized import relinearized_flow as relinearized_flow
 from .sampled import SampledKernels as SampledKernels
 from .sampled import sampled_kernels as sampled_kernels
 from .solvers import cholesky_solve as cholesky_solve

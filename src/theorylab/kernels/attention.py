@@ -37,7 +37,8 @@ def random_logits(
     """
     _check(features, num_draws)
     size = features.shape[-1]
-    z = jax.random.normal(key, (num_draws, size, size), features.dtype)
+    numbers = jax.random.normal(key, (num_draws * size * size,), features.dtype)
+    z = numbers.reshape(num_draws, size, size)
     return jnp.einsum("nsi,dij,ntj->dnst", features, z, features)
 
 

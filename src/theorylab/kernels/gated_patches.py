@@ -62,7 +62,7 @@ def kept_part(projection: Numbers) -> Answer:
 
 def signal_to_noise(
     kept: Float[np.ndarray, "... m"], opened: Float[np.ndarray, "... m"], num_patches: Numbers
-) -> Float[np.ndarray, "..."]:
+) -> Answer:
     """SNR of the best weights behind given gates.
 
     Args:
@@ -78,12 +78,12 @@ def signal_to_noise(
     return np.sqrt(np.maximum(square, 0.0)) / np.log(num_patches)
 
 
-def open_error(kept: Float[np.ndarray, "... m"], num_patches: Numbers) -> Float[np.ndarray, "..."]:
+def open_error(kept: Float[np.ndarray, "... m"], num_patches: Numbers) -> Answer:
     """Φ(−SNR) where every gate is just open for the signal."""
     return special.ndtr(-signal_to_noise(kept, np.ones_like(kept), num_patches))
 
 
-def best_error(kept: Float[np.ndarray, "... m"], num_patches: Numbers) -> Float[np.ndarray, "..."]:
+def best_error(kept: Float[np.ndarray, "... m"], num_patches: Numbers) -> Answer:
     """The least Φ(−SNR) if each gate may just miss the signal instead, at the same kept noise.
 
     A closed gate carries noise alone, which helps to cancel that of the others.

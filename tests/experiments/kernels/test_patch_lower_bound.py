@@ -8,7 +8,7 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.experiments.kernels import patch_lower_bound as experiment
 
-TINY = experiment.Config(num_draws=6, num_patches=10, num_samples=8)
+TINY = experiment.Config(num_draws=6, num_patches=300, num_samples=8)
 
 
 def test_smoke_run_has_the_expected_verdicts(surprises):
@@ -61,7 +61,7 @@ def test_figure_has_three_panels(smoke):
     ("field", "value", "message"),
     [
         ("num_draws", 5, "num_draws must be at least 6, got 5"),
-        ("num_patches", 9, "num_patches must be at least 10, got 9"),
+        ("num_patches", 299, "num_patches must be at least 300, got 299"),
         ("num_samples", 3, "num_samples must be at least 4, got 3"),
         ("ratio", 1.0, r"ratio must be in \[0, 1\), got 1.0"),
     ],

@@ -21,7 +21,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         "fewer than 30 iterations at every": smoke._replace(
             centre_iterations=10 * smoke.centre_iterations
         ),
-        "within 1.5 %": smoke._replace(accuracy=smoke.accuracy[:, ::-1]),
+        "within 2 %": smoke._replace(accuracy=smoke.accuracy[:, ::-1]),
         "Accuracy grows": smoke._replace(accuracy=smoke.accuracy[:, ::-1]),
         "give one solution": smoke._replace(conjugate_outputs=1.01 * smoke.exact_outputs),
         "solves (Θ + 2λI)α = y": smoke._replace(corrected_gradient=smoke.printed_gradient),

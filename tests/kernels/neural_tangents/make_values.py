@@ -262,6 +262,8 @@ def _mixing(stax: Any) -> dict[str, tuple[str, list[Any]]]:
     gate = ways(stax.FanInProd(), dense(), stax.serial(dense(), relu, dense()))
     beside = ways(stax.FanInConcat(-1), stax.Identity(), stax.serial(relu, dense(6)))
     norm = stax.LayerNorm()
+    # Images are resized to squares: after an odd number of convolutions Neural Tangents holds a
+    # kernel with exchanged axes, and resizes it as if they were not.
     return {
         "residual": ("vectors", [dense(), residual(relu, dense()), relu]),
         "residual blocks": (
@@ -293,7 +295,7 @@ def _mixing(stax: Any) -> dict[str, tuple[str, list[Any]]]:
         "upsampling, nearest": (
             "images",
             [
-                *(same(filter_shape=(3, 2)), relu, stax.ImageResize((-1, 12, 8, -1), "nearest")),
+                *(same(filter_shape=(3, 2)), relu, stax.ImageResize((-1, 12, 12, -1), "nearest")),
                 *(same(filter_shape=(3, 2)), relu, average),
             ],
         ),
@@ -364,7 +366,8 @@ def main() -> None:
             assert found[-1].shape == (2, 3, 5), name
             assert found[-1].dtype == dtype, name
     stacked = {dtype: np.stack(found) for dtype, found in values.items()}
-    np.savez_compressed(VALUES, names=np.array(names), **given, **stacked)
+    arrays: dict[str, Any] = {"names": np.array(names), **given, **stacked}
+    np.savez_compressed(VALUES, **arrays)
     print(f"{len(names)} networks, {VALUES.stat().st_size} bytes in {VALUES.name}.")
 
 

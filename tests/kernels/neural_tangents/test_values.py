@@ -252,7 +252,7 @@ MIXING = {
     "attention with biases": _on("signals", ONE, RELU, _attention(), FLAT),
     "attention to images": _on("images", _attention(), RELU, FLAT),
     "upsampling, nearest": _on(
-        "images", _same(3, 2), RELU, Upsample((2, 2)), _same(3, 2), RELU, MEAN
+        "images", _same(3, 2), RELU, Upsample((2, 3)), _same(3, 2), RELU, MEAN
     ),
     "upsampling, linear": _on(
         "images", _same(3, 2), RELU, Upsample((2, 3), "linear"), _same(3, 2), RELU, FLAT

@@ -3,8 +3,9 @@
 Along the gradient flow of f(x) = vᵀWx on the squared loss, the matrix WWᵀ − vvᵀ does not change:
 how much more one layer weighs than the other is fixed by the start. With an activation between the
 layers the velocities are as explicit, but the matrix moves. An activation that is homogeneous of
-degree k keeps ‖wᵢ‖² − kvᵢ², neuron by neuron, and tanh not even that. Gradient descent changes it by η² times something in every step, so
-that after a given time the drift is proportional to the step size.
+degree k keeps ‖wᵢ‖² − kvᵢ², neuron by neuron, and tanh not even that. Gradient descent changes it
+by η² times something in every step, so that after a given time the drift is proportional to the
+step size.
 
 The flow is integrated by an adaptive method, from the velocities as they are written out; automatic
 differentiation of the loss gives the same.
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -35,7 +36,7 @@ from theorylab.dynamics import two_layer_flow
 from theorylab.dynamics.two_layer_flow import TwoLayers
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.progress import report
-from theorylab.training import Solver, descend, flow, gradient_descent
+from theorylab.training import Solver, flow
 from theorylab.typing import RandomKey
 
 PRECISION = "float64"
@@ -109,22 +110,23 @@ def run(config: Config) -> Result:
     problems = _problems(keys, config)
     found = _flows(problems)
     report("taking discrete steps", 0.6)
-    drifts = [_step_drifts(problems, size) for size in config.step_sizes]
+    step_drift = _step_drifts(problems, jnp.asarray(config.step_sizes))
     return Result(
         step_sizes=np.asarray(config.step_sizes),
-        step_drift=np.stack(drifts, axis=1),
+        step_drift=np.asarray(step_drift),
         **{name: np.asarray(values) for name, values in found.items()},
     )
 
 
 @partial(jax.jit, static_argnames="config")
 def _problems(keys: Key[Array, " s"], config: Config) -> Problem:
-    """Gaussian inputs, scaled so that the data's top eigenvalue is 1, with Gaussian targets."""
+    """Gaussian inputs, scaled so that the data's top eigenvalue is 1, and noisy linear targets."""
 
     def each(key: RandomKey) -> Problem:
         for_data, for_weights = jax.random.split(key)
         numbers = jax.random.normal(for_data, (config.num_samples, config.num_inputs + 1))
-        x, y = numbers[:, :-1], numbers[:, -1]
+        x, noise = numbers[:, :-1], numbers[:, -1]
+        y = x.sum(axis=1) + 0.1 * noise
         start = two_layer_flow.init(for_weights, config.width, config.num_inputs)
         return Problem(x / jnp.linalg.norm(x, 2), y / jnp.linalg.norm(y), start)
 
@@ -173,20 +175,24 @@ def _flat(params: TwoLayers) -> Float[Array, " p"]:
     return jnp.concatenate([params.inner.ravel(), params.outer])
 
 
-@partial(jax.jit, static_argnames="step_size")
-def _step_drifts(problems: Problem, step_size: float) -> Float[Array, " s"]:
-    """The drift of the linear network's imbalance, after as much time in steps."""
+@jax.jit
+def _step_drifts(problems: Problem, step_sizes: Float[Array, " e"]) -> Float[Array, "s e"]:
+    """The drift of the linear network's imbalance, after as much time in steps of descent."""
 
-    def each(problem: Problem) -> Float[Array, ""]:
+    def each(problem: Problem, size: Float[Array, ""]) -> Float[Array, ""]:
         x, y, start = problem
-        objective = lambda params: two_layer_flow.loss(lambda z: z, params, x, y)  # noqa: E731
-        num_steps = round(float(TIMES[-1]) / step_size)
-        optimizer = gradient_descent(step_size)
-        end = descend(objective, start, optimizer, [num_steps], lambda _: ()).params
+
+        def step(_: Int[Array, ""], params: TwoLayers) -> TwoLayers:
+            speed = two_layer_flow.velocity(lambda z: z, params, x, y)
+            return jax.tree.map(lambda here, slope: here + size * slope, params, speed)
+
+        num_steps = jnp.round(TIMES[-1] / size).astype(int)
+        end = jax.lax.fori_loop(0, num_steps, step, start)
         before = two_layer_flow.imbalance(start)
         return jnp.abs(two_layer_flow.imbalance(end) - before).max() / jnp.abs(before).max()
 
-    return jax.vmap(each)(problems)
+    at_all = jax.vmap(each, in_axes=(None, 0))
+    return jax.vmap(at_all, in_axes=(0, None))(problems, step_sizes)
 
 
 # The bound on the drift is the catalogue's.
@@ -211,7 +217,7 @@ CLAIMS = (
     ),
     Claim(
         "Meanwhile the network learns: the loss falls.",
-        lambda r: median_at_most((r.losses[:, :, -1] / r.losses[:, :, 0]).max(axis=1), 0.9),
+        lambda r: median_at_most(r.losses[:, 0, -1] / r.losses[:, 0, 0], 0.5),
         LINEAR,
     ),
     Claim(

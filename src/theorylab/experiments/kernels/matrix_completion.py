@@ -170,8 +170,8 @@ def _both_ways(key: RandomKey, num_rows: int, num_columns: int) -> tuple[Array, 
     return complete(kernel, matrix.seen, matrix.observed, small.ridge), by_entries
 
 
-# The catalogue asks for an improvement in 16 of 20 trials: a probability whose exact interval begins
-# at 0.56. Other seeds gave 83 to 96 %.
+# The catalogue asks for an improvement in 16 of 20 trials: a probability whose exact interval
+# begins at 0.56. Other seeds gave 83 to 96 %.
 CLAIMS = (
     Claim(
         "Rows on their own give what the kernel of all entries gives.",

@@ -32,13 +32,7 @@ from theorylab.claims import (
 )
 from theorylab.data import digits, sphere
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.kernels import (
-    Estimate,
-    infinite_kernels,
-    ntk,
-    relative_frobenius,
-    sampled_kernels,
-)
+from theorylab.kernels import infinite_kernels, ntk
 from theorylab.models import NTK, Model, mlp, network
 from theorylab.progress import report
 from theorylab.typing import RandomKey
@@ -55,15 +49,13 @@ NUM_OUTPUTS = 4  # averaged where the floor is measured: the same mean, with les
 
 @dataclass(frozen=True)
 class Config:
-    """Networks with three hidden layers: on points of a sphere, and on small digits."""
+    """Networks with four hidden layers: on points of a sphere, and on small digits."""
 
-    widths: tuple[int, ...] = (8, 16, 32)  # widths n at which the floor is measured
-    num_draws: int = 6000  # random networks for each half of a floor
-    curve_width: int = 64  # width at which the error is followed with M
-    curve_draws: int = 64  # networks drawn there, in groups of M; a power of 2
-    num_points: int = 4  # points on the sphere
+    widths: tuple[int, ...] = (10, 18, 32)  # widths n at which the floor is measured
+    num_draws: int = 8192  # random networks at each width, a power of 2
+    num_points: int = 6  # points on the sphere
     num_inputs: int = 4  # inputs d of the points
-    num_hidden: int = 3  # hidden layers
+    num_hidden: int = 4  # hidden layers
     digit_width: int = 16  # width of the networks that read digits
     digit_draws: tuple[int, ...] = (1, 4, 16)  # networks averaged for kernel regression
     num_train: int = 100  # digits to learn from
@@ -80,10 +72,8 @@ class Config:
             counts = getattr(self, name)
             if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
                 raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
-        if self.curve_draws < 16 or self.curve_draws & (self.curve_draws - 1):
-            raise ValueError(
-                f"curve_draws must be a power of 2, at least 16, got {self.curve_draws}."
-            )
+        if self.num_draws < 512 or self.num_draws & (self.num_draws - 1):
+            raise ValueError(f"num_draws must be a power of 2, at least 512, got {self.num_draws}.")
         if self.num_train + self.num_test > 1797:
             raise ValueError(
                 f"there are 1797 digits, got num_train = {self.num_train} and"
@@ -94,12 +84,10 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(widths=(8, 24), num_draws=2000, num_test=200, num_seeds=16),
+    "smoke": Config(widths=(10, 28), num_draws=4096, num_test=200, num_seeds=12),
     "paper": Config(
         widths=(16, 32, 64, 128, 256),
-        num_draws=50000,
-        curve_width=512,
-        curve_draws=256,
+        num_draws=131072,
         digit_width=512,
         digit_draws=(1, 2, 4, 8, 16, 32, 64),
         num_train=500,
@@ -114,7 +102,7 @@ class Result(NamedTuple):
 
     widths: Int[np.ndarray, " w"]
     draws: Int[np.ndarray, " m"]
-    error: Float[np.ndarray, "s m"]  # of means over M networks, against the limit
+    error: Float[np.ndarray, "s m"]  # of means over M networks of the largest width
     bias_square: Float[np.ndarray, "s w"]  # of the mean kernel, estimated without bias
     single_error: Float[np.ndarray, "s w"]  # of one network, root mean square
     one_hidden_bias_square: Float[np.ndarray, " s"]  # the same for one hidden layer
@@ -124,39 +112,41 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of the kernels of digits, and of the draws of a curve."""
+    """Bytes of the kernels of digits, and of all draws at one width."""
     digit = 6 * (config.num_train + config.num_test) ** 2
-    curve = 2 * config.num_seeds * config.curve_draws * config.num_points**2
-    return 8 * (digit + curve)
+    return 4 * (digit + 3 * config.num_seeds * config.num_draws * config.num_points**2)
 
 
 def run(config: Config) -> Result:
-    """Average kernels of random networks; compare them with the limit, and learn with them."""
-    keys = jax.random.split(jax.random.key(config.seed), 4)
-    seeds = [jax.random.split(key, config.num_seeds) for key in keys]
-    report("errors of means over more and more networks", 0.0)
-    error = _curve(seeds[0], config)
-    report("floors", 0.3)
-    floors = [_floor(seeds[1], width, config.num_hidden, config) for width in config.widths]
-    one_hidden, _ = _floor(seeds[2], config.widths[0], 1, config)
-    report("regression on digits", 0.6)
-    exact, accuracy = _digits(seeds[3], config)
+    """Draw kernels of random networks; compare their means with the limit, and learn with them."""
+    for_points, for_seeds = jax.random.split(jax.random.key(config.seed))
+    keys = jax.random.split(for_seeds, config.num_seeds)
+    d = config.num_inputs
+    x = sphere(for_points, config.num_points, d, radius=math.sqrt(d))
+    bias_squares, singles, error = [], [], None
+    for index, width in enumerate(config.widths):
+        report(f"networks of width {width}", 0.6 * index / len(config.widths))
+        deviations = _deviations(keys, x, width, config.num_hidden, config.num_draws)
+        bias_squares.append(_bias_square(deviations))
+        error = _errors(deviations)
+        singles.append(error[:, 0])
+    report("one hidden layer", 0.6)
+    one_hidden = _bias_square(_deviations(keys, x, config.widths[0], 1, config.num_draws))
+    report("regression on digits", 0.7)
+    data = digits(scaling="sphere")
+    exact, accuracy = _accuracies(keys, data.x, data.y, config)
+    assert error is not None
     return Result(
         widths=np.asarray(config.widths),
         draws=2 ** np.arange(error.shape[1]),
-        error=np.asarray(error),
-        bias_square=np.stack([bias for bias, _ in floors], axis=1),
-        single_error=np.stack([single for _, single in floors], axis=1),
-        one_hidden_bias_square=np.asarray(one_hidden),
+        error=error,
+        bias_square=np.stack(bias_squares, axis=1),
+        single_error=np.stack(singles, axis=1),
+        one_hidden_bias_square=one_hidden,
         digit_draws=np.asarray(config.digit_draws),
         exact_accuracy=np.asarray(exact),
         accuracy=np.asarray(accuracy),
     )
-
-
-def _points(key: RandomKey, config: Config) -> Float[Array, "n d"]:
-    d = config.num_inputs
-    return sphere(key, config.num_points, d, radius=math.sqrt(d))
 
 
 def _limit(x: Float[Array, "n d"], num_hidden: int) -> Float[Array, "n n"]:
@@ -170,63 +160,48 @@ def _network(width: int, num_hidden: int, num_inputs: int, num_outputs: int = 1)
     return network(architecture, (num_inputs,), STRONG)
 
 
-@partial(jax.jit, static_argnums=1)
-def _curve(keys: Key[Array, " s"], config: Config) -> Float[Array, "s m"]:
-    """Root mean square errors of means over 1, 2, 4, … networks: over all disjoint groups."""
-    model = _network(config.curve_width, config.num_hidden, config.num_inputs)
-    most = config.curve_draws
-
-    def one(key: RandomKey) -> Float[Array, " m"]:
-        for_points, for_draws = jax.random.split(key)
-        x = _points(for_points, config)
-        limit = _limit(x, config.num_hidden)
-        draw = lambda key: ntk(model.apply, model.init(key), x)  # noqa: E731
-        kernels = jax.lax.map(draw, jax.random.split(for_draws, most), batch_size=8)
-
-        def error(size: int) -> Float[Array, ""]:
-            means = kernels.reshape(most // size, size, *limit.shape).mean(axis=1)
-            errors = jax.vmap(relative_frobenius, in_axes=(0, None))(means, limit)
-            return jnp.sqrt(jnp.mean(errors**2))
-
-        # Of at least eight groups, so that one lucky group does not make the error.
-        return jnp.stack([error(2**i) for i in range(most.bit_length() - 3)])
-
-    return jax.lax.map(one, keys)
+def _deviations(
+    keys: Key[Array, " s"],
+    x: Float[Array, "n d"],
+    width: int,
+    num_hidden: int,
+    num_draws: int,
+) -> Float[np.ndarray, "s draws n n"]:
+    """Kernels of random networks, minus the limit, over the norm of the limit."""
+    return np.asarray(_drawn(keys, x, width, num_hidden, num_draws))
 
 
-def _floor(
-    keys: Key[Array, " s"], width: int, num_hidden: int, config: Config
-) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
-    """The squared bias, ⟨A − Θ, B − Θ⟩ of two independent means A, B; and a single error."""
-    model = _network(width, num_hidden, config.num_inputs, NUM_OUTPUTS)
+@partial(jax.jit, static_argnums=(2, 3, 4))
+def _drawn(
+    keys: Key[Array, " s"], x: Float[Array, "n d"], width: int, num_hidden: int, num_draws: int
+) -> Float[Array, "s draws n n"]:
+    model = _network(width, num_hidden, x.shape[1], NUM_OUTPUTS)
+    limit = _limit(x, num_hidden)
 
-    @jax.jit
-    def all_seeds(keys: Key[Array, " s"]) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
-        return jax.vmap(one)(keys)
+    def one(key: RandomKey) -> Float[Array, "n n"]:
+        return (ntk(model.apply, model.init(key), x) - limit) / jnp.linalg.norm(limit)
 
-    def one(key: RandomKey) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        for_points, for_draws = jax.random.split(key)
-        x = _points(for_points, config)
-        limit = _limit(x, num_hidden)
-
-        def half(key: RandomKey) -> Estimate:
-            return sampled_kernels(model.init, model.apply, x, None, key, config.num_draws).ntk
-
-        mean, error = jax.vmap(half)(jax.random.split(for_draws))
-        scale = jnp.sum(limit**2)
-        bias_square = jnp.sum((mean[0] - limit) * (mean[1] - limit)) / scale
-        variance = config.num_draws * jnp.sum(error[0] ** 2) / scale
-        return bias_square, jnp.sqrt(jnp.maximum(variance + bias_square, 0.0))
-
-    return all_seeds(keys)
+    each = jax.vmap(lambda key: jax.random.split(key, num_draws))(keys)
+    flat = jax.lax.map(one, each.ravel(), batch_size=256)
+    return flat.reshape(*each.shape, *limit.shape)
 
 
-def _digits(
-    keys: Key[Array, " s"], config: Config
-) -> tuple[Float[Array, " s"], Float[Array, "s q"]]:
-    """Accuracy of kernel regression with the limit, and with means over networks."""
-    data = digits(scaling="sphere")
-    return _accuracies(keys, data.x, data.y, config)
+def _bias_square(deviations: Float[np.ndarray, "s draws n n"]) -> Float[np.ndarray, " s"]:
+    """The squared norm of the mean deviation, as the product of the means over two halves."""
+    halves = np.split(deviations.astype(float), 2, axis=1)
+    first, second = (half.mean(axis=1) for half in halves)
+    return np.sum(first * second, axis=(1, 2))
+
+
+def _errors(deviations: Float[np.ndarray, "s draws n n"]) -> Float[np.ndarray, "s m"]:
+    """Root mean square errors of means over 1, 2, 4, … 32 networks, over all disjoint groups."""
+    num_seeds, num_draws, *shape = deviations.shape
+
+    def error(size: int) -> np.ndarray:
+        groups = deviations.reshape(num_seeds, num_draws // size, size, *shape).mean(axis=2)
+        return np.sqrt(np.mean(np.sum(groups**2, axis=(2, 3)), axis=1))
+
+    return np.stack([error(2**i) for i in range(6)], axis=1).astype(float)
 
 
 @partial(jax.jit, static_argnums=3)
@@ -248,21 +223,25 @@ def _accuracies(
         inputs, labels = x[chosen], y[chosen]
         limit = _limit(inputs, config.num_hidden)
 
-        def more(total: Float[Array, "n n"], keys: Key[Array, " r"]) -> Float[Array, "n n"]:
-            add = lambda total, key: (total + ntk(model.apply, model.init(key), inputs), None)  # noqa: E731
-            return jax.lax.scan(add, total, keys)[0]
+        def step(total: Float[Array, "n n"], key: RandomKey) -> tuple[Array, Array]:
+            total = total + ntk(model.apply, model.init(key), inputs)
+            return total, accuracy(total, labels)  # a factor of the kernel changes nothing
 
         draws = jax.random.split(for_draws, max(config.digit_draws))
-        total, done, found = jnp.zeros_like(limit), 0, []
-        for count in config.digit_draws:
-            total, done = more(total, draws[done:count]), count
-            found.append(accuracy(total / count, labels))
-        return accuracy(limit, labels), jnp.stack(found)
+        _, found = jax.lax.scan(step, jnp.zeros_like(limit), draws)
+        return accuracy(limit, labels), found[jnp.asarray(config.digit_draws) - 1]
 
     return jax.lax.map(one, keys)
 
 
-# The exponents' tolerances are the catalogue's.
+def _floor(result: Result) -> Float[np.ndarray, "s w"]:
+    """The norm of the bias; unknown where fluctuations hide it."""
+    hidden = result.bias_square <= 0
+    return np.where(hidden, np.nan, np.sqrt(np.where(hidden, 1.0, result.bias_square)))
+
+
+# The exponents' tolerances are the catalogue's; four runs with other seeds gave −0.49 for the error
+# and −0.99 to −1.08 for the floor.
 CLAIMS = (
     Claim(
         "The error of the mean over M networks falls as M^(−1/2), far above the floor.",
@@ -272,15 +251,13 @@ CLAIMS = (
     ),
     Claim(
         "The floor, which no number of networks removes, falls as 1/n.",
-        judge=lambda r: exponent_between(r.widths, np.sqrt(r.bias_square), -1.25, -0.75),
+        judge=lambda r: exponent_between(r.widths, _floor(r), -1.25, -0.75),
         source=SAMPLED,
         formula=r"\|\mathbb{E}\hat\Theta_n - \Theta\| \propto n^{-1}",
     ),
     Claim(
         "At every width a single network's error is more than twice the floor.",
-        judge=lambda r: median_at_least(
-            (r.single_error / np.sqrt(np.maximum(r.bias_square, 0.0))).min(axis=1), 2.0
-        ),
+        judge=lambda r: median_at_least((r.single_error / _floor(r)).min(axis=1), 2.0),
         source=SAMPLED,
     ),
     Claim(

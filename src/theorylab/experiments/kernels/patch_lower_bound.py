@@ -71,8 +71,8 @@ class Config:
     def __post_init__(self) -> None:
         if self.num_draws < 6:
             raise ValueError(f"num_draws must be at least 6, got {self.num_draws}.")
-        if self.num_patches < 10:
-            raise ValueError(f"num_patches must be at least 10, got {self.num_patches}.")
+        if self.num_patches < 300:  # fewer inputs have no gate of the largest projection
+            raise ValueError(f"num_patches must be at least 300, got {self.num_patches}.")
         if self.num_samples < 4:
             raise ValueError(f"num_samples must be at least 4, got {self.num_samples}.")
         if not 0 <= self.ratio < 1:

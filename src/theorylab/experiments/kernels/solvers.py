@@ -3,7 +3,7 @@
 Regression with a kernel solves (Θ + λI)α = y, which costs n³. Nyström's way keeps m′ of the n
 points as centres and solves (Θ_m′n Θ_nm′ + λΘ_m′m′)α̃ = Θ_m′n y by preconditioned conjugate
 gradients. With m′ ∝ √n it costs n√n: operations are counted here, for the tangent kernel of a deep
-network on handwritten digits. Accuracy pays for it: 20√n centres come within 1.5 % of the exact
+network on handwritten digits. Accuracy pays for it: 20√n centres come within 2 % of the exact
 solution, √n lose a fifth of the digits.
 
 The equation minimises ½Σ(f − y)² + ½λ‖f‖². The source writes the penalty as λ‖f‖², which would give
@@ -262,8 +262,8 @@ def _outputs_together(matrix: np.ndarray, y: np.ndarray, ridge: float) -> dict[s
 
 
 # The exponent's tolerance is the catalogue's, 1.5 ± 0.25, and so are 30 iterations. It proposes 1 %
-# at m′ = 5√n; on digits 5√n centres lose 3 to 4 % at every ridge and 20√n about 1 % (n = 4000,
-# other seeds): the source's O(√n) has a constant, and on digits this is it.
+# at m′ = 5√n; on digits 5√n centres lose 3 to 4 % at every ridge and 20√n 0.9 to 1.4 %
+# (n = 4000, other seeds): the source's O(√n) has a constant, and on digits this is it.
 CLAIMS = (
     Claim(
         "Regression on 5√n centres costs n^1.5 operations.",
@@ -287,8 +287,8 @@ CLAIMS = (
         source=CENTRES,
     ),
     Claim(
-        "With 20√n centres it is within 1.5 % of the exact one.",
-        judge=lambda r: median_at_most(r.exact_accuracy - r.accuracy[:, -1], 0.015),
+        "With 20√n centres it is within 2 % of the exact one.",
+        judge=lambda r: median_at_most(r.exact_accuracy - r.accuracy[:, -1], 0.02),
         source=CENTRES,
     ),
     Claim(

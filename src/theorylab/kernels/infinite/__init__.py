@@ -6,16 +6,20 @@ grow.
 
     needs     what a network needs to know of positions, read off before any number
     state     what is known between two layers
-    weights, positions, layers, mixing
+    weights, positions, layers, mixing, attention
               what every layer makes of it
     reading   a batch with itself, and with another
     tiles, workers
               large kernels, in tiles, by all cores and devices
-    kernels, disk
+    kernels, disk, sampled
               what is called from outside
 """
 
+from .disk import StoredKernels as StoredKernels
+from .disk import infinite_kernels_on_disk as infinite_kernels_on_disk
 from .kernels import Kernels as Kernels
 from .kernels import infinite_diagonal as infinite_diagonal
 from .kernels import infinite_kernels as infinite_kernels
 from .kernels import infinite_nngp as infinite_nngp
+from .sampled import KernelEstimates as KernelEstimates
+from .sampled import infinite_kernels_sampled as infinite_kernels_sampled

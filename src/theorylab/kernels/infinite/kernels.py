@@ -175,7 +175,7 @@ def check_graphs(
                 raise ValueError(f"{name} must have shape {expected}, got {graphs.shape}.")
 
 
-def output_form(reading: Reading, n1: int, n2: int) -> tuple[int, ...]:
+def kernel_shape(reading: Reading, n1: int, n2: int) -> tuple[int, ...]:
     """The shape of a kernel."""
     positions = reading.architecture.output_shape(reading.shape)[:-1]
     return (n1, n2, *(size for size in positions for _ in range(2)))
@@ -191,9 +191,11 @@ def _computed(
 ) -> Outputs:
     _, second = input_pair(x1, x2)
     check_graphs(reading.architecture, x1, x2, graphs1, graphs2)
+    if x1.dtype != second.dtype:
+        raise ValueError(f"x1 and x2 must have one dtype, got {x1.dtype} and {second.dtype}.")
     if block is not None and block < 1:
         raise ValueError(f"block must be at least 1, got {block}.")
-    shape = output_form(reading, x1.shape[0], second.shape[0])
+    shape = kernel_shape(reading, x1.shape[0], second.shape[0])
     arrays = [array for array in (x1, x2, graphs1, graphs2) if array is not None]
     numbers = shape[0] * shape[1] * reading.numbers_per_pair
     if _traced(arrays) or (block is None and numbers <= _SMALL):

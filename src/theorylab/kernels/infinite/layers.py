@@ -8,7 +8,7 @@
 
 Trained gains and offsets of a `LayerNorm` add K + 1 to Θ: a gain's derivative is its own channel's
 value, an offset's is 1. Layers of weights are in `weights`, those that move positions in
-`positions`, those that mix them by other rules in `mixing`.
+`positions`, those that mix them by other rules in `mixing` and `attention`.
 
 Source: golikov · ntk-fc · Eqs 2.53–2.61; golikov · ntk-conv · Eqs 2.62–2.78; arora · ntk-deep ·
 §9.4.
@@ -40,7 +40,8 @@ from theorylab.models import (
 )
 
 from ..dual import dual
-from .mixing import aggregate, attend, drop, enlarge
+from .attention import attend
+from .mixing import aggregate, drop, enlarge
 from .needs import is_fresh, needs_pairs
 from .positions import averaged, flattened, narrowed, placed, spread, widened, windowed
 from .state import Context, State, materialized, product, total
@@ -139,15 +140,16 @@ def _layer_norm(layer: LayerNorm, state: State, context: Context) -> State:
 
     one, other = map(inverse_root, _variances(state, context))
     after = state.mapped(lambda kernel: kernel * one * other)
-    if not layer.affine or not context.settings.tangent:
-        return after._replace(gaussian=not layer.affine)
-    # Gains make a channel's tangent kernel depend on its value, so only its mean is known.
-    return after._replace(ntk=total((1.0, after.ntk), (1.0, after.nngp)) + 1.0, gaussian=False)
+    if not layer.affine:
+        return after
+    ntk = None
+    if context.settings.tangent:
+        ntk = after.nngp + 1.0 if after.ntk is None else after.ntk + after.nngp + 1.0
+    # Gains make a channel's tangent kernel depend on its value: only the mean of it is known.
+    return after._replace(ntk=ntk, gaussian=False)
 
 
-def _two_ways(
-    layer: Residual | Product, state: State, wanted: bool, context: Context
-) -> State:
+def _two_ways(layer: Residual | Product, state: State, wanted: bool, context: Context) -> State:
     name, ways = type(layer).__name__, (layer.shortcut, layer.branch)
     if not any(map(is_fresh, ways)):
         raise ValueError(

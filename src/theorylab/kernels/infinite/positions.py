@@ -133,9 +133,7 @@ def repeated(state: State, factors: tuple[int, ...]) -> State:
     return state.mapped(repeat, (*sizes, state.shape[-1]))
 
 
-def mixed(
-    state: State, first: Float[Array, "... s t"], second: Float[Array, "... s t"]
-) -> State:
+def mixed(state: State, first: Float[Array, "... s t"], second: Float[Array, "... s t"]) -> State:
     """K ← M₁ K M₂ᵀ, over all positions as one axis; the number of positions stays."""
 
     def mix(array: Covariance) -> Covariance:

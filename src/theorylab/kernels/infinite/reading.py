@@ -9,7 +9,7 @@ Notes are made once for every input, and serve all the pairs it stands in.
 import math
 import operator
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from theorylab.models import Architecture
 from .layers import read
 from .needs import needs_pairs
 from .positions import as_pairs, placed
-from .state import Context, Covariance, Notes, Settings, State
+from .state import Context, Covariance, Draws, Notes, Settings, State
 
 _FEW = 8  # channels, for which a matrix product costs more than it saves
 
@@ -31,8 +31,8 @@ Outputs = tuple[Array, ...]
 class Side(NamedTuple):
     """A batch of inputs with what was noted of it."""
 
-    x: Array
-    notes: tuple[Array, ...]
+    x: Any  # an array of JAX, or of NumPy where tiles are cut
+    notes: tuple[Any, ...]
 
 
 class Reading(NamedTuple):
@@ -60,15 +60,21 @@ class Reading(NamedTuple):
 
 
 def read_alone(
-    reading: Reading, x: Float[Array, "n ..."], graphs: Float[Array, "n s t"] | None = None
+    reading: Reading,
+    x: Float[Array, "n ..."],
+    graphs: Float[Array, "n s t"] | None = None,
+    draws: Draws | None = None,
 ) -> tuple[Outputs, tuple[Array, ...]]:
     """Every input with itself, and the notes about it."""
     notes = Notes()
     start = _covariance(x, x, reading.paired, crossed=False)
-    return _read(reading, start, Context(reading.settings, notes, graphs)), tuple(notes.made)
+    context = Context(reading.settings, notes, draws, graphs)
+    return _read(reading, start, context), tuple(notes.made)
 
 
-def read_pairs(reading: Reading, first: Side, second: Side, crossed: bool) -> Outputs:
+def read_pairs(
+    reading: Reading, first: Side, second: Side, crossed: bool, draws: Draws | None = None
+) -> Outputs:
     """Inputs with others.
 
     Args:
@@ -76,12 +82,13 @@ def read_pairs(reading: Reading, first: Side, second: Side, crossed: bool) -> Ou
         first: The inputs x.
         second: The inputs x′.
         crossed: True: all of x with all of x′, (n₁, n₂); False: one by one, (n,).
+        draws: The draws of random logits, if there are any.
     """
     start = _covariance(first.x, second.x, reading.paired, crossed)
     pairs = list(zip(first.notes, second.notes, strict=True))
     if crossed:
         pairs = [(one[:, None], other[None, :]) for one, other in pairs]
-    return _read(reading, start, Context(reading.settings, Notes(pairs)))
+    return _read(reading, start, Context(reading.settings, Notes(pairs), draws))
 
 
 def read_crossed(reading: Reading, first: Side, second: Side) -> Outputs:
@@ -100,15 +107,20 @@ def read_diagonal(reading: Reading, x: Array, graphs: Array | None = None) -> Ou
 
 
 def read_batches(
-    reading: Reading, x1: Array, x2: Array | None, graphs1: Array | None, graphs2: Array | None
+    reading: Reading,
+    x1: Array,
+    x2: Array | None,
+    graphs1: Array | None,
+    graphs2: Array | None,
+    draws: Draws | None = None,
 ) -> Outputs:
     """All of x with all of x′, or of x, in one piece."""
-    alone, notes = read_alone(reading, x1, graphs1)
+    alone, notes = read_alone(reading, x1, graphs1, draws)
     first = Side(x1, notes)
     if x2 is not None:
-        second = Side(x2, read_alone(reading, x2, graphs2)[1])
-        return read_crossed(reading, first, second)
-    crossed = read_crossed(reading, first, first)
+        second = Side(x2, read_alone(reading, x2, graphs2, draws)[1])
+        return read_pairs(reading, first, second, True, draws)
+    crossed = read_pairs(reading, first, first, True, draws)
     same = jnp.eye(x1.shape[0], dtype=bool)
 
     def with_diagonal(matrix: Array, diagonal: Array) -> Array:

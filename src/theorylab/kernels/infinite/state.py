@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from theorylab.models import Bias, Parametrization
 from theorylab.models.architecture import Shape
+from theorylab.typing import RandomKey
 
 Covariance = Float[Array, "..."]
 
@@ -78,23 +79,40 @@ class Notes:
 
     def __init__(self, pairs: Sequence[tuple[Array, Array]] | None = None) -> None:
         self.itself = pairs is None
+        self.count = 0
         self.made: list[Array] = []
         self._pairs = iter(pairs or ())
 
     def of(self, make: Callable[[], Array]) -> tuple[Array, Array]:
         """Make a note of x, and give it twice; or find those of x and x′."""
+        self.count += 1
         if not self.itself:
             return next(self._pairs)
         self.made.append(make())
         return self.made[-1], self.made[-1]
 
 
+class Draws(NamedTuple):
+    """How what has no closed form is averaged: by this many draws from this key."""
+
+    key: RandomKey
+    count: int
+
+
 class Context(NamedTuple):
-    """What a layer is read with: settings, notes, and the graphs of inputs that have their own."""
+    """What a layer is read with.
+
+    Args:
+        settings: What holds for the whole network.
+        notes: What was noted about x, or about x and x′.
+        draws: The draws of random logits, if there are any.
+        graphs: The graphs of inputs that have their own.
+    """
 
     settings: Settings
     notes: Notes
-    graphs: Any = None
+    draws: Draws | None = None
+    graphs: Float[Array, "n s t"] | None = None
 
 
 def materialized(arrays: Any) -> Any:

@@ -14,7 +14,7 @@ Source: golikov · ntk-param-scaling · Eqs 2.12–2.19; Sohl-Dickstein et al. (
 
 from theorylab.models import NTK, Conv, ConvTranspose, Dense, SelfAttention
 
-from .state import Settings, State, total
+from .state import Settings, State
 
 
 def linear(
@@ -45,7 +45,9 @@ def linear(
     ntk = None
     if settings.tangent:
         gain = variance if ntk_scaled else float(fan_in)
-        ntk = total((gain, state.nngp), (variance, state.ntk)) + trained
+        ntk = gain * state.nngp + trained
+        if state.ntk is not None:
+            ntk = ntk + variance * state.ntk
     return State(
         nngp=variance * state.nngp + drawn,
         ntk=ntk,

@@ -12,8 +12,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 import jax
+import numpy as np
 
 from .reading import Reading
+
+Device = Any
 
 # Every thread computes on one core; that others help it would only cost time. And barriers in the
 # program shall stay: without them every term of a sum over shifts would compute its layer anew.
@@ -52,23 +55,19 @@ def compute(
     programs = [compiled(function, reading, example, device) for device in devices]
     pieces, lock = iter(range(num_pieces)), threading.Lock()
 
-    wide = bool(jax.config.jax_enable_x64)
+    double = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
 
-    def work(device: jax.Device, program: Callable[..., Any]) -> None:
-        # A thread does not know the precision that was set for this one.
-        with jax.enable_x64(wide):
-            work_through(device, program)
-
-    def work_through(device: jax.Device, program: Callable[..., Any]) -> None:
-        while True:
-            with lock:
-                number = next(pieces, None)
-            if number is None:
-                return
-            arguments = prepare(number)
-            if len(set(devices)) > 1:
-                arguments = jax.device_put(arguments, device)
-            store(number, jax.block_until_ready(program(*arguments)))
+    def work(device: Device, program: Callable[..., Any]) -> None:
+        with jax.enable_x64(double):  # a thread does not know what was set for this one
+            while True:
+                with lock:
+                    number = next(pieces, None)
+                if number is None:
+                    return
+                arguments = prepare(number)
+                if len(set(devices)) > 1:
+                    arguments = jax.device_put(arguments, device)
+                store(number, jax.block_until_ready(program(*arguments)))
 
     if len(devices) == 1:
         work(devices[0], programs[0])
@@ -82,7 +81,7 @@ def compiled(
     function: Callable[..., Any],
     reading: Reading,
     arguments: Any,
-    device: jax.Device,
+    device: Device,
     quick: bool = False,
 ) -> Callable[..., Any]:
     """The program for arguments of these shapes, made once.
@@ -99,7 +98,7 @@ def compiled(
     return _program(function, reading, structure, forms, device, quick)
 
 
-def _devices(num_pieces: int) -> list[jax.Device]:
+def _devices(num_pieces: int) -> list[Device]:
     """The device of every thread: each one once, or a lone CPU for every core."""
     devices = jax.local_devices()
     if len(devices) == 1 and devices[0].platform == "cpu":
@@ -113,7 +112,7 @@ def _program(
     reading: Reading,
     structure: Any,
     forms: tuple[tuple[tuple[int, ...], Any], ...],
-    device: jax.Device,
+    device: Device,
     quick: bool,
 ) -> Callable[..., Any]:
     place = jax.sharding.SingleDeviceSharding(device)

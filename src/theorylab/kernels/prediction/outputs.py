@@ -57,6 +57,7 @@ def coefficients(
         start: f₀(X), the outputs before training; 0 if not given.
 
     Example:
+        >>> from theorylab.kernels import Descent
         >>> coefficients(2 * jnp.eye(1), jnp.array([[1.0]]), [1, 2], Descent(0.25)).tolist()
         [[[0.25]], [[0.375]]]
     """

@@ -1,0 +1,247 @@
+"""Regression with a kernel is descent in a space of features, which need not be written down.
+
+With the Gram matrix Gᵢⱼ = K(xᵢ, xⱼ) and zᵢ = K(x, xᵢ), the prediction h(x) = zᵀG⁻¹y is where
+gradient descent on features of K ends, whether they are ten or infinitely many; and of all
+functions that fit the data it has the least norm in the kernel's space. No ridge is involved: one
+that is slipped in as jitter shows at once.
+
+Source: arora · kernel-regression · §3.2.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, holds, identity, median_at_least, median_at_most
+from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.kernels import Descent, predicted_outputs
+from theorylab.kernels import dot_product as kernels
+from theorylab.progress import report
+from theorylab.training import descend, gradient_descent, squared
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = r"h(x) = \sum_{ij} K(x, x_i) (G^{-1})_{ij} y_j = \arg\min_{h(x_i) = y_i} \|h\|_K"
+
+REGRESSION = Source("arora", "kernel-regression", "§3.2")
+
+LOSS = squared("half_sum")
+STEPS = (0, 1, 3, 10, 30, 100, 300, 1000)
+NUM_CURVE = 200  # points of the curves on the circle
+NUM_EXTRA = 3  # points at which other functions that fit the data have other values
+JITTER = 1e-3
+
+
+@dataclass(frozen=True)
+class Config:
+    """Kernel regressions on random points of the unit sphere in three dimensions."""
+
+    num_samples: int = 5  # training points n, fewer than the nine quadratic functions
+    num_tests: int = 20  # points where predictions are made
+    num_steps: int = 30000  # steps of descent on features, to its end
+    num_seeds: int = 20  # random sets of points and targets
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.num_samples <= 8:
+            raise ValueError(f"num_samples must be in [2, 8], got {self.num_samples}.")
+        if self.num_tests < NUM_EXTRA:
+            raise ValueError(f"num_tests must be at least {NUM_EXTRA}, got {self.num_tests}.")
+        if self.num_steps < STEPS[-1]:
+            raise ValueError(f"num_steps must be at least {STEPS[-1]}, got {self.num_steps}.")
+        if self.num_seeds < 1:
+            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+
+
+PRESETS = {
+    "smoke": Config(num_samples=4, num_tests=8, num_seeds=8),
+    "paper": Config(num_tests=200, num_steps=300000, num_seeds=100),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s seeds, t steps, z test points, e eigen-directions."""
+
+    by_features: np.ndarray  # (s, t, z), predictions of descent on the quadratic features
+    by_kernel: np.ndarray  # (s, t, z), of descent with the kernel
+    end: np.ndarray  # (s, z), of descent on the features, at its end
+    ridgeless: np.ndarray  # (s, z), zᵀG⁻¹y
+    norms: np.ndarray  # (s), ‖h‖², of the Laplace kernel
+    same_norms: np.ndarray  # (s), of the function of least norm that has h's values elsewhere too
+    other_norms: np.ndarray  # (s), of one that fits the data and has other values elsewhere
+    jitter_residual: np.ndarray  # (s), what jitter leaves of the targets
+    directions: np.ndarray  # (s, t, e), errors of Laplace kernel descent, by eigen-direction
+    predicted_directions: np.ndarray  # (s, t, e), (1 − ηλ)ᵗ
+    angles: np.ndarray  # of points on a circle, and below what kernels make of five of them
+    curves: np.ndarray  # (3, angles), of the quadratic, Gaussian and Laplace kernels
+    circle_data: np.ndarray  # (2, 5), angles and targets
+
+
+class Problem(NamedTuple):
+    """Points on the sphere."""
+
+    x: Float[Array, "*s n 3"]
+    y: Float[Array, "*s n"]
+    test: Float[Array, "*s m 3"]
+    values: Float[Array, "*s extra"]  # of other functions, at the first test points
+
+
+def memory(config: Config) -> int:
+    """Predictions at all steps, and the errors of every step; in bytes."""
+    predictions = 4 * len(STEPS) * config.num_tests
+    return 8 * config.num_seeds * (predictions + (STEPS[-1] + 1) * config.num_samples)
+
+
+def run(config: Config) -> Result:
+    """Regress by features and by kernels."""
+    report("descent on features and with kernels", 0.0)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    found = _regressions(_problems(keys, config), config.num_steps)
+    return Result(**{name: np.asarray(values) for name, values in found.items()}, **_circle())
+
+
+@partial(jax.jit, static_argnames="config")
+def _problems(keys: Key[Array, " s"], config: Config) -> Problem:
+    """Uniform points on the sphere, Gaussian targets."""
+    n, m = config.num_samples, config.num_tests
+
+    def each(key: RandomKey) -> Problem:
+        numbers = jax.random.normal(key, (n + m, 4))
+        units = numbers[:, :3] / jnp.linalg.norm(numbers[:, :3], axis=1, keepdims=True)
+        return Problem(units[:n], numbers[:n, 3], units[n:], numbers[n : n + NUM_EXTRA, 3])
+
+    return jax.vmap(each)(keys)
+
+
+@partial(jax.jit, static_argnames="num_steps")
+def _regressions(problems: Problem, num_steps: int) -> dict[str, Array]:
+    """Descent with the quadratic kernel in two ways; norms and directions of the Laplace kernel."""
+
+    def each(problem: Problem) -> dict[str, Array]:
+        x, y, test, _ = problem
+        gram, cross = (kernels.polynomial_kernel(points, x, 2) for points in (x, test))
+        rate = 1 / jnp.linalg.eigvalsh(gram)[-1]
+        features, test_features = kernels.quadratic_features(x), kernels.quadratic_features(test)
+        steps = np.array([*STEPS, num_steps + 1])
+        by_features = descend(
+            lambda w: LOSS(features @ w[:, None], y[:, None]),
+            jnp.zeros(features.shape[1]),
+            gradient_descent(rate),
+            steps,
+            lambda w: test_features @ w,
+        ).records
+        by_kernel = predicted_outputs(gram, cross, y[:, None], jnp.array(STEPS), Descent(rate))
+        return {
+            "by_features": by_features[:-1],
+            "by_kernel": by_kernel[:, :, 0],
+            "end": by_features[-1],
+            "ridgeless": cross @ jnp.linalg.solve(gram, y),
+        } | _laplace_regression(problem)
+
+    return jax.vmap(each)(problems)
+
+
+def _laplace_regression(problem: Problem) -> dict[str, Array]:
+    """Squared norms of functions that fit, what jitter leaves, and errors by direction."""
+    x, y, test, values = problem
+    gram = kernels.laplace_kernel(x, x)
+    alpha = jnp.linalg.solve(gram, y)
+    more = jnp.concatenate([x, test[:NUM_EXTRA]])
+    own = kernels.laplace_kernel(test[:NUM_EXTRA], x) @ alpha
+    wider = kernels.laplace_kernel(more, more)
+
+    def squared_norm(elsewhere: Float[Array, " extra"]) -> Float[Array, ""]:
+        targets = jnp.concatenate([y, elsewhere])
+        return targets @ jnp.linalg.solve(wider, targets)
+
+    eigenvalues, vectors = jnp.linalg.eigh(gram)
+    rate = 1 / eigenvalues[-1]
+    errors = jax.lax.scan(lambda e, _: (e - rate * gram @ e, e), y, length=STEPS[-1] + 1)[1]
+    jittered = jnp.linalg.solve(gram + JITTER * jnp.eye(len(y)), y)
+    return {
+        "norms": y @ alpha,
+        "same_norms": squared_norm(own),
+        "other_norms": squared_norm(values),
+        "jitter_residual": jnp.linalg.norm(y - gram @ jittered) / jnp.linalg.norm(y),
+        "directions": errors[jnp.array(STEPS)] @ vectors,
+        "predicted_directions": Descent(rate).decay(eigenvalues, STEPS) * (y @ vectors)[None],
+    }
+
+
+def _circle() -> dict[str, np.ndarray]:
+    """What three kernels make of five points on a circle, for the figure."""
+    data = np.array([[0.5, 1.3, 2.6, 4.0, 5.4], [1.0, -0.5, 0.8, -1.0, 0.3]])
+    angles = np.linspace(0, 2 * np.pi, NUM_CURVE)
+    x, z = (jnp.asarray(np.stack([np.cos(at), np.sin(at)], axis=1)) for at in (data[0], angles))
+    functions = (
+        partial(kernels.polynomial_kernel, degree=2),
+        kernels.gaussian_kernel,
+        kernels.laplace_kernel,
+    )
+    curves = [np.asarray(k(z, x)) @ np.linalg.solve(k(x, x), data[1]) for k in functions]
+    return {"angles": angles, "curves": np.stack(curves), "circle_data": data}
+
+
+CLAIMS = (
+    Claim(
+        "Descent on the features and descent with the kernel make the same predictions.",
+        lambda r: identity(r.by_features, r.by_kernel, 1e-10),
+        REGRESSION,
+        formula=r"f_t(x) = K(x, X)\,G^{-1}(I - (I - \eta G)^t)\,y",
+    ),
+    Claim(
+        "Every error along an eigen-direction of the Gram matrix shrinks by its own factor.",
+        lambda r: identity(r.directions, r.predicted_directions, 1e-10),
+        REGRESSION,
+        formula=r"v_i^\top(y - f_t) = (1 - \eta\lambda_i)^t\, v_i^\top y",
+    ),
+    Claim(
+        "Descent on the features ends at regression with the kernel, without a ridge.",
+        lambda r: median_at_most(np.abs(r.end - r.ridgeless).max(axis=1), 1e-6),
+        REGRESSION,
+        formula=r"h(x) = z^\top G^{-1} y",
+    ),
+    Claim(
+        "Of the functions that fit it has the least norm: elsewhere, other values cost more.",
+        lambda r: holds(r.other_norms - r.norms),
+        REGRESSION,
+        formula=r"\|h\|_K^2 = y^\top G^{-1} y",
+    ),
+    Claim(
+        "Its own values elsewhere cost nothing.",
+        lambda r: identity(r.same_norms, r.norms, 1e-10),
+        REGRESSION,
+        kind="control",
+    ),
+    Claim(
+        "A jitter of a thousandth on the diagonal is a ridge: the data are no longer fitted.",
+        lambda r: median_at_least(r.jitter_residual, 1e-4),
+        REGRESSION,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw three predictions on a circle, and errors of the Laplace kernel by direction."""
+    figure, (curves, directions) = panels(
+        "five points on a circle", "Laplace kernel: errors by eigen-direction"
+    )
+    for name, curve in zip(("(1 + t)²", "Gaussian", "Laplace"), result.curves, strict=True):
+        curves.plot(result.angles, curve, label=name)
+    curves.plot(*result.circle_data, "o", color="black", markersize=4)
+    curves.set(xlabel="angle")
+    curves.legend(fontsize=7)
+    pairs = zip(result.directions[0].T, result.predicted_directions[0].T, strict=True)
+    for number, (measured, predicted) in enumerate(pairs):
+        colour = COLOURS[number % len(COLOURS)]
+        directions.loglog(STEPS[1:], np.abs(measured[1:]), "o", markersize=3, color=colour)
+        directions.loglog(STEPS[1:], np.abs(predicted[1:]), **THEORY)
+    directions.set(xlabel="step", ylim=(1e-17, 10))
+    return figure

@@ -1,0 +1,221 @@
+"""One dataset, two labelings: a kernel that looks at labels serves the one that others fail.
+
+Inputs have two binary factors, a and b, beside noise. To predict a is easy for a kernel that knows
+inputs only, to predict the parity ab is hard, and the kernel is the same. The label-aware kernel
+K^HR = (1 − λ)K + λZ adds a guess Z(x, x′) of the product of two labels: the mean product over pairs
+of training inputs that are as similar as x and x′. The weight λ is chosen by cross-validation on
+the training inputs.
+
+Source: golikov · label-aware · 2.8.2.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.experiments.drawing import panels
+from theorylab.kernels import (
+    hybrid_kernel,
+    infinite_kernels,
+    label_kernel,
+    target_alignment,
+)
+from theorylab.models import mlp
+from theorylab.progress import report
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = r"K^{HR} = (1 - \lambda) K + \lambda Z, \qquad Z(x, x') = y^\top M(x, x')\, y"
+
+SOURCE = Source("golikov", "label-aware", "2.8.2")
+
+LABELINGS = ("factor", "parity", "random")
+WEIGHTS = np.array([0.0, 0.2, 0.4, 0.6, 0.8])  # λ, among which cross-validation chooses
+RIDGE = 0.02  # in units of the mean of K(x, x)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Inputs with two binary factors; kernel ridge regression of one of them, and of their parity."""
+
+    num_samples: int = 48  # training inputs
+    num_tests: int = 100  # inputs where errors are counted
+    num_inputs: int = 10  # inputs d
+    strong: float = 2.0  # the size of the factor a
+    weak: float = 1.2  # the size of the factor b
+    noise: float = 0.3  # standard deviation of every coordinate
+    bandwidth: float = 0.15  # of similarity, in units of the mean of K(x, x)
+    num_folds: int = 4  # of cross-validation
+    num_seeds: int = 30  # random datasets
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("num_tests", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.num_inputs < 2:
+            raise ValueError(f"num_inputs must be at least 2, got {self.num_inputs}.")
+        for name in ("strong", "weak", "noise", "bandwidth"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        if self.num_folds < 2 or self.num_samples < 1 or self.num_samples % self.num_folds:
+            raise ValueError(
+                f"num_samples must be a multiple of num_folds >= 2, "
+                f"got {self.num_samples} and {self.num_folds}."
+            )
+
+
+PRESETS = {
+    "smoke": Config(num_samples=40, num_tests=60, num_seeds=12),
+    "paper": Config(num_samples=200, num_tests=1000, num_seeds=100),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s datasets, l labelings (one factor, the parity of both, random labels)."""
+
+    plain_error: Float[np.ndarray, "s l"]  # share of wrong signs at the test inputs, with K
+    aware_error: Float[np.ndarray, "s l"]  # with K^HR
+    weight: Float[np.ndarray, "s l"]  # λ, as chosen
+    plain_alignment: Float[np.ndarray, "s l"]  # of K with the labels of the test inputs
+    aware_alignment: Float[np.ndarray, "s l"]  # of K^HR with them
+
+
+def memory(config: Config) -> int:
+    """Bytes of the similarities of one row with all pairs, and of the kernels."""
+    n, m = config.num_samples, config.num_samples + config.num_tests
+    return 8 * (4 * m * n**2 + 8 * m**2)
+
+
+def run(config: Config) -> Result:
+    """Predict every labeling with and without the labels' kernel."""
+    report("kernel ridge regression", 0.0)
+    found = _datasets(jax.random.split(jax.random.key(config.seed), config.num_seeds), config)
+    return Result(*(np.asarray(values) for values in found))
+
+
+@partial(jax.jit, static_argnums=1)
+def _datasets(keys: Key[Array, " s"], config: Config) -> tuple[Array, ...]:
+    return jax.lax.map(lambda key: _dataset(key, config), keys)
+
+
+def _dataset(key: RandomKey, config: Config) -> tuple[Array, ...]:
+    """Plain error, error, weight and the two alignments of each labeling."""
+    for_factors, for_noise, for_labels = jax.random.split(key, 3)
+    total = config.num_samples + config.num_tests
+    factors = jax.random.rademacher(for_factors, (total, 2), float)
+    noise = config.noise * jax.random.normal(for_noise, (total, config.num_inputs))
+    sizes = jnp.zeros(config.num_inputs).at[:2].set(jnp.array([config.strong, config.weak]))
+    x = noise + jnp.pad(factors, ((0, 0), (0, config.num_inputs - 2))) * sizes[None, :]
+    kernel = infinite_kernels(mlp([1]), x).ntk
+    kernel = kernel / jnp.mean(jnp.diag(kernel))
+    chance = jax.random.rademacher(for_labels, (total,), float)
+    labelings = jnp.stack([factors[:, 0], factors[:, 0] * factors[:, 1], chance])
+    return jax.vmap(lambda labels: _labeling(kernel, labels, config))(labelings)
+
+
+def _labeling(
+    kernel: Float[Array, "m m"], labels: Float[Array, " m"], config: Config
+) -> tuple[Array, ...]:
+    n = config.num_samples
+    losses = jnp.stack(
+        [
+            _losses(kernel, labels, jnp.asarray(train), jnp.asarray(test), config)[0]
+            for train, test in _folds(n, config.num_folds)
+        ]
+    )
+    chosen = jnp.argmin(losses.mean(axis=0))
+    everything = jnp.arange(n), jnp.arange(n, n + config.num_tests)
+    _, errors, alignments = _losses(kernel, labels, *everything, config)
+    weight = jnp.asarray(WEIGHTS)[chosen]
+    return errors[0], errors[chosen], weight, alignments[0], alignments[chosen]
+
+
+def _folds(num_samples: int, num_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and test places of every fold."""
+    places = np.arange(num_samples)
+    return [
+        (places[places % num_folds != k], places[places % num_folds == k]) for k in range(num_folds)
+    ]
+
+
+def _losses(
+    kernel: Float[Array, "m m"],
+    labels: Float[Array, " m"],
+    train: Array,
+    test: Array,
+    config: Config,
+) -> tuple[Array, Array, Array]:
+    """Squared loss, share of errors and alignment on the test places, for every weight."""
+    known, y = kernel[train[:, None], train[None, :]], labels[train]
+    places = jnp.concatenate([train, test])
+    whole = kernel[places[:, None], places[None, :]]
+    aware = label_kernel(whole, known, y, config.bandwidth)
+
+    def at(weight: Float[Array, ""]) -> tuple[Array, Array, Array]:
+        mixed = hybrid_kernel(whole, aware, weight)
+        n = len(train)
+        alpha = jnp.linalg.solve(mixed[:n, :n] + RIDGE * jnp.eye(n), y)
+        outputs = mixed[n:, :n] @ alpha
+        wrong = jnp.mean((outputs * labels[test] <= 0).astype(outputs.dtype))
+        loss = jnp.mean((jnp.clip(outputs, -1, 1) - labels[test]) ** 2)
+        return loss, wrong, target_alignment(mixed[n:, n:], labels[test])
+
+    return jax.vmap(at)(jnp.asarray(WEIGHTS))
+
+
+CLAIMS = (
+    Claim(
+        "One kernel does not serve two labelings: it fails more on the parity than on the factor.",
+        judge=lambda r: ordered(r.plain_error[:, 0], r.plain_error[:, 1]),
+        source=SOURCE,
+    ),
+    Claim(
+        "The label-aware kernel has fewer errors on the parity, dataset by dataset.",
+        judge=lambda r: ordered(r.aware_error[:, 1], r.plain_error[:, 1]),
+        source=SOURCE,
+    ),
+    Claim(
+        "Cross-validation gives its labels a weight there.",
+        judge=lambda r: median_at_least(r.weight[:, 1], 0.1),
+        source=SOURCE,
+        formula=r"\lambda > 0",
+    ),
+    Claim(
+        "The kernel's alignment with the parity of new inputs grows.",
+        judge=lambda r: ordered(r.plain_alignment[:, 1], r.aware_alignment[:, 1]),
+        source=SOURCE,
+    ),
+    Claim(
+        "On the factor, where the plain kernel is right, nothing is lost: at most one error in 50.",
+        judge=lambda r: median_at_most(r.aware_error[:, 0] - r.plain_error[:, 0], 0.02),
+        source=SOURCE,
+    ),
+    Claim(
+        "From random labels there is nothing to learn: they stay wrong in two cases of five at least.",
+        judge=lambda r: median_at_least(r.aware_error[:, 2], 0.4),
+        source=SOURCE,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw errors and alignments of every dataset, with the plain kernel and the label-aware one."""
+    figure, (errors, alignments) = panels("share of errors", "alignment with new labels")
+    for number, name in enumerate(LABELINGS):
+        errors.plot(result.plain_error[:, number], result.aware_error[:, number], ".", label=name)
+        pair = result.plain_alignment[:, number], result.aware_alignment[:, number]
+        alignments.plot(*pair, ".", label=name)
+    for axis in (errors, alignments):
+        axis.axline((0, 0), slope=1, color="#222222", linewidth=0.8)
+        axis.set(xlabel="K", ylabel="K^HR")
+        axis.legend(fontsize=7)
+    return figure

@@ -1,0 +1,89 @@
+"""Kernels larger than memory: written tile by tile into `npy` files.
+
+The files are whole or not there: they are written under another name, and renamed at the end.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from theorylab.models import NTK, Architecture, Bias, Parametrization
+from theorylab.numerics.memory import readable
+
+from ..inputs import input_pair
+from .kernels import check_graphs, host_inputs, kernel_shape, make_reading
+from .tiles import fill
+
+
+class StoredKernels(NamedTuple):
+    """NNGP and tangent kernel in files, read when they are looked at.
+
+    Args:
+        nngp: `folder/nngp.npy` as a memory map, (n₁, n₂).
+        ntk: `folder/ntk.npy`.
+    """
+
+    nngp: Float[np.ndarray, "n1 n2 ..."]
+    ntk: Float[np.ndarray, "n1 n2 ..."]
+
+
+def infinite_kernels_on_disk(
+    folder: str | Path,
+    architecture: Architecture,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
+    bias: Bias = "none",
+    training: bool = False,
+    graphs1: Float[Array, "n1 s s"] | None = None,
+    graphs2: Float[Array, "n2 s s"] | None = None,
+    block: int | None = None,
+) -> StoredKernels:
+    """Write `nngp.npy` and `ntk.npy`; arguments as those of `infinite_kernels`.
+
+    Args:
+        folder: Where the files go; made if it is not there. Older ones are replaced.
+        architecture: What the network is.
+        x1: The inputs x.
+        x2: The inputs x′; the same as x if not given.
+        parametrization: `NTK(...)` or `Standard(...)`.
+        bias: "none", "zero" or "normal".
+        training: True: dropout counts.
+        graphs1: The graphs of x, for `Aggregate(None)`.
+        graphs2: The graphs of x′.
+        block: The size of a tile.
+    """
+    x1, second = input_pair(x1, x2)
+    reading = make_reading(architecture, x1, parametrization, bias, training, tangent=True)
+    check_graphs(architecture, x1, x2, graphs1, graphs2)
+    if block is not None and block < 1:
+        raise ValueError(f"block must be at least 1, got {block}.")
+    shape = kernel_shape(reading, x1.shape[0], second.shape[0])
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    needed = 2 * int(np.prod(shape, dtype=object)) * x1.dtype.itemsize
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(f"the kernels need {readable(needed)}, and {folder} has {readable(free)}.")
+    finals = [folder / f"{name}.npy" for name in StoredKernels._fields]
+    parts = [final.with_name(f".{final.name}.{os.getpid()}.part") for final in finals]
+    try:
+        outputs = tuple(
+            np.lib.format.open_memmap(part, mode="w+", dtype=x1.dtype, shape=shape)
+            for part in parts
+        )
+        other = None if x2 is None else host_inputs(x2, graphs2)
+        fill(outputs, reading, host_inputs(x1, graphs1), other, block)
+        for output in outputs:
+            output.flush()
+        del outputs
+        for part, final in zip(parts, finals, strict=True):
+            part.replace(final)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+    return StoredKernels(*(np.load(final, mmap_mode="r") for final in finals))

@@ -1,0 +1,100 @@
+"""Infinite-width kernels of networks with random logits: estimates with standard errors."""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.models import NTK, Architecture, Bias, Parametrization
+from theorylab.typing import RandomKey
+
+from ..inputs import input_pair
+from .kernels import Kernels, check_graphs, make_reading
+from .reading import Outputs, Reading, read_batches
+from .state import Draws
+
+
+class KernelEstimates(NamedTuple):
+    """Estimates of kernels, and their standard errors.
+
+    Args:
+        mean: The kernels, averaged over independent groups of draws.
+        standard_error: The standard deviation over groups, divided by the root of their number.
+    """
+
+    mean: Kernels
+    standard_error: Kernels
+
+
+def infinite_kernels_sampled(
+    key: RandomKey,
+    architecture: Architecture,
+    x1: Float[Array, "n1 ..."],
+    x2: Float[Array, "n2 ..."] | None = None,
+    parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
+    bias: Bias = "none",
+    num_draws: int = 1024,
+    num_groups: int = 16,
+    graphs1: Float[Array, "n1 s s"] | None = None,
+    graphs2: Float[Array, "n2 s s"] | None = None,
+) -> KernelEstimates:
+    """Average over the logits of `SelfAttention(scaling="root")`; else as `infinite_kernels`.
+
+    Draws are made in independent groups, each a whole network's estimate: their spread is the
+    standard error. An activation after attention bends the estimate inside it, which leaves a bias
+    of the order of the number of groups over that of draws, besides.
+
+    Args:
+        key: The source of randomness.
+        architecture: What the network is.
+        x1: The inputs x, (n₁, *positions, channels).
+        x2: The inputs x′; the same as x if not given.
+        parametrization: `NTK(...)` or `Standard(...)`.
+        bias: "none", "zero" or "normal".
+        num_draws: How many logits are drawn in all.
+        num_groups: In how many groups, at least 2.
+        graphs1: The graphs of x, for `Aggregate(None)`.
+        graphs2: The graphs of x′.
+    """
+    if num_groups < 2:
+        raise ValueError(f"num_groups must be at least 2, got {num_groups}.")
+    if num_draws < num_groups:
+        raise ValueError(f"num_draws must be at least num_groups, {num_groups}; got {num_draws}.")
+    x1, _ = input_pair(x1, x2)
+    reading = make_reading(architecture, x1, parametrization, bias, False, tangent=True)
+    check_graphs(architecture, x1, x2, graphs1, graphs2)
+    keys = jax.random.split(key, num_groups)
+    samples = _groups(reading, keys, -(-num_draws // num_groups), x1, x2, graphs1, graphs2)
+    if x2 is None:  # the two triangles are drawn differently: their mean is the better estimate
+        samples = tuple((sample + _exchanged(sample)) / 2 for sample in samples)
+    mean = Kernels(*(sample.mean(axis=0) for sample in samples))
+    error = Kernels(*(sample.std(axis=0, ddof=1) / math.sqrt(num_groups) for sample in samples))
+    return KernelEstimates(mean, error)
+
+
+def _exchanged(sample: Float[Array, "g n n ..."]) -> Float[Array, "g n n ..."]:
+    """K(x′, x) of K(x, x′), for every group: samples and positions exchanged."""
+    for axis in range(1, sample.ndim, 2):
+        sample = jnp.swapaxes(sample, axis, axis + 1)
+    return sample
+
+
+@partial(jax.jit, static_argnames=("reading", "count"))
+def _groups(
+    reading: Reading,
+    keys: Array,
+    count: int,
+    x1: Array,
+    x2: Array | None,
+    graphs1: Array | None,
+    graphs2: Array | None,
+) -> Outputs:
+    """The kernels by every group of draws, (groups, n₁, n₂)."""
+
+    def kernels(key: Array) -> Outputs:
+        return read_batches(reading, x1, x2, graphs1, graphs2, Draws(key, count))
+
+    return jax.lax.map(kernels, keys)

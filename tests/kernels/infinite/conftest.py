@@ -1,0 +1,56 @@
+"""Kernels of finite networks, by Monte Carlo: the oracle of every layer."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from theorylab.models import network
+
+
+@pytest.fixture(scope="session")
+def monte_carlo():
+    """Give the kernels of `num_seeds` networks: NNGP over the outputs, tangent kernel of one."""
+
+    def measure(make, x, scales, bias="none", width=64, num_seeds=200, graphs=None):
+        beside = () if graphs is None else (graphs,)
+        wide = network(make(width, width), x.shape[1:], scales, bias)
+        narrow = network(make(width, 1), x.shape[1:], scales, bias)
+
+        def one(key):
+            f = wide.apply(wide.init(key), x, *beside)
+            gradients = jax.jacrev(lambda params: narrow.apply(params, x, *beside)[:, 0])
+            rows = [
+                leaf.reshape(x.shape[0], -1)
+                for leaf in jax.tree.leaves(gradients(narrow.init(key)))
+            ]
+            return f @ f.T / width, sum(row @ row.T for row in rows)
+
+        keys = jax.random.split(jax.random.key(1), num_seeds)
+        options = {"xla_backend_optimization_level": 1}
+        samples = jax.jit(lambda keys: jax.lax.map(one, keys), compiler_options=options)(keys)
+        return tuple(map(np.asarray, samples))
+
+    return measure
+
+
+@pytest.fixture(scope="session")
+def agree():
+    """Check that a mean of samples is a limit: within 3 standard errors in the sum over entries,
+    within 4.5 in each, and 2/width besides, which is how far a finite network's mean is off."""
+
+    def check(samples, limits, width=64, precision=0.1):
+        for sample, limit in zip(samples, limits, strict=True):
+            num_seeds, limit = sample.shape[0], np.asarray(limit)
+            weights = limit / np.linalg.norm(limit)
+            sums = np.sum(sample * weights, axis=(1, 2))
+            goal = np.sum(limit * weights)
+            error = sums.std(ddof=1) / math.sqrt(num_seeds)
+            assert abs(sums.mean() - goal) < 3 * error + 2 * goal / width
+            assert error < precision * goal  # else it would say nothing
+            errors = sample.std(axis=0, ddof=1) / math.sqrt(num_seeds)
+            off = np.abs(sample.mean(axis=0) - limit)
+            assert np.all(off < 4.5 * errors + 2 * np.abs(limit).max() / width)
+
+    return check
