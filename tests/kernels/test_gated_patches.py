@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from theorylab.kernels import gated_patches
 
@@ -29,6 +29,22 @@ def test_one_gate_divides_the_noise_by_the_root_of_what_it_keeps():
     expected = stats.norm.cdf(-1 / (math.log(1000) * np.sqrt(p[:, 0])))
     np.testing.assert_allclose(gated_patches.open_error(p, 1000), expected, rtol=1e-3)
     np.testing.assert_allclose(expected[1], gated_patches.linear_error(1000), rtol=1e-9)
+
+
+def test_single_gate_error_is_fisher_s_in_the_plane():
+    """Oracle: the covariance of the kept noise by integration, and s = w* turned to the gate."""
+    g, k = 2.0, 1000
+    sigma = math.log(k) / math.sqrt(k)
+    cosine = g * sigma
+    along = 2 * integrate.quad(lambda z: z**2 * stats.norm.pdf(z), g, np.inf)[0]
+    across = 2 * stats.norm.sf(g)
+    covariance = k * sigma**2 * np.diag([along, across])
+    signal = np.array([cosine, math.sqrt(1 - cosine**2)])
+    expected = stats.norm.cdf(-math.sqrt(signal @ np.linalg.solve(covariance, signal)))
+    np.testing.assert_allclose(gated_patches.single_gate_error(g, k), expected, rtol=1e-9)
+    wide = gated_patches.single_gate_error(1.0, 10**8)  # at right angles, the closed form
+    kept = np.array([gated_patches.kept_part(1.0)])
+    np.testing.assert_allclose(wide, gated_patches.open_error(kept, 10**8), rtol=1e-5)
 
 
 def test_best_error_is_the_least_over_all_choices():
@@ -98,6 +114,7 @@ def test_soft_threshold_without_threshold_is_the_linear_classifier():
             lambda: gated_patches.signal_to_noise(np.array([1.0]), np.ones(1), 10),
             r"kept parts must be in \(0, 1\)",
         ),
+        (lambda: gated_patches.single_gate_error(3.0, 20), "projection must be below"),
         (lambda: gated_patches.best_error(np.full(11, 0.5), 10), "at most 10 gates, got 11"),
         (
             lambda: gated_patches.logarithm_for_failure(0.1, 0.6),

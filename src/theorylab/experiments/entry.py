@@ -116,6 +116,39 @@ def read(path: Path) -> Entry:
         raise TreeError(f"{path}:{error.line}: {error}") from None
 
 
+def _parsed(text: str) -> ast.Module:
+    """The syntax tree without functions, which take most of the time and say nothing here."""
+    try:
+        return ast.parse(_outline(text))
+    except SyntaxError:  # of the outline, or of the module, whose own error is then raised
+        return ast.parse(text)
+
+
+def _outline(text: str) -> str:
+    """The module with blank lines in place of its functions and their decorators.
+
+    Example:
+        >>> _outline("@jit\\ndef f(\\n    x\\n) -> int:\\n    return x\\nA = 1")
+        '\\n\\n\\n\\n\\nA = 1'
+    """
+    lines = text.splitlines()
+    decorators: list[int] = []
+    inside = False
+    for number, line in enumerate(lines):
+        begins = bool(line) and line[0] not in " \t)#"
+        if begins:
+            inside = line.startswith(("def ", "async def "))
+            if inside:
+                for earlier in decorators:
+                    lines[earlier] = ""
+            decorators = [*decorators, number] if line[0] == "@" else []
+        elif decorators:  # a decorator of several lines
+            decorators.append(number)
+        if inside:
+            lines[number] = ""
+    return "\n".join(lines)
+
+
 class _NotLiteral(Exception):
     """Something in an experiment is not written as the reader needs it."""
 
@@ -129,7 +162,7 @@ class _Reader:
 
     def __init__(self, text: str):
         self.lines = text.splitlines()
-        self.module = ast.parse(text)
+        self.module = _parsed(text)
         self.assigned = dict(_assignments(self.module))
         self.names: dict[str, Any] = {}
         for name, node in self.assigned.items():

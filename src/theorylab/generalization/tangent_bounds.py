@@ -50,7 +50,7 @@ def travelled_square(kernel: Matrix, y: Labels) -> Bound:
         y: Labels; more than one set of them in columns.
 
     Example:
-        >>> float(travelled_square(0.5 * np.eye(2), np.array([1.0, 1.0])))
+        >>> round(float(travelled_square(0.5 * np.eye(2), np.array([1.0, 1.0]))), 6)
         4.0
     """
     factor = linalg.cho_factor(np.asarray(kernel, float), lower=True)
@@ -62,8 +62,8 @@ def complexity_measure(kernel: Matrix, y: Labels) -> Bound:
     """√(2 yᵀH⁻¹y · tr H)/n, the measure that goes with the test error (Eq. 9.11).
 
     Example:
-        >>> float(complexity_measure(0.5 * np.eye(2), np.array([1.0, 1.0])))
-        1.4142135623730951
+        >>> round(float(complexity_measure(0.5 * np.eye(2), np.array([1.0, 1.0]))), 6)
+        1.414214
     """
     trace = float(np.trace(np.asarray(kernel, float)))
     return np.sqrt(2 * travelled_square(kernel, y) * trace) / len(kernel)

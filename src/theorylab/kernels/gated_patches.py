@@ -83,6 +83,24 @@ def open_error(kept: Float[np.ndarray, "... m"], num_patches: Numbers) -> Answer
     return special.ndtr(-signal_to_noise(kept, np.ones_like(kept), num_patches))
 
 
+def single_gate_error(projection: Numbers, num_patches: Numbers) -> Answer:
+    """Φ(−SNR) behind one gate that is just open, with its angle to the signal.
+
+    In d = 1/σ² dimensions the gate has the cosine c = g/√d with w*, and along itself the noise that
+    it keeps has v = 1 + gφ(g)/Φᶜ(g) times the variance, so that
+
+        SNR² = (1 − c² + c²/v)/(p log²k).
+    """
+    g, logarithm = np.abs(projection), np.log(num_patches)
+    cosine_square = g**2 * logarithm**2 / num_patches
+    if np.max(cosine_square) >= 1:
+        raise ValueError("projection must be below √k/log k, the length √d.")
+    density = np.exp(-(g**2) / 2) / math.sqrt(2 * math.pi)
+    inflation = 1 + g * density / special.ndtr(-g)
+    square = (1 - cosine_square + cosine_square / inflation) / kept_part(g)
+    return special.ndtr(-np.sqrt(square) / logarithm)
+
+
 def best_error(kept: Float[np.ndarray, "... m"], num_patches: Numbers) -> Answer:
     """The least Φ(−SNR) if each gate may just miss the signal instead, at the same kept noise.
 

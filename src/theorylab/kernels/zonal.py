@@ -28,6 +28,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy import special
 
 Profile = Callable[[Float[Array, " t"]], Float[Array, " t"]]
 
@@ -146,7 +147,7 @@ def mercer(
 @lru_cache
 def _rule(dimension: int, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Angles in (0, π), and weights ∝ sinᵖ⁻²θ dθ of sum 1."""
-    nodes, weights = np.polynomial.legendre.leggauss(num_nodes)
+    nodes, weights = special.roots_legendre(num_nodes)
     angles = (nodes + 1) * math.pi / 2
     density = math.pi / 2 * weights * np.sin(angles) ** (dimension - 2)
     integral = math.sqrt(math.pi) * math.gamma((dimension - 1) / 2) / math.gamma(dimension / 2)

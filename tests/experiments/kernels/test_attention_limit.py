@@ -80,7 +80,7 @@ def test_figure_has_three_panels(smoke):
 
 
 def test_memory_grows_with_the_draws():
-    large = dataclasses.replace(TINY, num_draws=3000, widths=(2, 512))
+    large = dataclasses.replace(TINY, num_draws=3000, widths=(2, 4096))
     assert experiment.memory(large) > 1e9 > experiment.memory(TINY)
 
 

@@ -49,6 +49,7 @@ def test_multiplications_are_those_the_compiler_counts(architecture):
     params = shapes(model)
     counted = 2 * multiplications(jax.make_jaxpr(model.apply)(params, x))
     analysis = jax.jit(model.apply).lower(params, x).compile().cost_analysis()
+    assert analysis is not None
     assert counted == pytest.approx(analysis["flops"], rel=0.25)
 
 

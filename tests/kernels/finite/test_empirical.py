@@ -1,6 +1,7 @@
 """The empirical tangent kernel against dense Jacobians, the layerwise formula and descent."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -207,7 +208,7 @@ def test_what_cannot_be_compared_is_refused():
         ntk(lambda w, x: x @ w, jnp.ones(4), X1)
     with pytest.raises(ValueError, match="at least one array, got an empty tree"):
         ntk(lambda w, x: x, (), X1)
-    unchecked = getattr(ntk, "__wrapped__", ntk)  # the annotation would refuse it, too
+    unchecked: Any = getattr(ntk, "__wrapped__", ntk)  # the annotation would refuse it, too
     with pytest.raises(ValueError, match=r"method must be one of .* got 'fast'"):
         unchecked(MODEL.apply, params, X1, method="fast")
 

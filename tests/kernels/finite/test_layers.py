@@ -32,18 +32,37 @@ IMAGE, NODES = (5, 4, 2), (3, 4)
 
 # layers, the shape of an input, how many arrays of parameters are plain (biases, gains)
 LAYERS = {
-    "conv": ((Conv(3, (2, 3), (2, 1), "same"), TANH, Conv(2, (2, 2)), TANH, *END), IMAGE, 3),
-    "circular": ((Conv(3, (3, 2), (1, 2), "circular"), TANH, Flatten(), Dense(2)), IMAGE, 2),
-    "transposed": ((ConvTranspose(2, (3, 2), (2, 2), "same"), TANH, *END), IMAGE, 2),
-    "transposed_valid": ((ConvTranspose(2, (2, 3), (1, 2)), TANH, *END), IMAGE, 2),
-    "local": ((Conv(3, (2, 2), (2, 1), "same", shared=False), TANH, *END), IMAGE, 2),
-    "norm": ((Dense(4), LayerNorm(affine=True), TANH, AvgPool((2, 2)), *END), IMAGE, 4),
-    "residual": ((Residual(Serial(Dense(4), TANH)), Dense(2), Flatten(), Dense(2)), NODES, 3),
-    "product": ((Product(Dense(3), Serial(Dense(3), TANH)), *END), NODES, 3),
-    "dense_net": ((Concatenate(Serial(Dense(3), TANH)), Upsample((2,)), *END), NODES, 2),
-    "attention": ((SelfAttention(4, 2, 3), TANH, *END), NODES, 2),
-    "tied_attention": ((SelfAttention(4, 2, 3, tied=True, scaling="linear"), *END), NODES, 2),
-    "graph": ((Aggregate(PATH), Dense(4), TANH, *END), NODES, 2),
+    "conv": (
+        (Conv(3, (2, 3), (2, 1), "same"), TANH, Conv(2, (3, 2), (1, 2), "circular"), *END),
+        IMAGE,
+        3,
+    ),
+    "transposed": (
+        (ConvTranspose(2, (3, 2), (2, 2), "same"), TANH, ConvTranspose(2, (2, 3), (1, 2)), *END),
+        IMAGE,
+        3,
+    ),
+    "local": (
+        (Conv(3, (2, 2), (2, 1), "same", shared=False), LayerNorm(affine=True), TANH, *END),
+        IMAGE,
+        4,
+    ),
+    "branches": (
+        (Residual(Serial(Dense(4), TANH)), Product(Dense(3), Serial(Dense(3), TANH)), *END),
+        NODES,
+        4,
+    ),
+    "graph": (
+        (Aggregate(PATH), Concatenate(Serial(Dense(3), TANH)), Upsample((2,)), AvgPool((2,)), *END),
+        NODES,
+        2,
+    ),
+    "attention": (
+        (SelfAttention(4, 2, 3), TANH, SelfAttention(3, 1, 2, "linear", tied=True), *END),
+        NODES,
+        3,
+    ),
+    "flat": ((Dense(3), TANH, Conv(2, (2,)), Flatten(), Dense(2)), NODES, 3),
 }
 
 

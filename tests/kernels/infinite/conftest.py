@@ -13,7 +13,7 @@ from theorylab.models import network
 def monte_carlo():
     """Give the kernels of `num_seeds` networks: NNGP over the outputs, tangent kernel of one."""
 
-    def measure(make, x, scales, bias="none", width=64, num_seeds=200, graphs=None):
+    def measure(make, x, scales, bias="none", width=64, num_seeds=100, graphs=None):
         beside = () if graphs is None else (graphs,)
         wide = network(make(width, width), x.shape[1:], scales, bias)
         narrow = network(make(width, 1), x.shape[1:], scales, bias)
@@ -37,8 +37,10 @@ def monte_carlo():
 
 @pytest.fixture(scope="session")
 def agree():
-    """Check that a mean of samples is a limit: within 3 standard errors in the sum over entries,
-    within 4.5 in each, and 2/width besides, which is how far a finite network's mean is off."""
+    """Check that a mean of samples is a limit, up to 2/width, by which a finite mean is off.
+
+    Within 3 standard errors for the sum over entries, within 4.5 for each of them.
+    """
 
     def check(samples, limits, width=64, precision=0.1):
         for sample, limit in zip(samples, limits, strict=True):

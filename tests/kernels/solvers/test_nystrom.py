@@ -60,3 +60,18 @@ def test_bad_input_is_refused(changed, message):
     call = getattr(nystrom_solve, "__wrapped__", nystrom_solve)
     with pytest.raises(ValueError, match=message):
         call(laplace, **given)
+
+
+def test_points_in_single_precision_have_a_jitter_of_their_precision():
+    """Centres that come twice: the kernel is singular, and right to 1e-7 only."""
+
+    def rounded(x1, x2):
+        return laplace(x1, x2).astype(np.float32)
+
+    x = np.concatenate([X, X]).astype(np.float32)
+    y = np.concatenate([Y, Y])
+    found = nystrom_solve(rounded, x, x[::4], y, 0.1, tolerance=1e-6)
+    assert 1e-8 < found.jitter < 1e-2
+    once = nystrom_solve(laplace, np.concatenate([X, X]), X[::4], y, 0.1, tolerance=1e-6)
+    fitted, expected = laplace(x, x[::4]) @ found.coefficients, laplace(X, X[::4])
+    np.testing.assert_allclose(fitted[:120], expected @ once.coefficients, atol=2e-3)

@@ -335,6 +335,7 @@ def plot(result: Result) -> Figure:
             terms.plot(result.term_counts, shown, "o-", markersize=3, label=label)
     terms.set(xscale="log", yscale="log", xlabel="terms K")
     for axis in (kernel, nodes, terms):
+        axis.tick_params(which="minor", labelsize=6)
         axis.legend(fontsize=7)
     return figure
 

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import ntk_costs, ntk_full
+from theorylab.kernels.finite import Method
 from theorylab.models import Activation, Conv, Dense, GlobalPool, Model, Serial, mlp, network
 from theorylab.progress import report
 
@@ -32,7 +33,7 @@ FORMULA = r"n (1 + 2k) F + n^2 k^2 p \;\lessgtr\; 2 n^2 k F \iff F \gtrless C k 
 COST = Source("golikov", "entk-cost", "2.5.2")
 KERNEL = Source("golikov", "ntk-emp", "2.1, Eq. 2.56")
 
-METHODS = ("jacobian", "products", "structured")
+METHODS: tuple[Method, ...] = ("jacobian", "products", "structured")
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,10 @@ def _counts(
     """Multiplications by compiler and by model, uses of a parameter, and the model's choice."""
     model = _network(config, convolutional, width, num_outputs)
     params = jax.eval_shape(model.init, jax.random.key(0))
-    x = jax.ShapeDtypeStruct(_inputs(config, convolutional), jnp.float32)
+    x = jax.ShapeDtypeStruct(_inputs(config, convolutional), jnp.result_type(float))
     costs = ntk_costs(model.apply, params, x, x, outputs="full")
 
-    def compiler(method: str) -> float:
+    def compiler(method: Method) -> float:
         kernel = partial(ntk_full, model.apply, method=method, block_size=config.num_samples)
         analysis = jax.jit(kernel).lower(params, x, x).cost_analysis()
         return analysis["flops"] / 2 if analysis else np.nan  # a multiplication and an addition

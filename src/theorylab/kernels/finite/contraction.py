@@ -7,6 +7,7 @@ Letters of the sums: i, j inputs; a, b outputs; g groups; s, t positions; c, m c
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -94,17 +95,17 @@ def compared(
     def compare(first: list[Part], second: list[Part]) -> list[Array]:
         triples = zip(rates, first, second, strict=True)
         terms = [rate * contracted(outputs, one, two) for rate, one, two in triples]
-        return [sum(terms[1:], terms[0])] if together else terms
+        return [reduce(jnp.add, terms)] if together else terms
 
     return compare
 
 
 def contracted(outputs: Outputs, first: Part, second: Part) -> Array:
     """Compare the Jacobians of one parameter at two blocks of inputs."""
-    if not isinstance(first, Factors):
-        one, two = (jnp.reshape(part, (*part.shape[:2], -1)) for part in (first, second))
+    if not (isinstance(first, Factors) and isinstance(second, Factors)):
+        arrays = (jnp.asarray(first), jnp.asarray(second))
+        one, two = (jnp.reshape(part, (*part.shape[:2], -1)) for part in arrays)
         return jnp.einsum(outputs.plain, one, two)
-    assert isinstance(second, Factors)
     inputs, rows = len(first.forward), _num_rows(outputs, first, second)
     if rows >= inputs:
         return _by_factors(outputs, first, second)

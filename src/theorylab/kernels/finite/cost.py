@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from .program import Program
-from .uses import Sizes, Use
+from .uses import Sizes, Use, shape_of
 
 Method = Literal["auto", "jacobian", "products", "structured"]
 Way = Literal["factors", "outer", "plain"]  # of one parameter
@@ -90,6 +90,15 @@ def cheapest_way(sizes: Sizes, task: Task) -> Way:
     return "factors" if factors <= _multiplied_out(sizes, task).multiplications else "outer"
 
 
+def cheapest_ways(program: Program, uses: list[Use], task: Task) -> list[Way]:
+    """How to keep the Jacobian of every parameter."""
+    sizes = sizes_of(uses)
+    return [
+        cheapest_way(sizes[leaf], task) if leaf in sizes else "plain"
+        for leaf in range(len(program.leaves))
+    ]
+
+
 def costs_of(program: Program, uses: list[Use], task: Task) -> Costs:
     """Count what every method takes."""
     k, passes = task.outputs, multiplications(program.jaxpr)
@@ -127,13 +136,13 @@ def multiplications(program: ClosedJaxpr | Jaxpr) -> int:
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     total = 0
     for equation in jaxpr.eqns:
-        results = sum(math.prod(getattr(v.aval, "shape", ())) for v in equation.outvars)
+        results = sum(math.prod(shape_of(value)) for value in equation.outvars)
         inner = [part for value in equation.params.values() for part in _programs(value)]
         if equation.primitive.name == "dot_general":
             (summed, _), _ = equation.params["dimension_numbers"]
-            total += results * math.prod(equation.invars[0].aval.shape[axis] for axis in summed)
+            total += results * math.prod(shape_of(equation.invars[0])[axis] for axis in summed)
         elif equation.primitive.name == "conv_general_dilated":
-            kernel, spec = equation.invars[1].aval.shape, equation.params["dimension_numbers"]
+            kernel, spec = shape_of(equation.invars[1]), equation.params["dimension_numbers"]
             total += results * math.prod(kernel) // kernel[spec.rhs_spec[0]]
         elif inner:
             total += equation.params.get("length", 1) * max(map(multiplications, inner))

@@ -34,11 +34,10 @@ from theorylab.typing import Apply, Params
 from ..inputs import input_pair
 from .blocks import kernel_by_blocks
 from .contraction import EACH, FULL, MEAN, Outputs, compared
-from .cost import Costs, Method, Task, Way, cheapest_way, costs_of, sizes_of
+from .cost import Costs, Method, Task, Way, cheapest_ways, costs_of
 from .jacobian import jacobian_of
 from .products import kernel_by_products, product_by_blocks
 from .program import Program, program_of, uses_of
-from .uses import Use
 
 
 def ntk(
@@ -206,21 +205,11 @@ def _kernel(
         each = [rates] if together else _one_at_a_time(rates)
         by_products = partial(kernel_by_products, apply, params, x1, second)
         return [by_products(rates, outputs, block_size) for rates in each]
-    ways = _ways(program, uses, task, method)
+    plain: list[Way] = ["plain"] * len(program.leaves)
+    ways = plain if method == "jacobian" else cheapest_ways(program, uses, task)
     jacobian = jacobian_of(program, uses, ways)
     compare = compared(outputs, jax.tree.leaves(rates), together)
     return kernel_by_blocks(jacobian, compare, outputs, x1, x2, block_size)
-
-
-def _ways(program: Program, uses: list[Use], task: Task, method: Method) -> list[Way]:
-    """How the Jacobian of every parameter is kept."""
-    if method == "jacobian":
-        return ["plain"] * len(program.leaves)
-    sizes = sizes_of(uses)
-    return [
-        cheapest_way(sizes[leaf], task) if leaf in sizes else "plain"
-        for leaf in range(len(program.leaves))
-    ]
 
 
 def _program(apply: Apply, params: Params, x: Array | jax.ShapeDtypeStruct) -> Program:

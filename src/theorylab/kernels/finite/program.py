@@ -5,6 +5,7 @@ is the same parameter still, up to the order of its entries. Whatever else happe
 use, of which nothing is known.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from jaxtyping import Array
 
 from theorylab.typing import Apply, Params
 
-from .uses import Use, convolution, convolution_use, product_use
+from .uses import Use, convolution, convolution_use, product_use, shape_of
 
 _CALLS = ("jit", "pjit", "closed_call")  # programs in the program, to be walked through
 _VIEWS = ("reshape", "transpose", "rev", "squeeze", "expand_dims", "convert_element_type", "copy")
@@ -174,8 +175,10 @@ def _view(equation: JaxprEqn, inputs: list[Any], sources: list[Origin | None]) -
         case [Origin() as origin]:
             if name == "neg":
                 return origin._replace(scale=-1.0 * origin.scale)
-            same_size = equation.outvars[0].aval.size == equation.invars[0].aval.size
-            if name in _VIEWS or (name == "broadcast_in_dim" and same_size):
+            before, after = shape_of(equation.invars[0]), shape_of(equation.outvars[0])
+            if name in _VIEWS or (
+                name == "broadcast_in_dim" and math.prod(before) == math.prod(after)
+            ):
                 step = (name, str(sorted(equation.params.items(), key=lambda item: item[0])))
                 return origin._replace(layout=(*origin.layout, step))
         case [Origin() as origin, None] if name in ("mul", "div") and jnp.size(inputs[1]) == 1:

@@ -28,7 +28,7 @@ from theorylab.typing import Apply, Params, RandomKey
 
 from ..estimate import Estimate, mean_of
 from .contraction import EACH, contracted
-from .cost import Task, cheapest_way, sizes_of
+from .cost import Task, cheapest_ways
 from .empirical import ntk_vector_product
 from .jacobian import jacobian_of
 from .program import program_of, uses_of
@@ -60,12 +60,8 @@ def ntk_diagonal(
 def _diagonal(apply: Apply, params: Params, x: Array, batch_size: int) -> Array:
     program = program_of(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
     uses, k = uses_of(program), program.output.size
-    sizes, one = sizes_of(uses), Task(1, 1, symmetric=True, outputs=k, pairs=k)
-    ways = [
-        cheapest_way(sizes[leaf], one) if leaf in sizes else "plain"
-        for leaf in range(len(program.leaves))
-    ]
-    jacobian = jacobian_of(program, uses, ways)
+    one = Task(1, 1, symmetric=True, outputs=k, pairs=k)
+    jacobian = jacobian_of(program, uses, cheapest_ways(program, uses, one))
 
     def norms(x: Array) -> Array:
         parts = [jax.tree.map(lambda leaf: leaf[None], part) for part in jacobian.at(x)]

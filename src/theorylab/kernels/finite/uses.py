@@ -63,11 +63,16 @@ class Use(NamedTuple):
         return jnp.concatenate(products, axis=2)
 
 
+def shape_of(atom: Any) -> tuple[int, ...]:
+    """The shape of a value in a program."""
+    return getattr(atom.aval, "shape", ())
+
+
 def product_use(equation: JaxprEqn, weight: int, leaf: int, layout: tuple) -> Use:
     """Read a dot_general whose operand number `weight` is the parameter number `leaf`."""
     other = 1 - weight
     summed, batched = equation.params["dimension_numbers"]
-    shapes = [atom.aval.shape for atom in equation.invars]
+    shapes = [shape_of(atom) for atom in equation.invars]
     free = [
         [axis for axis in range(len(shapes[i])) if axis not in (*summed[i], *batched[i])]
         for i in range(2)
@@ -90,15 +95,14 @@ def product_use(equation: JaxprEqn, weight: int, leaf: int, layout: tuple) -> Us
         return back.reshape(groups, fan_out, positions).swapaxes(1, 2)
 
     layout = (*layout, "product", tuple(summed[weight]), tuple(batched[weight]))
-    shape = equation.outvars[0].aval.shape
-    return Use(leaf, layout, sizes, other, shape, forward, backward)
+    return Use(leaf, layout, sizes, other, shape_of(equation.outvars[0]), forward, backward)
 
 
 def convolution_use(equation: JaxprEqn, leaf: int, layout: tuple) -> Use:
     """Read a conv_general_dilated whose kernel is the parameter number `leaf`."""
     of_input, of_kernel, of_result = equation.params["dimension_numbers"]
     groups = equation.params["feature_group_count"]
-    kernel, shape = equation.invars[1].aval.shape, equation.outvars[0].aval.shape
+    kernel, shape = shape_of(equation.invars[1]), shape_of(equation.outvars[0])
     window = [kernel[axis] for axis in of_kernel[2:]]
     counts = [shape[axis] for axis in of_result[2:]]
     sizes = Sizes(

@@ -30,6 +30,7 @@ from .state import Context, Draws, State
 from .weights import linear
 
 Matrix = Float[Array, "... s t"]
+Root = Float[Array, "... u u"]  # of the positions of x and x′ together
 
 
 def attend(layer: SelfAttention, state: State, context: Context) -> State:
@@ -82,7 +83,7 @@ def _sampled(layer: SelfAttention, values: State, context: Context) -> State:
 
 
 def _mean_over_logits(
-    nngp: Matrix, ntk: Matrix | None, root: Matrix, draws: Draws
+    nngp: Matrix, ntk: Matrix | None, root: Root, draws: Draws
 ) -> tuple[Matrix, ...]:
     size = nngp.shape[-1]
 
@@ -123,7 +124,7 @@ def _heads(nngp: Matrix, ntk: Matrix | None, first: Matrix, second: Matrix) -> t
     return mean, first @ ntk @ turned + ntk * centred(nngp) + nngp * centred(ntk)
 
 
-def _root(covariance: Matrix) -> Matrix:
+def _root(covariance: Root) -> Root:
     """L with LLᵀ = covariance, which may be singular: x may be with itself."""
     values, vectors = jnp.linalg.eigh(covariance)
     return vectors * jnp.sqrt(jnp.maximum(values, 0.0))[..., None, :]

@@ -115,6 +115,12 @@ class BlockProduct(NamedTuple):
             yield chosen, block
 
 
+def rounding_of(x: Points) -> float:
+    """The ε to which a kernel of these points is right: that of their precision."""
+    single = x.dtype in (np.float32, np.float16, jnp.bfloat16)
+    return float(np.finfo(np.float32 if single else np.float64).eps)
+
+
 def require_memory(num_bytes: int, what: str) -> None:
     """Raise a MemoryError, before any work, if so much is not free."""
     available = available_memory()

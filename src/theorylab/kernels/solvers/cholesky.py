@@ -91,14 +91,24 @@ def cholesky_solve(
     return CholeskySolution(alpha, factor.jitter, factor.condition, residual)
 
 
-def cholesky_factor(kernel: Matrix, ridge: float = 0.0, overwrite: bool = False) -> CholeskyFactor:
-    """Factorise K + λI once, for many right-hand sides; arguments as for `cholesky_solve`."""
+def cholesky_factor(
+    kernel: Matrix, ridge: float = 0.0, overwrite: bool = False, rounding: float | None = None
+) -> CholeskyFactor:
+    """Factorise K + λI once, for many right-hand sides.
+
+    Args:
+        kernel: As for `cholesky_solve`, like `ridge` and `overwrite`.
+        ridge: λ.
+        overwrite: Whether the array of K may be used for the factor.
+        rounding: The ε to which entries of K are right, if it is not that of its own precision.
+    """
     _check(kernel, ridge)
     work = kernel if overwrite and kernel.flags.c_contiguous else np.array(kernel, order="C")
     diagonal = work.diagonal().copy()
     potrf, pocon = get_lapack_funcs(("potrf", "pocon"), (work,))
     norm = _one_norm(work) + ridge
-    step = float(np.finfo(work.dtype).eps) * max(float(np.sum(diagonal)), np.finfo(work.dtype).tiny)
+    epsilon = float(np.finfo(work.dtype).eps) if rounding is None else rounding
+    step = epsilon * max(float(np.sum(diagonal)), float(np.finfo(work.dtype).tiny))
     for jitter in (0.0, *(step * 10.0**power for power in range(8))):
         np.fill_diagonal(work, diagonal + ridge + jitter)
         # Fortran's lower triangle is the upper one here; the strictly lower one stays as it is.

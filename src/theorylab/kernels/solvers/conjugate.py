@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from .blocks import KernelFunction, Points, diagonal, gram, rows
+from .blocks import KernelFunction, Points, diagonal, gram, rounding_of, rows
 from .cholesky import cholesky_factor
 
 Product = Callable[[Float[np.ndarray, "n k"]], Float[np.ndarray, "n k"]]
@@ -155,7 +155,7 @@ def nystrom_factor(kernel: KernelFunction, x: Points, centres: Points) -> Float[
         centres: The centres C.
     """
     _check_rank(len(centres), len(x))
-    root = cholesky_factor(gram(kernel, centres), overwrite=True)
+    root = cholesky_factor(gram(kernel, centres), overwrite=True, rounding=rounding_of(x))
     return solve_triangular(root.factor, rows(kernel, x, centres).T, lower=True, overwrite_b=True).T
 
 

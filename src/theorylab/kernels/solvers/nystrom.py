@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import cholesky, solve_triangular
 
-from .blocks import BlockProduct, KernelFunction, Points, gram, require_memory, rows
+from .blocks import BlockProduct, KernelFunction, Points, gram, require_memory, rounding_of, rows
 from .cholesky import cholesky_factor
 from .conjugate import conjugate_gradients
 
@@ -77,7 +77,7 @@ def nystrom_solve(
     """
     _check(x, centres, targets, ridge)
     n, m, k = len(x), len(centres), targets.shape[1]
-    root = cholesky_factor(gram(kernel, centres), overwrite=True)
+    root = cholesky_factor(gram(kernel, centres), overwrite=True, rounding=rounding_of(x))
     upper = np.tril(root.factor).T
     inner = (n / m) * upper @ upper.T + ridge * np.eye(m)
     outer = cholesky(inner, lower=False, overwrite_a=True)

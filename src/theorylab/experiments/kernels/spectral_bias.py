@@ -1,0 +1,350 @@
+"""Networks learn smooth functions first: every frequency in a time that the kernel foretells.
+
+On a sphere the tangent kernel of a fully connected network depends on an angle only, and spherical
+harmonics are its eigenfunctions. The part of the target that belongs to the eigenvalue λ is learned
+by gradient flow as 1 − exp(−λt), in a time proportional to 1/λ; and λ falls as k⁻ᵖ with the
+frequency k on Sᵖ⁻¹. One hidden ReLU layer without biases never learns odd frequencies above 1.
+
+A coordinate that enters as a wave, [cos 2πbx, sin 2πbx], makes the kernel one of differences, and
+moves its k-th eigenvalue to the frequency kb.
+
+The source prints the eigenvalues of a Gram matrix of m points as m²λ, and the kernel after the
+embedding as a series in cos 4πkb(x − x′); they are mλ, and cos 2πkb(x − x′). The series of a kernel
+on the circle is λ₀/2π + Σ λₖ cos kθ/π, if λ belongs to sums over its arc.
+
+Source: golikov · ntk-spectral-bias · 2.6.2, Eqs 2.106–2.114.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, at_least, at_most, between, exponent_between, identity
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.kernels import infinite_kernels
+from theorylab.kernels.fourier_features import (
+    basic_frequencies,
+    fourier_features,
+    stretched_spectrum,
+)
+from theorylab.kernels.zonal import area, circle_spectrum, zonal_spectrum
+from theorylab.models import NTK, Bias, mlp, network
+from theorylab.numerics import power_law_exponents
+from theorylab.progress import report
+from theorylab.training import descend, every, gradient_descent
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = (
+    r"u_{t,k} = v_k^\top y - e^{-\lambda_k t} (v_k^\top y - u_{0,k}), \qquad"
+    r" \lambda_k \propto k^{-p} \text{ on } S^{p-1}"
+)
+SPECTRUM = Source("golikov", "ntk-spectral-bias", "2.6.2, Eqs 2.110–2.113")
+TIMES = Source("golikov", "ntk-spectral-bias", "2.6.2, Eqs 2.106–2.109")
+FEATURES = Source("golikov", "ntk-spectral-bias", "2.6.2, Eq. 2.114")
+
+HE = NTK(weight_scale=math.sqrt(2.0))
+LOWEST = 8  # the degree from which power laws are fitted
+NUM_POINTS = 64  # on the circle, where networks are trained
+AMPLITUDE = 0.1  # of every wave of the target; small, so that the kernel stays
+
+
+@dataclass(frozen=True)
+class Config:
+    """Spectra of tangent kernels, and when networks on a circle have learned a wave."""
+
+    num_hidden: int = 2  # hidden layers of the ReLU networks whose spectra are taken
+    num_degrees: int = 64  # largest degree k of the fits
+    factor: int = 3  # b, the frequency of the embedding
+    width: int = 4096  # of the trained networks, with one hidden layer
+    num_modes: int = 8  # waves of their target
+    num_seeds: int = 8  # trained networks
+    seed: int = 0  # of their initial weights
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name != "seed" and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}.")
+        if not 2 * LOWEST <= self.num_degrees < 512:
+            raise ValueError(f"num_degrees must be in [{2 * LOWEST}, 512), got {self.num_degrees}.")
+        if self.num_modes > NUM_POINTS // 4:
+            raise ValueError(f"num_modes must be at most {NUM_POINTS // 4}, got {self.num_modes}.")
+
+
+PRESETS = {
+    "smoke": Config(width=1024, num_modes=6),
+    "paper": Config(width=16384, num_modes=16, num_seeds=32),
+}
+
+
+class Result(NamedTuple):
+    """Axes: k degrees, t angles or differences, m sizes, s seeds; deep: `num_hidden` layers."""
+
+    degrees: Int[np.ndarray, " k"]
+    circle: Float[np.ndarray, " k"]  # λₖ of the deep network on S¹
+    ball: Float[np.ndarray, " k"]  # and on S²
+    shallow: Float[np.ndarray, " all"]  # from k = 0, of one hidden layer without biases, on S¹
+    shallow_biased: Float[np.ndarray, " all"]  # and with them
+    gram_sizes: Int[np.ndarray, " m"]
+    gram: Float[np.ndarray, " m"]  # an eigenvalue of Gram matrices of these sizes
+    gram_limit: Float[np.ndarray, ""]  # its λ
+    kernel: Float[np.ndarray, " t"]  # κ at some angles
+    series: Float[np.ndarray, " t"]  # and by its series
+    shifted: Float[np.ndarray, " f"]  # eigenvalues of the embedded kernel at all frequencies
+    expected_shift: Float[np.ndarray, " f"]  # λₖ at kb, 0 elsewhere
+    embedded: Float[np.ndarray, " d"]  # the embedded kernel at all differences
+    corrected_series: Float[np.ndarray, " d"]  # by cos 2πkb(x − x′)
+    printed_series: Float[np.ndarray, " d"]  # by cos 4πkb(x − x′)
+    eigenvalues: Float[np.ndarray, " modes"]  # of the trained networks' limit
+    half_times: Float[np.ndarray, "s modes"]  # when half of a wave was learned
+
+
+def memory(config: Config) -> int:
+    """Bytes of the trained networks with their gradients and neurons."""
+    return 8 * config.num_seeds * config.width * (3 * 4 + 4 * NUM_POINTS)
+
+
+def run(config: Config) -> Result:
+    """Take spectra, then train networks on the circle."""
+    report("spectra", 0.0)
+    measured = _spectra(config) | _embedded(config)
+    report("networks on the circle", 0.4)
+    eigenvalues, half_times = _circle_networks(jax.random.key(config.seed), config)
+    return Result(eigenvalues=eigenvalues, half_times=half_times, **measured)
+
+
+def _profile(cosines: Array, num_hidden: int, bias: Bias, dimension: int) -> Array:
+    """κ(t): the tangent kernel between the pole and points at these cosines, of length √p."""
+    sines = jnp.sqrt(jnp.maximum(1 - cosines**2, 0.0))
+    zeros = jnp.zeros((len(cosines), dimension - 2))
+    x = math.sqrt(dimension) * jnp.column_stack([cosines, sines, zeros])
+    pole = jnp.zeros((1, dimension)).at[0, 0].set(math.sqrt(dimension))
+    return infinite_kernels(mlp([1] * num_hidden), pole, x, HE, bias).ntk[0]
+
+
+def _spectra(config: Config) -> dict[str, np.ndarray]:
+    """Eigenvalues by quadrature, of Gram matrices, and the series of the kernel."""
+    most, depth = config.num_degrees + 1, config.num_hidden
+
+    def spectrum(num_hidden: int, bias: Bias, dimension: int, num_degrees: int = most) -> Array:
+        kappa = partial(_profile, num_hidden=num_hidden, bias=bias, dimension=dimension)
+        return zonal_spectrum(kappa, dimension, num_degrees, 1024)
+
+    circle = spectrum(depth, "none", 2, 512)
+    angles = jnp.linspace(0.0, jnp.pi, 33)
+    k = jnp.arange(1.0, 512.0)
+    on_arc = area(2) * circle  # for sums over the arc, as the series is written
+    waves = jnp.cos(angles[:, None] * k[None, :]) @ on_arc[1:]
+    sizes, degree = (64, 128, 256), 2
+    gram = [_gram_eigenvalue(size, depth, degree) for size in sizes]
+    return {
+        "degrees": np.arange(LOWEST, most),
+        "circle": np.asarray(circle[LOWEST:most]),
+        "ball": np.asarray(spectrum(depth, "none", 3)[LOWEST:]),
+        "shallow": np.asarray(spectrum(1, "none", 2)),
+        "shallow_biased": np.asarray(spectrum(1, "zero", 2)),
+        "gram_sizes": np.array(sizes),
+        "gram": np.array(gram),
+        "gram_limit": np.asarray(circle[degree]),
+        "kernel": np.asarray(_profile(jnp.cos(angles), depth, "none", 2)),
+        "series": np.asarray(on_arc[0] / (2 * jnp.pi) + waves / jnp.pi),
+    }
+
+
+def _gram_eigenvalue(size: int, num_hidden: int, degree: int) -> float:
+    """The Rayleigh quotient of cos kθ, an eigenvector on equidistant points."""
+    angles = 2 * jnp.pi * jnp.arange(size) / size
+    x = math.sqrt(2) * jnp.column_stack([jnp.cos(angles), jnp.sin(angles)])
+    gram = infinite_kernels(mlp([1] * num_hidden), x, None, HE).ntk
+    wave = jnp.cos(degree * angles)
+    return float(wave @ gram @ wave / (wave @ wave))
+
+
+def _embedded(config: Config) -> dict[str, np.ndarray]:
+    """The kernel after the basic embedding: its eigenvalues and its series."""
+    b, coarse = config.factor, 128
+    grid = jnp.arange(b * coarse)[:, None] / (b * coarse)
+    waves = math.sqrt(2) * fourier_features(grid, basic_frequencies(1, b))
+    kernel = infinite_kernels(mlp([1] * config.num_hidden), waves[:1], waves, HE).ntk[0]
+    cosines = jnp.cos(2 * jnp.pi * jnp.arange(coarse) / coarse)
+    spectrum = circle_spectrum(_profile(cosines, config.num_hidden, "none", 2))
+    shifted = circle_spectrum(kernel)
+    k = jnp.arange(1.0, len(spectrum))
+    weights = (2 * spectrum[1:]).at[-1].divide(2)  # the last wave of an even grid counts once
+
+    def series(multiple: float) -> np.ndarray:
+        phases = multiple * jnp.pi * b * grid * k[None, :]
+        return np.asarray(spectrum[0] + jnp.cos(phases) @ weights)
+
+    return {
+        "shifted": np.asarray(shifted),
+        "expected_shift": np.asarray(stretched_spectrum(spectrum, b)[: len(shifted)]),
+        "embedded": np.asarray(kernel),
+        "corrected_series": series(2.0),
+        "printed_series": series(4.0),
+    }
+
+
+def _circle_networks(key: RandomKey, config: Config) -> tuple[np.ndarray, np.ndarray]:
+    """When trained networks have learned half of each wave of the target."""
+    angles = 2 * jnp.pi * jnp.arange(NUM_POINTS) / NUM_POINTS
+    x = math.sqrt(2) * jnp.column_stack([jnp.cos(angles), jnp.sin(angles)])
+    gram = infinite_kernels(mlp([1]), x, None, HE, "zero").ntk
+    spectrum = circle_spectrum(gram[0])
+    eigenvalues = np.asarray(spectrum[1 : config.num_modes + 1])
+    waves = jnp.cos(angles[:, None] * jnp.arange(1.0, config.num_modes + 1)[None, :])
+    target = AMPLITUDE * waves.sum(axis=1, keepdims=True)
+    rate = 1 / float(spectrum.max())
+    # Twice the time that the slowest wave needs.
+    num_steps = math.ceil(2 * math.log(2) / (rate * eigenvalues.min()))
+    model = network(mlp([config.width]), (2,), HE, bias="zero")
+
+    def train(key: RandomKey) -> Array:
+        params = model.init(key)
+        start = model.apply(params, x)
+
+        def objective(params) -> Array:
+            return jnp.mean((model.apply(params, x) - start - target) ** 2) / 2
+
+        def learned(params) -> Array:
+            moved = (model.apply(params, x) - start)[:, 0]
+            return moved @ waves * (2 / NUM_POINTS) / AMPLITUDE
+
+        steps = every(1, num_steps)
+        path = descend(objective, params, gradient_descent(rate), steps, learned)
+        return jax.vmap(_half_time, in_axes=1)(path.records) * rate
+
+    half_times = jax.jit(jax.vmap(train))(jax.random.split(key, config.num_seeds))
+    return eigenvalues, np.asarray(half_times)
+
+
+def _half_time(amplitudes: Float[Array, " t"]) -> Float[Array, ""]:
+    """The step, linear in between, at which a half is first reached; NaN if never."""
+    above = amplitudes >= 0.5
+    index = jnp.maximum(jnp.argmax(above), 1)
+    before, after = amplitudes[index - 1], amplitudes[index]
+    return jnp.where(above.any(), index - 1 + (0.5 - before) / (after - before), jnp.nan)
+
+
+def _odd(eigenvalues: np.ndarray) -> np.ndarray:
+    """Those of odd degree from 3, over the largest of all."""
+    return np.abs(eigenvalues[3::2]) / np.abs(eigenvalues).max()
+
+
+def _slope(result: Result, eigenvalues: np.ndarray) -> float:
+    (slope,) = power_law_exponents(jnp.asarray(result.degrees, float), jnp.asarray([eigenvalues]))
+    return float(slope)
+
+
+CLAIMS = (
+    Claim(
+        "On the circle the eigenvalues of a deep ReLU kernel fall as k⁻².",
+        judge=lambda r: between(_slope(r, r.circle), -2.1, -1.9),
+        source=SPECTRUM,
+        formula=r"\lambda_k \propto k^{-2}",
+    ),
+    Claim(
+        "On the sphere in three dimensions they fall as k⁻³.",
+        judge=lambda r: between(_slope(r, r.ball), -3.2, -2.8),
+        source=SPECTRUM,
+        formula=r"\lambda_k \propto k^{-3}",
+    ),
+    Claim(
+        "One hidden layer without biases has no eigenvalue of odd degree from 3 on.",
+        judge=lambda r: at_most(_odd(r.shallow), 1e-8),
+        source=SPECTRUM,
+    ),
+    Claim(
+        "With biases it has all of them.",
+        judge=lambda r: at_least(_odd(r.shallow_biased).min(), 1e-6),
+        source=SPECTRUM,
+        kind="control",
+    ),
+    Claim(
+        "Eigenvalues of the Gram matrix of m points are m²λ.",
+        judge=lambda r: identity(r.gram, r.gram_sizes**2 * r.gram_limit, 0.01),
+        source=SPECTRUM,
+        kind="printed",
+        formula=r"\lambda(K) \approx m^2 \lambda_k",
+    ),
+    Claim(
+        "Eigenvalues of the Gram matrix of m points are mλ.",
+        # Aliases add Σ over j of λ at m·j ± k: less than 1 % from 64 points on, for k = 2.
+        judge=lambda r: identity(r.gram, r.gram_sizes * r.gram_limit, 0.01),
+        source=SPECTRUM,
+        kind="corrected",
+        formula=r"\lambda(K) \approx m \lambda_k",
+    ),
+    Claim(
+        "The kernel on the circle is λ₀/2π + Σ λₖ cos kθ/π, if λ belongs to sums over the arc.",
+        # What 512 terms leave out at the kink, θ = 0, is 2 Σ λₖ ≈ 1/512 of the kernel.
+        judge=lambda r: identity(r.series, r.kernel, 0.005),
+        source=SPECTRUM,
+        kind="corrected",
+        formula=r"K(\theta) = \frac{\lambda_0}{2\pi} + \frac{1}{\pi} \sum_k \lambda_k \cos k\theta",
+    ),
+    Claim(
+        "The embedding of frequency b moves the k-th eigenvalue to kb, and leaves no other.",
+        judge=lambda r: identity(r.shifted, r.expected_shift, 1e-8),
+        source=FEATURES,
+    ),
+    Claim(
+        "The embedded kernel is a series in cos 4πkb(x − x′).",
+        judge=lambda r: identity(r.printed_series, r.embedded, 1e-8),
+        source=FEATURES,
+        kind="printed",
+    ),
+    Claim(
+        "The embedded kernel is a series in cos 2πkb(x − x′).",
+        judge=lambda r: identity(r.corrected_series, r.embedded, 1e-8),
+        source=FEATURES,
+        kind="corrected",
+    ),
+    Claim(
+        "A trained network has learned half of a wave in a time proportional to 1/λ.",
+        judge=lambda r: exponent_between(1 / r.eigenvalues, r.half_times, 0.9, 1.1),
+        source=TIMES,
+        formula=r"t_{1/2} = \log 2 / \lambda_k",
+    ),
+    Claim(
+        "The factor is log 2, as for gradient flow of the limiting kernel.",
+        judge=lambda r: between(
+            np.median(r.half_times * r.eigenvalues[None], axis=0) / math.log(2), 0.8, 1.25
+        ),
+        source=TIMES,
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Spectra, the moved modes, and times of training."""
+    figure, (spectra, modes, times) = panels(
+        "eigenvalues by degree", "modes after the embedding", "when half of a wave is learned"
+    )
+    degrees = result.degrees
+    for values, power, label in ((result.circle, -2, "circle"), (result.ball, -3, "sphere")):
+        spectra.loglog(degrees, values, "o", markersize=3, label=label)
+        spectra.loglog(degrees, values[0] * (degrees / degrees[0]) ** float(power), **THEORY)
+    odd = np.arange(3, len(result.shallow), 2)
+    spectra.loglog(
+        odd, np.abs(result.shallow[3::2]) + 1e-18, ".", label="one layer, odd, no biases"
+    )
+    spectra.set(xlabel="degree k", ylabel="λ")
+    shown = np.arange(min(24, len(result.shifted)))
+    modes.bar(shown, result.shifted[shown], label="measured")
+    modes.plot(shown, result.expected_shift[shown], "_", **THEORY | {"linestyle": ""})
+    modes.set(xlabel="frequency", ylabel="eigenvalue", yscale="symlog")
+    slow = 1 / result.eigenvalues
+    times.loglog(slow, result.half_times.T, "o", markersize=3, color="#0072B2", alpha=0.5)
+    times.loglog(np.sort(slow), math.log(2) * np.sort(slow), label="log 2/λ", **THEORY)
+    times.set(xlabel="1/λ", ylabel="time")
+    for axis in (spectra, times):
+        axis.legend(fontsize=7)
+    return figure

@@ -1,0 +1,64 @@
+"""Attention with random logits against finite attention, and against its closed form."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.kernels import infinite_kernels, infinite_kernels_sampled
+from theorylab.models import NTK, Dense, GlobalPool, SelfAttention, Serial
+
+SCALES = NTK(weight_scale=1.4, bias_scale=0.3)
+X = jax.random.normal(jax.random.key(0), (3, 3, 4))
+
+
+def make(width, num_outputs):
+    attention = SelfAttention(width, width, width, scaling="root")
+    return Serial(Dense(width), attention, GlobalPool(), Dense(num_outputs))
+
+
+def test_networks_of_many_heads_have_these_kernels(monte_carlo, agree):
+    """Oracle: Monte Carlo over 150 networks of 24 heads; in Θ, queries and keys count too."""
+    estimate = infinite_kernels_sampled(jax.random.key(1), make(1, 1), X, None, SCALES, "normal")
+    samples = monte_carlo(make, X, SCALES, "normal", width=24, num_seeds=150)
+    agree(samples, estimate.mean, width=24)
+    for mean, error in zip(*estimate, strict=True):
+        assert np.all(error < 0.05 * np.abs(mean).max())
+        np.testing.assert_array_equal(mean, mean.T)
+
+
+def test_small_logits_attend_to_all_alike():
+    """Oracle: the closed form of uniform attention, which is the limit of small inputs."""
+    uniform = Serial(SelfAttention(1, 1, 1, scaling="linear"), GlobalPool(), Dense(1))
+    drawn = Serial(SelfAttention(1, 1, 1, scaling="root"), GlobalPool(), Dense(1))
+    x = 1e-4 * X
+    estimate = infinite_kernels_sampled(jax.random.key(2), drawn, x, num_draws=32, num_groups=2)
+    for mean, exact in zip(estimate.mean, infinite_kernels(uniform, x), strict=True):
+        np.testing.assert_allclose(mean, exact, rtol=1e-5)
+
+
+def test_standard_error_is_that_of_other_keys():
+    """Oracle: the spread of estimates over 12 keys, within a factor that 12 of them allow."""
+    architecture = make(1, 1)
+    runs = [
+        infinite_kernels_sampled(jax.random.key(key), architecture, X, None, SCALES, "none", 64, 16)
+        for key in range(12)
+    ]
+    spread = np.std([run.mean.nngp for run in runs], axis=0, ddof=1)
+    stated = np.sqrt(np.mean([np.square(run.standard_error.nngp) for run in runs], axis=0))
+    ratios = np.diag(spread / stated)
+    assert np.all((ratios > 0.5) & (ratios < 1.8))
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="infinite_kernels_sampled averages over them"):
+        infinite_kernels(make(1, 1), X)
+    tied = SelfAttention(1, 1, 1, scaling="root", tied=True)
+    with pytest.raises(ValueError, match="its logits QQᵀ/√m grow as √m"):
+        infinite_kernels_sampled(jax.random.key(0), Serial(tied, GlobalPool()), X)
+    with pytest.raises(ValueError, match="num_groups must be at least 2, got 1"):
+        infinite_kernels_sampled(jax.random.key(0), make(1, 1), X, num_groups=1)
+    with pytest.raises(ValueError, match="num_draws must be at least num_groups, 16; got 3"):
+        infinite_kernels_sampled(jax.random.key(0), make(1, 1), X, num_draws=3)
+    with pytest.raises(ValueError, match="x1 must be finite"):
+        infinite_kernels_sampled(jax.random.key(0), make(1, 1), X * jnp.nan)
