@@ -163,7 +163,10 @@ def test_another_kernel_may_drive_the_residuals():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tangent_hierarchy(MODEL.apply, PARAMS, X, order=0), "order must be at least 1, got 0"),
+        (
+            lambda: tangent_hierarchy(MODEL.apply, PARAMS, X, order=0),
+            "order must be at least 1, got 0",
+        ),
         (
             lambda: tangent_hierarchy(lambda w, x: jnp.tile(x * w, 2), jnp.ones(()), X[:, :1]),
             r"one output for each of 3 inputs, got shape \(3, 2\)",

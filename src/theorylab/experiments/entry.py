@@ -125,11 +125,11 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _outline(text: str) -> str:
-    """The module with blank lines in place of its functions and their decorators.
+    r"""The module with blank lines in place of its functions and their decorators.
 
     Example:
-        >>> _outline("@jit\\ndef f(\\n    x\\n) -> int:\\n    return x\\nA = 1")
-        '\\n\\n\\n\\n\\nA = 1'
+        >>> _outline("@jit\ndef f(\n    x\n) -> int:\n    return x\nA = 1")
+        '\n\n\n\n\nA = 1'
     """
     lines = text.splitlines()
     decorators: list[int] = []

@@ -42,8 +42,8 @@ def quadratic_features(x: Points) -> Float[Array, "n p"]:
     """Give the features (1, √2xᵢ, xᵢ², √2xᵢxⱼ for i < j) of the polynomial kernel of degree 2.
 
     Example:
-        >>> quadratic_features(jnp.array([[2.0]])).round(4).tolist()
-        [[1.0, 2.8284, 4.0]]
+        >>> [round(float(feature), 4) for feature in quadratic_features(jnp.array([[2.0]]))[0]]
+        [1.0, 2.8284, 4.0]
     """
     first, second = np.triu_indices(x.shape[1], k=1)
     root = math.sqrt(2.0)
@@ -119,7 +119,7 @@ def taylor_coefficients(profile: Profile, num_terms: int) -> Float[Array, " k"]:
         num_terms: The number of coefficients, from that of t⁰ on.
 
     Example:
-        >>> taylor_coefficients(lambda t: 1 / (2 - t), 3).round(6).tolist()
+        >>> [round(float(c), 6) for c in taylor_coefficients(lambda t: 1 / (2 - t), 3)]
         [0.5, 0.25, 0.125]
     """
     if not 1 <= num_terms <= 64:

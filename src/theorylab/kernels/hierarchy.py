@@ -54,7 +54,8 @@ def tangent_hierarchy(
 
     Example:
         >>> square = lambda w, x: w**2 * x[:, :1]
-        >>> [float(o.ravel()[0]) for o in tangent_hierarchy(square, jnp.array(1.0), jnp.ones((1, 1)))]
+        >>> hierarchy = tangent_hierarchy(square, jnp.array(1.0), jnp.ones((1, 1)))
+        >>> [float(tensor.ravel()[0]) for tensor in hierarchy]
         [1.0, 4.0, 16.0, 64.0]
     """
     if order < 1:

@@ -6,14 +6,14 @@ import jax
 import numpy as np
 import pytest
 
-from theorylab.models import network
+from theorylab.models import Bias, network
 
 
 @pytest.fixture(scope="session")
 def monte_carlo():
     """Give the kernels of `num_seeds` networks: NNGP over the outputs, tangent kernel of one."""
 
-    def measure(make, x, scales, bias="none", width=64, num_seeds=100, graphs=None):
+    def measure(make, x, scales, bias: Bias = "none", width=64, num_seeds=100, graphs=None):
         beside = () if graphs is None else (graphs,)
         wide = network(make(width, width), x.shape[1:], scales, bias)
         narrow = network(make(width, 1), x.shape[1:], scales, bias)

@@ -1,18 +1,22 @@
 """Every layer at infinite width against wide finite networks."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array
 
 from theorylab.kernels import infinite_kernels, infinite_nngp
 from theorylab.models import (
     NTK,
     Activation,
     Aggregate,
+    Architecture,
     AvgPool,
+    Bias,
     Concatenate,
     Conv,
     ConvTranspose,
@@ -40,7 +44,8 @@ def conv(width, *window, **settings):
     return Conv(width, window, **settings)
 
 
-CASES = {
+Case = tuple[Array, Callable[[int, int], Architecture], Bias]
+CASES: dict[str, Case] = {
     "convolution and pooling": (
         IMAGES,
         lambda w, k: Serial(
@@ -91,7 +96,7 @@ CASES = {
         "normal",
     ),
     "attention": (
-        SIGNALS,
+        SIGNALS / 2,  # logits that fluctuate by 1/√(head width) only bend a softmax if large
         lambda w, k: Serial(
             Dense(w),
             SelfAttention(w, 1, 4 * w, scaling="linear", tied=True),

@@ -69,7 +69,7 @@ def brute_force(x1, x2, window, num_layers, padding):
 def test_convolutions_are_sums_over_equal_offsets(shape, window, padding):
     """Oracle: the recursion over every pair of positions; pooled, flat, and as it is."""
     x = jax.random.normal(jax.random.key(0), (2, *shape))
-    k, theta = brute_force(*np.asarray(x), window, 2, padding)
+    k, theta = brute_force(np.asarray(x[0]), np.asarray(x[1]), window, 2, padding)
     layers = (Conv(1, window, padding=padding), RELU) * 2
     pooled = infinite_kernels(Serial(*layers, GlobalPool(), Dense(1)), x)
     np.testing.assert_allclose(pooled.nngp[0, 1], k.mean(), rtol=1e-12)

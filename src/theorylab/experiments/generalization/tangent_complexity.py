@@ -94,9 +94,7 @@ class Config:
 
 PRESETS = {
     "smoke": Config(width=2048, num_fitted=50, num_steps=60, num_seeds=7, num_trials=500),
-    "paper": Config(
-        *("mnist5k", 500, 500), width=10000, num_fitted=500, num_steps=5000, num_seeds=20
-    ),
+    "paper": Config(images="mnist5k", num_samples=500, num_tests=500, width=10000, num_fitted=500),
 }
 
 

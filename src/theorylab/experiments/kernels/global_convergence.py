@@ -242,7 +242,7 @@ def _critical_widths(
 
 
 # Exponents in the width are the catalogue's −0.5 ± 0.1. "Well below 4" is taken as below 2; runs
-# with other seeds gave 0.6. The ratio to the theorems is 1e9 and more; their constants are unknown
+# with other seeds gave 0.6. The ratio to the theorems is 1e6 and more; their constants are unknown
 # and taken as 1, so that 1e4 leaves them room.
 CLAIMS = (
     Claim(

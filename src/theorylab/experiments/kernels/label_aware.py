@@ -75,7 +75,7 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(num_tests=50, num_seeds=8),
+    "smoke": Config(num_tests=50, num_seeds=14),
     "paper": Config(num_samples=200, num_tests=1000, num_seeds=100),
 }
 

@@ -66,7 +66,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
+            if name.startswith(("num_", "digit_width")) and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}.")
         for name in ("widths", "digit_draws"):
             counts = getattr(self, name)

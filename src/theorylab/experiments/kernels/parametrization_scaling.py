@@ -108,8 +108,9 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of the Jacobians of the widest networks, some at once."""
-    return 8 * 8 * 2 * max(config.widths) * config.num_samples
+    """Bytes of the Jacobians of the widest networks, some at once, and of all kernels."""
+    kernels = len(config.widths) * (config.num_seeds + 2 * config.num_standard)
+    return 8 * (16 * max(config.widths) + 4 * kernels * config.num_samples) * config.num_samples
 
 
 def run(config: Config) -> Result:
