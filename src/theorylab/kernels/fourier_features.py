@@ -34,8 +34,8 @@ def fourier_features(
         frequencies: B, a frequency in every row.
 
     Example:
-        >>> fourier_features(jnp.array([[0.25]]), basic_frequencies(1)).round(3).tolist()
-        [[-0.0, 1.0]]
+        >>> fourier_features(jnp.array([[0.0]]), basic_frequencies(1)).tolist()
+        [[1.0, 0.0]]
     """
     if x.shape[1] != frequencies.shape[1]:
         raise ValueError(

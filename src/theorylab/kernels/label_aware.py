@@ -39,7 +39,7 @@ def label_kernel(
 
     Example:
         >>> K = jnp.array([[1.0, 0.2], [0.2, 1.0]])
-        >>> label_kernel(jnp.array([[1.0, 0.2]]), K, jnp.array([1.0, -1.0]), 0.1).tolist()
+        >>> label_kernel(jnp.array([[1.0, 0.2]]), K, jnp.array([1.0, -1.0]), 0.1).round(3).tolist()
         [[1.0, -1.0]]
     """
     if kernel.shape != (len(labels), len(labels)):

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
@@ -47,12 +46,6 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("travels B = √", far) == Verdict.REFUTED
     learned = smoke._replace(test_error=0 * smoke.test_error)
     assert verdict("nothing is learned", learned) == Verdict.REFUTED
-
-
-def test_same_config_same_bytes():
-    first, second = experiment.run(TINY), experiment.run(TINY)
-    for one, other in zip(first, second, strict=True):
-        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
 def test_figure_has_three_panels(smoke):

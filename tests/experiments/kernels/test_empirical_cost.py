@@ -60,16 +60,6 @@ def test_the_program_has_the_operations_that_are_compiled():
         assert count == pytest.approx(analysis["flops"] / 2, rel=0.1)
 
 
-def test_same_config_same_bytes():
-    """Of the parts of a run: counts at a point of the grid, and differences of kernels."""
-    for part in (partial(experiment._counts, TINY, True, 2, 1),):
-        (counted, modelled, *rest), again = part(), part()
-        assert (counted.tobytes(), modelled.tobytes()) == (again[0].tobytes(), again[1].tobytes())
-        assert rest == list(again[2:])
-    first, second = (experiment._differences(TINY, False) for _ in range(2))
-    assert first.tobytes() == second.tobytes()
-
-
 def test_figure_has_three_panels(smoke):
     assert len(experiment.plot(smoke).axes) == 3
     assert experiment.memory(TINY) < experiment.memory(experiment.Config())

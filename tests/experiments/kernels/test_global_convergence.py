@@ -40,12 +40,6 @@ def test_critical_width_is_where_the_ratio_crosses_a_half():
     np.testing.assert_allclose(found, [[8 * 2**0.5, 4.0, np.nan]])
 
 
-def test_same_config_same_bytes():
-    first, second = experiment.run(TINY), experiment.run(TINY)
-    for one, other in zip(first, second, strict=True):
-        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
-
-
 def test_figure_has_three_panels(smoke):
     assert len(experiment.plot(smoke).axes) == 3
 

@@ -18,12 +18,6 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
     assert surprises == []
 
 
-def test_same_config_same_bytes():
-    first, second = experiment.run(TINY), experiment.run(TINY)
-    for one, other in zip(first, second, strict=True):
-        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
-
-
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Orders that do not fall, or fall too fast; a control in which they fall."""
     flat = smoke._replace(third=smoke.standard_third, means=smoke.means[[0, 1, 2, 3, 3, 1, 0, 0]])

@@ -17,12 +17,6 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
     assert surprises == []
 
 
-def test_same_config_same_bytes():
-    first, second = experiment.run(TINY), experiment.run(TINY)
-    for one, other in zip(first, second, strict=True):
-        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
-
-
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Updates that do not help, a worker whose samples are lost, a kernel that suffices."""
     idle = smoke._replace(

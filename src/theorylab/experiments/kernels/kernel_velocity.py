@@ -1,11 +1,11 @@
 """Training has two phases: first the kernel turns fast and chance decides, then both come to rest.
 
-In the standard parametrization the tangent kernel H of a network turns while it learns. Its velocity
-is the kernel distance ρ(H, H′) = 1 − ⟨H, H′⟩/(‖H‖‖H′‖) between two times a fixed number of steps
-apart. To see what chance still decides at a time T, two copies of the network are trained on from
-there, with different batches. Do they end in one valley? The barrier between them is the largest
-test error on the segment from one to the other, less the mean of its ends. Early in training the
-velocity and the barrier are large, and soon they fall together.
+In the standard parametrization the tangent kernel H of a network turns while it learns. Its
+velocity is the kernel distance ρ(H, H′) = 1 − ⟨H, H′⟩/(‖H‖‖H′‖) between two times a fixed number of
+steps apart. To see what chance still decides at a time T, two copies of the network are trained on
+from there, with different batches. Do they end in one valley? The barrier between them is the
+largest test error on the segment from one to the other, less the mean of its ends. Early in
+training the velocity and the barrier are large, and soon they fall together.
 
 The source has no numbers; the thresholds are the catalogue's.
 
@@ -53,18 +53,19 @@ class Config:
     num_hidden: int = 4  # hidden layers
     num_samples: int = 1000  # training images
     batch_size: int = 16
-    learning_rate: float = 0.12
+    learning_rate: float = 0.15
     num_steps: int = 2400  # of SGD
     interval: int = 15  # steps between two times at which the kernel is compared
     spawns: tuple[int, ...] = (0, 60, 150, 300, 600, 1200)  # steps T after which copies part
+    num_copies: int = 3  # copies for each T, over which is averaged
     num_points: int = 40  # test images on which the kernel is measured
     num_segment: int = 9  # points of the segment between two copies
     num_seeds: int = 20  # random networks
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        sizes = ("width", "num_hidden", "batch_size", "interval", "num_points", "num_seeds")
-        for name in sizes:
+        sizes = ("width", "num_hidden", "batch_size", "interval", "num_copies", "num_points")
+        for name in (*sizes, "num_seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if not 1 <= self.num_samples <= 1700:
@@ -80,29 +81,29 @@ class Config:
             )
         if self.spawns[:1] != (0,) or tuple(sorted(set(self.spawns))) != self.spawns:
             raise ValueError(f"spawns must grow from 0, got {self.spawns}.")
-        if len(self.spawns) < 3 or not self.num_steps / 3 <= self.spawns[-1] < self.num_steps:
+        first, last = self.num_steps / 3, self.num_steps - 3 * self.interval
+        if len(self.spawns) < 3 or not first <= self.spawns[-1] <= last:
             raise ValueError(
-                f"spawns must be three or more, the last in [{self.num_steps / 3:g}, "
-                f"{self.num_steps}), got {self.spawns}."
+                f"spawns must be three or more, the last in [{first:g}, {last}], got {self.spawns}."
             )
 
 
 PRESETS = {
-    "smoke": Config(num_steps=1800, spawns=(0, 60, 150, 600, 900), num_seeds=8),
+    "smoke": Config(num_steps=1200, spawns=(0, 60, 240, 600), num_seeds=8),
     "paper": Config(width=128, num_steps=12000, spawns=(0, 60, 150, 300, 600, 1500, 3000, 6000)),
 }
 
 
 class Result(NamedTuple):
-    """Axes: s seeds, t times of the kernel, u spawn times."""
+    """Axes: s seeds, t times of the kernel, u spawn times. Of copies, means over several."""
 
     steps: Int[np.ndarray, " t"]  # at which an interval begins
     spawns: Int[np.ndarray, " u"]
     velocity: Float[np.ndarray, "s t"]  # ρ over one interval
-    velocity_at_spawn: Float[np.ndarray, "s u"]
-    barrier: Float[np.ndarray, "s u"]  # of the test error between the copies
+    velocity_at_spawn: Float[np.ndarray, "s u"]  # mean over the three intervals that follow
+    barrier: Float[np.ndarray, "s u"]  # of the test error between network and copy
     loss_barrier: Float[np.ndarray, "s u"]  # of the test loss
-    kernel_distance: Float[np.ndarray, "s u"]  # ρ between the copies at the end
+    kernel_distance: Float[np.ndarray, "s u"]  # ρ between them at the end
     pattern_distance: Float[np.ndarray, "s u"]  # share of neurons that differ in being active
     function_distance: Float[np.ndarray, "s u"]  # share of test images that are told differently
     same_barrier: Float[np.ndarray, " s"]  # between copies that never part
@@ -125,10 +126,11 @@ def run(config: Config) -> Result:
     found = ensemble(lambda key: _one(key, train, test, config), keys)
     arrays = {name: np.asarray(values) for name, values in found.items()}
     spawns = np.asarray(config.spawns)
+    following = spawns[:, None] // config.interval + np.arange(3)[None, :]
     return Result(
         steps=np.arange(0, config.num_steps, config.interval),
         spawns=spawns,
-        velocity_at_spawn=arrays["velocity"][:, spawns // config.interval],
+        velocity_at_spawn=arrays["velocity"][:, following].mean(axis=2),
         late=spawns >= config.num_steps / 3,
         **arrays,
     )
@@ -152,24 +154,27 @@ def _one(key: RandomKey, train: Dataset, test: Dataset, config: Config) -> dict[
     )
     velocity = 1 - jax.vmap(alignment)(first.records[1:], first.records[:-1])
 
-    def copy(spawn: Int[Array, ""]) -> Params:
-        """The network whose batches are others from the step of its spawning on."""
+    def compare(spawn: Int[Array, ""], number: Int[Array, ""]) -> dict[str, Array]:
+        """A copy, whose batches are others from the step of its spawning on."""
+        for_copy = jax.random.fold_in(for_copies, number)
 
         def other(params: Params, step: Int[Array, ""]) -> Params:
-            return advance(params, step, jnp.where(step < spawn, for_batches, for_copies))
+            return advance(params, step, jnp.where(step < spawn, for_batches, for_copy))
 
-        return record(other, start, [config.num_steps], lambda w: (), params_of=lambda w: w).params
-
-    def compare(spawn: Int[Array, ""]) -> dict[str, Array]:
-        return _compared(model, first.params, copy(spawn), kernel, test, config)
+        marks = [config.num_steps]
+        copy = record(other, start, marks, lambda w: (), params_of=lambda w: w).params
+        return _compared(model, first.params, copy, kernel, test, config)
 
     # The last of them never parts: it is the network itself.
-    compared = jax.lax.map(compare, jnp.asarray([*config.spawns, config.num_steps]))
+    spawns = jnp.repeat(jnp.asarray([*config.spawns, config.num_steps]), config.num_copies)
+    copies = jnp.tile(jnp.arange(config.num_copies), len(config.spawns) + 1)
+    compared = jax.lax.map(lambda pair: compare(*pair), (spawns, copies))
+    means = {name: v.reshape(-1, config.num_copies).mean(axis=1) for name, v in compared.items()}
     return {
         "velocity": velocity,
         "error": ERROR(model.apply(first.params, test.x), test.y),
-        "same_barrier": compared["barrier"][-1],
-    } | {name: values[:-1] for name, values in compared.items()}
+        "same_barrier": means["barrier"][-1],
+    } | {name: values[:-1] for name, values in means.items()}
 
 
 def _step(
@@ -230,7 +235,7 @@ def _active(params: Params, x: Float[Array, "n d"]) -> Array:
 
 
 def _slowing(result: Result) -> Float[np.ndarray, " s"]:
-    """The mean velocity in the first 60 steps, an epoch, over that in the last fifth of training."""
+    """The mean velocity in the first 60 steps, about an epoch, over that in the last fifth."""
     early = result.velocity[:, result.steps < 60].mean(axis=1)
     return early / result.velocity[:, -(len(result.steps) // 5) :].mean(axis=1)
 
@@ -252,8 +257,8 @@ CLAIMS = (
         judge=lambda r: median_at_least(_drop(r), 0.0),
         source=SOURCE,
     ),
-    # The catalogue proposes 0.8 for curves that are means over seeds. The barrier of one pair counts
-    # some test images of 797, and late ones are often equal: 0.66 to 0.9 for single other seeds.
+    # The catalogue proposes 0.8, for all seeds together. The barrier of one pair counts some test
+    # images of 797, and late ones are often equal: 0.5 to 0.9 for single other seeds.
     Claim(
         "Velocity and barrier go together over the time of parting.",
         judge=lambda r: median_at_least(rank_correlations(r.velocity_at_spawn, r.barrier), 0.5),

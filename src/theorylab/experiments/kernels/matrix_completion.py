@@ -117,8 +117,8 @@ def _matrix(key: RandomKey, config: Config) -> Matrix:
 
 
 @partial(jax.jit, static_argnums=0)
-def _trials(config: Config, keys: Array) -> tuple[Array, Array, Array]:
-    def trial(key: RandomKey) -> tuple[Array, Array, Array]:
+def _trials(config: Config, keys: Array) -> tuple[Array, ...]:
+    def trial(key: RandomKey) -> tuple[Array, ...]:
         matrix = _matrix(key, config)
         threshold = _best_threshold(matrix)
         backbone = soft_impute(matrix.seen, matrix.observed, threshold, NUM_STEPS)

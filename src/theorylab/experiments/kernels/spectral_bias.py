@@ -371,7 +371,7 @@ def plot(result: Result) -> Figure:
     spectra.set(xlabel="degree k", ylabel="λ")
     shown = np.arange(min(24, len(result.shifted)))
     modes.bar(shown, result.shifted[shown], label="measured")
-    modes.plot(shown, result.expected_shift[shown], "_", **THEORY | {"linestyle": ""})
+    modes.plot(shown, result.expected_shift[shown], "_", color=THEORY["color"])
     modes.set(xlabel="frequency", ylabel="eigenvalue", yscale="symlog")
     slow = 1 / result.eigenvalues
     times.loglog(slow, result.half_times.T, "o", markersize=3, color="#0072B2", alpha=0.5)

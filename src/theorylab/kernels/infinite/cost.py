@@ -1,0 +1,47 @@
+"""What an infinite-width kernel costs: operations for one pair of inputs, counted and not timed.
+
+Without pooling, only positions s = s′ count: operations grow as the number of pixels d; with
+pooling all pairs of them do, as d². For m inputs there are m(m + 1)/2 pairs.
+
+Source: golikov · ntk-conv · 2.5.1; golikov · ntk-cost-limits · 2.9.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from theorylab.models import NTK, Architecture, Bias, Parametrization
+
+from .kernels import make_reading
+from .reading import Side, read_alone, read_listed
+
+
+def pair_operations(
+    architecture: Architecture,
+    input_shape: tuple[int, ...],
+    parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
+    bias: Bias = "none",
+    tangent: bool = True,
+) -> float:
+    """Count the operations on numbers for one pair of inputs, as the program is written.
+
+    Args:
+        architecture: What the network is.
+        input_shape: The shape of one input.
+        parametrization: `NTK(...)` or `Standard(...)`.
+        bias: "none", "zero" or "normal".
+        tangent: False: for the NNGP alone.
+
+    Example:
+        >>> from theorylab.models import mlp
+        >>> pair_operations(mlp([1]), (8,)) < pair_operations(mlp([1]), (800,))
+        True
+    """
+    x = jax.ShapeDtypeStruct((1, *input_shape), jnp.float32)
+    reading = make_reading(
+        architecture, jnp.zeros(x.shape, x.dtype), parametrization, bias, False, tangent
+    )
+    _, notes = jax.eval_shape(lambda x: read_alone(reading, x), x)
+    side = Side(x, notes)
+    program = jax.jit(lambda one, other: read_listed(reading, one, other)).lower(side, side)
+    counts = program.cost_analysis() or {}
+    return float(counts.get("flops", 0.0) + counts.get("transcendentals", 0.0))
