@@ -35,14 +35,6 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("series in cos 2πkb", wrong) == Verdict.REFUTED
 
 
-def test_same_config_same_bytes():
-    first, second = experiment.run(TINY), experiment.run(TINY)
-    for one, other in zip(first, second, strict=True):
-        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
-    other = experiment.run(dataclasses.replace(TINY, seed=1))
-    assert not np.array_equal(first.half_times, other.half_times)
-
-
 def test_half_time_of_an_exponential_is_its_own():
     """Oracle: 1 − qᵗ reaches a half at t = log ½/log q; what never gets there has none."""
     steps, q = np.arange(40.0), 0.93
