@@ -186,7 +186,7 @@ def _networks(
         params = (*convolutions, jax.tree.map(jnp.sign, readout))
         trained = jax.tree.map(lambda _: 1.0, tuple(convolutions))
         rates = (*trained, jax.tree.map(lambda _: 0.0, readout))
-        return ntk(model.apply, params, x, learning_rates=rates, method="structured")
+        return ntk(model.apply, params, x, learning_rates=rates)
 
     def one(key: RandomKey) -> tuple[Float[Array, " limits"], Float[Array, ""]]:
         kernels = jax.lax.map(kernel, jax.random.split(key, num_draws))

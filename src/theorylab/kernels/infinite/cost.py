@@ -13,6 +13,7 @@ from theorylab.models import NTK, Architecture, Bias, Parametrization
 
 from .kernels import make_reading
 from .reading import Side, read_alone, read_listed
+from .tiles import planned
 
 
 def pair_operations(
@@ -36,12 +37,31 @@ def pair_operations(
         >>> pair_operations(mlp([1]), (8,)) < pair_operations(mlp([1]), (800,))
         True
     """
+    reading = make_reading(architecture, _one(input_shape), parametrization, bias, False, tangent)
     x = jax.ShapeDtypeStruct((1, *input_shape), jnp.float32)
-    reading = make_reading(
-        architecture, jnp.zeros(x.shape, x.dtype), parametrization, bias, False, tangent
-    )
     _, notes = jax.eval_shape(lambda x: read_alone(reading, x), x)
     side = Side(x, notes)
     program = jax.jit(lambda one, other: read_listed(reading, one, other)).lower(side, side)
     counts = program.cost_analysis() or {}
     return float(counts.get("flops", 0.0) + counts.get("transcendentals", 0.0))
+
+
+def computed_pairs(
+    architecture: Architecture, input_shape: tuple[int, ...], num_samples: int
+) -> int:
+    """Count the pairs of inputs that `infinite_kernels` computes for one batch.
+
+    They are those of half a matrix, and what fills up the last tiles.
+
+    Example:
+        >>> from theorylab.models import mlp
+        >>> computed_pairs(mlp([1]), (8,), 100) - 100  # a single tile, and the diagonal
+        10000
+    """
+    reading = make_reading(architecture, _one(input_shape), NTK(), "none", False, tangent=True)
+    plan = planned(reading, num_samples, None, None)
+    return num_samples + plan.num_tiles * plan.size ** (2 if plan.crossed else 1)
+
+
+def _one(input_shape: tuple[int, ...]) -> jax.Array:
+    return jnp.zeros((1, *input_shape), jnp.float32)

@@ -126,8 +126,9 @@ def fill(
         return _taken(side1, rows, plan.size), _taken(side2, columns, plan.size)
 
     def store(number: int, results: Any) -> None:
+        rows, columns = plan.tile(number)
         for output, result in zip(outputs, results, strict=True):
-            _write(output, np.asarray(result), plan, *plan.tile(number))
+            _write(output, np.asarray(result), plan, rows, columns)
 
     function = read_crossed if plan.crossed else read_listed
     compute(function, reading, plan.num_tiles, prepare, store)
@@ -160,8 +161,9 @@ def alone_with_notes(
 
 def _taken(tree: Any, indices: np.ndarray, size: int) -> Any:
     """These inputs; the last one several times where a tile would be too small for the program."""
-    padded = np.pad(indices, (0, size - len(indices)), mode="edge")
-    return jax.tree.map(lambda array: array[padded], tree)
+    if len(indices) < size:
+        indices = np.pad(indices, (0, size - len(indices)), mode="edge")
+    return jax.tree.map(lambda array: array[indices], tree)
 
 
 def _write(

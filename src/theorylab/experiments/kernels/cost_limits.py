@@ -1,0 +1,224 @@
+"""Why kernels of pooled convolutional networks stop at some ten thousand images.
+
+The kernel of m images of side a has m(m + 1)/2 different entries, and with pooling each needs all
+pairs of pixels: a⁴ operations, against a² where pixels are flattened. Integrating the gradient flow
+takes m² operations for every step, solving exactly m³/3; the kernel itself costs far more. At the
+time that the source measured for an entry, a million images would take 160 years.
+
+Operations are counted, in the programs that run; times follow from a rate of operations.
+
+Source: golikov · ntk-cost-limits · 2.9, Figs 2.4–2.8.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, at_least, between
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.kernels.infinite.cost import computed_pairs, pair_operations
+from theorylab.models import (
+    Activation,
+    Architecture,
+    AvgPool,
+    Conv,
+    Dense,
+    Flatten,
+    GlobalPool,
+    Serial,
+)
+from theorylab.numerics import power_law
+from theorylab.progress import report
+
+PRECISION = "float32"
+FORMULA = r"\text{operations} \propto m^2 a^4, \quad m^2 T, \quad m^3 / 3"
+
+COST = Source("golikov", "ntk-cost-limits", "2.9, Figs 2.4–2.8")
+YEAR = 365.25 * 24 * 3600  # seconds
+
+
+@dataclass(frozen=True)
+class Config:
+    """A Myrtle-like network on colour images: convolutions, pooling twice, pooling over all."""
+
+    sides: tuple[int, ...] = (8, 12, 16, 20, 24, 28)  # sides a of the images, multiples of 4
+    sample_counts: tuple[int, ...] = (32, 64, 128, 256, 512)  # numbers of images m
+    num_outputs: int = 10  # outputs, each of which the flow integrates
+    num_steps: int = 10_000  # steps T of the integration
+    many: int = 10_000  # images at which the parts are compared
+    operations_per_second: float = 1e11  # rate at which times are told
+    entry_seconds: float = 0.005  # of an entry of the source's Myrtle network, on its GPU
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, tuple) and not value > 0:
+                raise ValueError(f"{name} must be positive, got {value}.")
+        for name in ("sides", "sample_counts"):
+            counts = getattr(self, name)
+            if len(set(counts)) < 2 or min(counts) < 2:
+                raise ValueError(f"{name} must be two or more different counts, got {counts}.")
+        if any(side % 4 for side in self.sides):
+            raise ValueError(f"sides must be multiples of 4, got {self.sides}.")
+
+
+PRESETS = {
+    "smoke": Config(sides=(8, 16, 28), sample_counts=(32, 128, 512)),
+    "paper": Config(sides=(8, 16, 32, 64, 96), sample_counts=(100, 1000, 10_000, 100_000)),
+}
+
+
+class Result(NamedTuple):
+    """Axes: a sides, m numbers of images. Operations of one pair of images, but for steps."""
+
+    sides: Int[np.ndarray, " a"]
+    pooled: Float[np.ndarray, " a"]  # for both kernels, with pooling
+    nngp: Float[np.ndarray, " a"]  # for the NNGP alone
+    flat: Float[np.ndarray, " a"]  # without pooling
+    samples: Int[np.ndarray, " m"]
+    pairs: Float[np.ndarray, " m"]  # of images that are computed, filled-up tiles included
+    step: Float[np.ndarray, " m"]  # operations for one step of integration
+    gram_at_many: float  # operations of the kernel of many images of the largest side
+    integration_at_many: float  # of all steps for as many
+    solution_at_many: float  # of an exact solution for as many, m³/3
+    gram_hours: float  # at the rate of operations
+    million_years: float  # 10¹² entries at the source's time for one
+
+
+def memory(config: Config) -> int:
+    """Bytes of the arrays that a count is made for; no kernel is computed."""
+    return 8 * max(config.sides) ** 2 * 64
+
+
+def run(config: Config) -> Result:
+    """Count the operations of kernels, and of what is done with them."""
+    pooled, nngp, flat = [], [], []
+    for index, side in enumerate(config.sides):
+        report(f"images of side {side}", 0.9 * index / len(config.sides))
+        shape = (side, side, 3)
+        pooled.append(pair_operations(_myrtle(), shape))
+        nngp.append(pair_operations(_myrtle(), shape, tangent=False))
+        flat.append(pair_operations(_flat(), shape))
+    report("steps of integration", 0.9)
+    side, many = max(config.sides), config.many
+    largest = pooled[config.sides.index(side)]
+    gram = largest * computed_pairs(_myrtle(), (side, side, 3), many)
+    return Result(
+        sides=np.asarray(config.sides),
+        pooled=np.asarray(pooled),
+        nngp=np.asarray(nngp),
+        flat=np.asarray(flat),
+        samples=np.asarray(config.sample_counts),
+        pairs=np.array(
+            [float(computed_pairs(_myrtle(), (side, side, 3), m)) for m in config.sample_counts]
+        ),
+        step=np.array([_step_operations(m, config.num_outputs) for m in config.sample_counts]),
+        gram_at_many=gram,
+        integration_at_many=_step_operations(many, config.num_outputs) * config.num_steps,
+        solution_at_many=many**3 / 3,
+        gram_hours=gram / config.operations_per_second / 3600,
+        million_years=1e12 * config.entry_seconds / YEAR,
+    )
+
+
+def _convolutions(count: int) -> tuple[Architecture, ...]:
+    return (Conv(1, (3, 3), padding="same"), Activation("relu")) * count
+
+
+def _myrtle() -> Serial:
+    pool = AvgPool((2, 2))
+    blocks = (*_convolutions(2), pool, *_convolutions(1), pool, *_convolutions(1))
+    return Serial(*blocks, GlobalPool(), Dense(1))
+
+
+def _flat() -> Serial:
+    return Serial(*_convolutions(4), Flatten(), Dense(1))
+
+
+def _step_operations(num_samples: int, num_outputs: int) -> float:
+    """Operations of f ← f − ηΘ(f − y)."""
+    kernel = jax.ShapeDtypeStruct((num_samples, num_samples), jnp.float32)
+    outputs = jax.ShapeDtypeStruct((num_samples, num_outputs), jnp.float32)
+    step = jax.jit(lambda kernel, f, y: f - 0.1 * (kernel @ (f - y)))
+    return float((step.lower(kernel, outputs, outputs).cost_analysis() or {})["flops"])
+
+
+def _exponent(x: np.ndarray, y: np.ndarray) -> float:
+    return power_law(x, y).exponent
+
+
+# Ranges are the catalogue's; counts have no noise, but edges of images and of tiles.
+CLAIMS = (
+    Claim(
+        "With pooling, the operations for an entry grow as the fourth power of the side.",
+        judge=lambda r: between(_exponent(r.sides, r.pooled), 3.7, 4.3),
+        source=COST,
+        formula=r"O(m^2 a^4)",
+    ),
+    Claim(
+        "The entries that are computed grow as the square of the number of images.",
+        judge=lambda r: between(_exponent(r.samples, r.pairs), 1.9, 2.1),
+        source=COST,
+    ),
+    Claim(
+        "A step of integration grows as the square of the number of images.",
+        judge=lambda r: between(_exponent(r.samples, r.step), 1.8, 2.2),
+        source=COST,
+        formula=r"O(m^2 T)",
+    ),
+    Claim(
+        "The NNGP alone costs 0.4 to 1 times both kernels.",
+        judge=lambda r: between(np.median(r.nngp / r.pooled), 0.4, 1.0),
+        source=COST,
+    ),
+    Claim(
+        "At ten thousand images the kernel costs ten times all steps of integration.",
+        judge=lambda r: at_least(r.gram_at_many / r.integration_at_many, 10.0),
+        source=COST,
+    ),
+    Claim(
+        "It costs ten times an exact solution, too.",
+        judge=lambda r: at_least(r.gram_at_many / r.solution_at_many, 10.0),
+        source=COST,
+        formula=r"O(m^3)",
+    ),
+    Claim(
+        "At the time of the source's entries, a million images take 160 years.",
+        judge=lambda r: between(r.million_years, 155.0, 165.0),
+        source=COST,
+        formula=r"10^{12} \cdot 5\,\mathrm{ms} = 5 \cdot 10^9\,\mathrm{s}",
+    ),
+    Claim(
+        "Without pooling, the operations for an entry grow as the square of the side only.",
+        judge=lambda r: between(_exponent(r.sides, r.flat), 1.7, 2.3),
+        source=COST,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the operations of an entry over the side, and of a kernel over the images."""
+    figure, (entry, whole) = panels("operations for an entry", "operations over images")
+    for values, label in (
+        (result.pooled, "both kernels, pooled"),
+        (result.nngp, "NNGP, pooled"),
+        (result.flat, "both kernels, flattened"),
+    ):
+        entry.plot(result.sides, values, "o-", markersize=3, label=label)
+    for values, power in ((result.pooled, 4), (result.flat, 2)):
+        law = values[0] * (result.sides / result.sides[0]) ** power
+        entry.plot(result.sides, law, label=f"a^{power}", **THEORY)
+    entry.set(xlabel="side a")
+    gram = result.pairs * result.pooled[-1]
+    whole.plot(result.samples, gram, "o-", markersize=3, label=f"kernel, side {result.sides[-1]}")
+    whole.plot(result.samples, result.step, "o-", markersize=3, label="a step of integration")
+    whole.set(xlabel="images m")
+    for axis in (entry, whole):
+        axis.set(xscale="log", yscale="log")
+        axis.legend(fontsize=7)
+    return figure
