@@ -33,7 +33,7 @@ def test_ensemble_is_the_vectorised_run_whatever_is_done_at_once(at_once, member
     """Oracle: `vmap`. 7 seeds in threes: the last call overlaps the one before."""
     together = ensemble(run, KEYS, at_once)
     assert type(together) is type(members)
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12), together, members)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-15), together, members)
 
 
 def test_threads_keep_the_precision_of_their_caller():
@@ -43,14 +43,14 @@ def test_threads_keep_the_precision_of_their_caller():
         together = ensemble(run, KEYS)
         seeds = ensemble(lambda seed: seed / 2, np.arange(3))
     assert together.records.dtype == jnp.float32
-    np.testing.assert_allclose(together.records, single.records, rtol=1e-4)
+    np.testing.assert_allclose(together.records, single.records, rtol=1e-4, atol=1e-8)
     np.testing.assert_array_equal(seeds, [0, 0.5, 1])
 
 
 def test_ensemble_can_stand_inside_a_compiled_function(members):
     """Oracle: `vmap`."""
     together = jax.jit(lambda keys: ensemble(run, keys, 2))(KEYS)
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12), together, members)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-15), together, members)
 
 
 def test_ensemble_runs_over_any_tree_of_inputs():
