@@ -8,8 +8,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # whose statistics are loaded when they are used: they take half a second
 from jaxtyping import Float, Real
-from scipy import special, stats
+from scipy import special
 
 from .intervals import HostArray
 
@@ -42,7 +43,7 @@ def power_law(
         raise ValueError(f"y must have the shape of x, {log_x.shape}, got {values.shape}.")
     if not _positive(values).all():
         return PowerLaw(math.nan, math.nan, math.nan, math.nan)
-    slope, intercept, _, _, error = map(float, stats.linregress(log_x, np.log(values)))
+    slope, intercept, _, _, error = map(float, scipy.stats.linregress(log_x, np.log(values)))
     prefactor = math.exp(intercept)
     degrees = len(log_x) - 2
     if degrees == 0:

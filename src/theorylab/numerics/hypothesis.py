@@ -13,8 +13,9 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy  # whose statistics are loaded when they are used: they take half a second
 from jaxtyping import Real
-from scipy import special, stats
+from scipy import special
 
 from theorylab.typing import RandomKey
 
@@ -49,7 +50,7 @@ def sign_test(first: Samples, second: Samples, alternative: Alternative = "two-s
     wins, pairs = int((differences > 0).sum()), int((differences != 0).sum())
     if pairs == 0:
         return Test(0.0, 1.0)
-    return Test(float(wins), float(stats.binomtest(wins, pairs, 0.5, alternative).pvalue))
+    return Test(float(wins), float(scipy.stats.binomtest(wins, pairs, 0.5, alternative).pvalue))
 
 
 def permutation_test(
@@ -66,7 +67,7 @@ def permutation_test(
     differences = _differences(first, second)
     if not np.isfinite(differences).all():
         return Test(math.nan, math.nan)
-    outcome = stats.permutation_test(
+    outcome = scipy.stats.permutation_test(
         (differences,),
         np.mean,
         permutation_type="samples",

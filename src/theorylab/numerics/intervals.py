@@ -18,8 +18,9 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
+import scipy  # whose statistics are loaded when they are used: they take half a second
 from jaxtyping import Array, Real
-from scipy import special, stats
+from scipy import special
 
 from theorylab.typing import RandomKey
 
@@ -118,7 +119,7 @@ def sign_rank(num_samples: int, confidence: float = 0.95) -> int:
         (0, 1, 2)
     """
     ranks = np.arange(1, num_samples // 2 + 1)
-    missed = 2 * stats.binom.cdf(ranks - 1, num_samples, 0.5)
+    missed = 2 * scipy.stats.binom.cdf(ranks - 1, num_samples, 0.5)
     return int(np.count_nonzero(missed <= 1 - confidence))
 
 
@@ -131,7 +132,7 @@ def sign_coverage(num_samples: int, confidence: float = 0.95) -> float:
         0.96875
     """
     rank = sign_rank(num_samples, confidence)
-    return float(1 - 2 * stats.binom.cdf(rank - 1, num_samples, 0.5))
+    return float(1 - 2 * scipy.stats.binom.cdf(rank - 1, num_samples, 0.5))
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
@@ -208,8 +209,8 @@ def _bootstrap(
     if np.ptp(values) == 0:
         return Interval(estimate, estimate, estimate)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        low, high = stats.bootstrap(
+        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
+        low, high = scipy.stats.bootstrap(
             (values,),
             statistic,
             n_resamples=num_resamples,

@@ -11,8 +11,9 @@ import itertools
 import math
 
 import numpy as np
+import scipy  # whose statistics are loaded when they are used: they take half a second
 from jaxtyping import Float, Real
-from scipy import special, stats
+from scipy import special
 
 from .intervals import HostArray, Interval, Samples
 
@@ -63,7 +64,7 @@ def rank_correlations(
 
 def _standard_ranks(values: np.ndarray) -> np.ndarray:
     """Ranks with mean 0 and length 1, so that a correlation is an inner product."""
-    ranks = stats.rankdata(values)
+    ranks = scipy.stats.rankdata(values)
     centred = ranks - ranks.mean()
     return centred / np.linalg.norm(centred)
 

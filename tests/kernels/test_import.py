@@ -1,0 +1,12 @@
+"""Importing the kernels takes little: what only some functions need is loaded when they run."""
+
+import subprocess
+import sys
+
+
+def test_statistics_and_estimators_are_not_loaded_before_they_are_used():
+    """Oracle: `sys.modules` of a fresh interpreter."""
+    heavy = ["scipy.stats", "scipy.optimize", "sklearn", "matplotlib", "diffrax", "pandas"]
+    code = f"import sys, theorylab.kernels; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
