@@ -9,7 +9,11 @@ from theorylab.cli import main
 from theorylab.experiments.tree import Tree
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "concepts").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "from-neural-tangents.md",
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
