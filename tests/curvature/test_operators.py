@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.curvature import gauss_newton, hessian
+from theorylab.curvature import gauss_newton, hessian, in_batches, jacobian, preconditioned
 from theorylab.models import linearize, mlp, network
 
 MODEL = network(mlp([4, 3], 2, "tanh"), (3,), bias="normal")
@@ -77,3 +77,49 @@ def test_gauss_newton_is_the_hessian_of_a_linear_model_only(setting, is_linear):
     newton, full = both(*setting)
     difference = np.linalg.norm(newton - full) / np.linalg.norm(full)
     assert difference < 1e-12 if is_linear else difference > 0.01
+
+
+def test_jacobian_goes_both_ways(setting):
+    """Oracle: the dense Jacobian. Equal to rounding."""
+
+    @jax.jit
+    def both(params, x):
+        flat, unravel = ravel_pytree(params)
+        dense = jax.jacrev(lambda w: MODEL.apply(unravel(w), x).ravel())(flat)
+        found = jacobian(lambda w: MODEL.apply(w, x), params)
+        forward = jax.vmap(lambda v: found.forward(unravel(v)).ravel())(jnp.eye(flat.size)).T
+        rows = jax.vmap(lambda u: ravel_pytree(found.transpose(u.reshape(-1, 2)))[0])
+        return forward, rows(jnp.eye(dense.shape[0])), dense
+
+    forward, transpose, dense = both(*setting[:2])
+    np.testing.assert_allclose(forward, dense, atol=1e-12)
+    np.testing.assert_allclose(transpose, dense, atol=1e-12)
+
+
+def test_batches_add_up_and_a_preconditioner_scales(setting):
+    """Oracle: the Hessian of the mean over all samples, and the matrix P^(−½) H P^(−½)."""
+
+    @jax.jit
+    def both(params, x, y):
+        def risk(w, x, y):
+            return jnp.mean(jnp.cosh(MODEL.apply(w, x) - y))
+
+        def of_batch(batch):
+            return hessian(lambda w: risk(w, *batch), params)
+
+        batched = in_batches(of_batch, (x, y), params, batch_size=4)
+        scales = jax.tree.map(lambda leaf: 1 + leaf**2, params)
+        whole = matrix(of_batch((x, y)), params)
+        roots = jnp.sqrt(ravel_pytree(scales)[0])
+        return (
+            (matrix(batched, params), whole),
+            (matrix(preconditioned(batched, scales), params), whole / jnp.outer(roots, roots)),
+        )
+
+    for measured, expected in both(*setting):
+        np.testing.assert_allclose(measured, expected, atol=1e-12)
+
+
+def test_batches_have_a_size():
+    with pytest.raises(ValueError, match="batch_size must be between 1 and n = 3, got 4"):
+        in_batches(lambda batch: lambda v: v, jnp.ones((3, 1)), jnp.ones(1), 4)

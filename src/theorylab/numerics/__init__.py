@@ -4,6 +4,15 @@ Intervals, tests and fits run on the host (numpy, scipy), on what was measured; 
 quadrature run in JAX and can be jitted, mapped and put inside a scan.
 """
 
+from .certificates import CertifiedEigenpairs as CertifiedEigenpairs
+from .certificates import certified_eigenpairs as certified_eigenpairs
+from .density import Band as Band
+from .density import SpectralDensity as SpectralDensity
+from .density import cumulative as cumulative
+from .density import marchenko_pastur as marchenko_pastur
+from .density import smoothed as smoothed
+from .density import spectral_density as spectral_density
+from .density import spectral_distance as spectral_distance
 from .fits import PowerLaw as PowerLaw
 from .fits import power_law as power_law
 from .fits import power_law_exponents as power_law_exponents
@@ -32,3 +41,5 @@ from .spectra import extreme_eigenvalues as extreme_eigenvalues
 from .spectra import lanczos as lanczos
 from .spectra import power_iteration as power_iteration
 from .spectra import top_eigenvalues as top_eigenvalues
+from .trace import TraceEstimate as TraceEstimate
+from .trace import trace as trace

@@ -5,8 +5,9 @@
     power_iteration   v ← (A + σ) v / ‖(A + σ) v‖
 
 A vector is a flat array or any pytree of arrays, such as a network's parameters. An eigenvalue of
-A lies within the residual of every reported value. Everything can be jitted, mapped and scanned.
-An eigenvalue that is repeated exactly is found once, until the Krylov space is exhausted.
+A lies within the residual of every reported value; whether it is the one of that rank, and whether
+a repeated one was found as often as it stands there, is a question for `certified_eigenpairs`.
+Everything can be jitted, mapped and scanned.
 """
 
 from collections.abc import Callable
@@ -57,7 +58,7 @@ def power_iteration(
     """
     _check_steps(num_steps)
     flat, unravel = ravel_pytree(vector)
-    apply = _flattened(matvec, unravel)
+    apply = flattened(matvec, unravel)
 
     def step(v, _):
         return _normalised(apply(v) + shift * v, instead=v), None
@@ -71,8 +72,14 @@ def power_iteration(
 # By hand, because matfree's Lanczos normalises rounding noise when the Krylov space closes early,
 # as it does for low-rank operators (Gauss–Newton, tangent kernels): of 𝟏𝟏ᵀ in 50 dimensions it
 # reports the eigenvalues -223 and 319, and of 0 only NaN.
-def lanczos(matvec: Operator, vector: Vector, num_steps: int, key: RandomKey) -> Tridiagonal:
-    """Project A on the Krylov space of a vector, with full re-orthogonalisation.
+def lanczos(
+    matvec: Operator,
+    vector: Vector,
+    num_steps: int,
+    key: RandomKey,
+    outside: Float[Array, "k p"] | None = None,
+) -> Tridiagonal:
+    """Project A on the Krylov space of a vector, re-orthogonalised twice against all of it.
 
     Where the space closes (A q lies in the span already), it is continued from a random vector
     that is orthogonal to it, with a 0 off the diagonal.
@@ -82,32 +89,42 @@ def lanczos(matvec: Operator, vector: Vector, num_steps: int, key: RandomKey) ->
         vector: Where to start; not 0.
         num_steps: How many times A is applied; at most the vector's size is needed, and used.
         key: The randomness of the continuation.
+        outside: Orthonormal flat vectors; A is restricted to what is orthogonal to them.
     """
     _check_steps(num_steps)
     flat, unravel = ravel_pytree(vector)
-    apply = _flattened(matvec, unravel)
-    num_steps = min(num_steps, flat.size)
-    epsilon = 10 * jnp.finfo(flat.dtype).eps
-    spare = jax.random.normal(key, flat.shape, flat.dtype)  # rolled: a new one wherever it closes
+    apply = flattened(matvec, unravel)
+    outside = jnp.zeros((0, flat.size), flat.dtype) if outside is None else outside
+    first = len(outside)
+    num_steps = min(num_steps, flat.size - first)
+    # What rounding leaves of a vector of norm ‖A‖ that lies in the span grows like √p.
+    epsilon = 4 * jnp.finfo(flat.dtype).eps * flat.size**0.5
+    # Rolled, it is a new one wherever the space closes. (Uniform numbers compile faster.)
+    spare = jax.random.uniform(key, flat.shape, flat.dtype, -1.0, 1.0)
 
     def step(index, state):
         basis, diagonal, off_diagonal, norm = state
-        image = apply(basis[index])
+        image = apply(basis[first + index])
         norm = jnp.maximum(norm, jnp.linalg.norm(image))  # a lower bound of ‖A‖
-        remainder = image - (basis @ image) @ basis
+        remainder = _orthogonal(image, basis)
         closed = jnp.linalg.norm(remainder) <= epsilon * norm
-        following = jnp.where(closed, jnp.roll(spare, index), remainder)
-        following = following - (basis @ following) @ basis
+        following = jax.lax.cond(
+            closed, lambda: _orthogonal(jnp.roll(spare, index), basis), lambda: remainder
+        )
+        following = _orthogonal(following, basis)
         length = jnp.where(closed, 0.0, jnp.linalg.norm(following))
-        basis = basis.at[index + 1].set(_normalised(following, following), mode="drop")
-        diagonal = diagonal.at[index].set(basis[index] @ image)
+        following = _normalised(following, following)
+        basis = basis.at[first + index + 1].set(following, mode="drop")
+        diagonal = diagonal.at[index].set(basis[first + index] @ image)
         return basis, diagonal, off_diagonal.at[index].set(length), norm
 
-    basis = jnp.zeros((num_steps, flat.size), flat.dtype).at[0].set(_normalised(flat, flat))
+    start = _orthogonal(_orthogonal(flat, outside), outside)
+    empty = jnp.zeros((num_steps, flat.size), flat.dtype)
+    basis = jnp.concatenate([outside, empty.at[0].set(_normalised(start, start))])
     zeros = jnp.zeros(num_steps, flat.dtype)
     state = (basis, zeros, zeros, jnp.zeros((), flat.dtype))
     basis, diagonal, off_diagonal, _ = jax.lax.fori_loop(0, num_steps, step, state)
-    return Tridiagonal(basis, diagonal, off_diagonal[:-1])
+    return Tridiagonal(basis[first:], diagonal, off_diagonal[:-1])
 
 
 def eigenpairs(
@@ -120,6 +137,8 @@ def eigenpairs(
 ) -> Eigenpairs:
     """Approximate k eigenpairs by Lanczos from a random start.
 
+    An eigenvalue that is repeated exactly is found once, until the Krylov space is exhausted.
+
     Args:
         matvec: The operator A.
         like: A vector that A can act on, for its shape; or the size of a flat one.
@@ -128,15 +147,13 @@ def eigenpairs(
         key: The randomness of the start.
         which: "largest" in falling order, "smallest" in rising order, or by falling "magnitude".
     """
-    size = _template(like)[0].size
-    if not 1 <= k <= min(num_steps, size):
+    flat, unravel = template(like)
+    if not 1 <= k <= min(num_steps, flat.size):
         raise ValueError(
-            f"k must be between 1 and num_steps = {num_steps} and size = {size}, got {k}."
+            f"k must be between 1 and num_steps = {num_steps} and size = {flat.size}, got {k}."
         )
-    apply, unravel, values, vectors = _ritz(matvec, like, num_steps, key)
-    rank = {"largest": -values, "smallest": values, "magnitude": -jnp.abs(values)}[which]
-    chosen = jnp.argsort(rank)[:k]
-    values, vectors = values[chosen], vectors[chosen]
+    apply = flattened(matvec, unravel)
+    values, vectors = foremost(k, which, *ritz(apply, flat, num_steps, key))
     images = jax.lax.map(apply, vectors)
     residuals = jnp.linalg.norm(images - values[:, None] * vectors, axis=1)
     return Eigenpairs(values, jax.vmap(unravel)(vectors), residuals)
@@ -164,31 +181,63 @@ def extreme_eigenvalues(
     matvec: Operator, like: Vector | int, num_steps: int, key: RandomKey
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Smallest and largest eigenvalue, with their signs, from one Lanczos run."""
-    values = _ritz(matvec, like, num_steps, key)[2]
+    flat, unravel = template(like)
+    values, _ = ritz(flattened(matvec, unravel), flat, num_steps, key)
     return values[0], values[-1]
 
 
-def _ritz(matvec: Operator, like: Vector | int, num_steps: int, key: RandomKey):
-    """All that Lanczos finds: the flat operator, its way back, values in rising order, vectors."""
-    flat, unravel = _template(like)
-    apply = _flattened(matvec, unravel)
+def ritz(
+    apply: Callable[[Array], Array],
+    like: Float[Array, " p"],
+    num_steps: int,
+    key: RandomKey,
+    outside: Float[Array, "k p"] | None = None,
+) -> tuple[Float[Array, " steps"], Float[Array, "steps p"]]:
+    """All that Lanczos finds from a random start: values in rising order and unit vectors."""
     start_key, lanczos_key = jax.random.split(key)
-    start = jax.random.normal(start_key, flat.shape, flat.dtype)
-    basis, diagonal, off_diagonal = lanczos(apply, start, num_steps, lanczos_key)
-    small = jnp.diag(diagonal) + jnp.diag(off_diagonal, 1) + jnp.diag(off_diagonal, -1)
-    values, vectors = jnp.linalg.eigh(small)
-    return apply, unravel, values, vectors.T @ basis
+    start = jax.random.normal(start_key, like.shape, like.dtype)
+    basis, diagonal, off_diagonal = lanczos(apply, start, num_steps, lanczos_key, outside)
+    values, vectors = jnp.linalg.eigh(tridiagonal_matrix(diagonal, off_diagonal))
+    return values, vectors.T @ basis
 
 
-def _template(like: Vector | int) -> tuple[Float[Array, " p"], Callable[[Array], Vector]]:
+def rank(values: Float[Array, " n"], which: Which) -> Float[Array, " n"]:
+    """By what eigenvalues are ordered: the greatest comes first."""
+    return {"largest": values, "smallest": -values, "magnitude": jnp.abs(values)}[which]
+
+
+def foremost(
+    k: int, which: Which, values: Float[Array, " n"], vectors: Float[Array, "n p"]
+) -> tuple[Float[Array, " k"], Float[Array, "k p"]]:
+    """The first k pairs, in their order."""
+    chosen = jnp.argsort(-rank(values, which))[:k]
+    return values[chosen], vectors[chosen]
+
+
+def tridiagonal_matrix(
+    diagonal: Float[Array, " n"], off_diagonal: Float[Array, " n-1"]
+) -> Float[Array, "n n"]:
+    """The symmetric matrix with these diagonals."""
+    return jnp.diag(diagonal) + jnp.diag(off_diagonal, 1) + jnp.diag(off_diagonal, -1)
+
+
+def template(like: Vector | int) -> tuple[Float[Array, " p"], Callable[[Array], Vector]]:
+    """A flat vector of the shape, and the way back."""
     return ravel_pytree(jnp.zeros(like) if isinstance(like, int) else like)
 
 
-def _flattened(matvec: Operator, unravel: Callable[[Array], Vector]) -> Callable[[Array], Array]:
+def flattened(matvec: Operator, unravel: Callable[[Array], Vector]) -> Callable[[Array], Array]:
+    """The same operator on flat vectors."""
+
     def apply(flat):
         return ravel_pytree(matvec(unravel(flat)))[0]
 
     return apply
+
+
+def _orthogonal(vector: Float[Array, " p"], basis: Float[Array, "k p"]) -> Float[Array, " p"]:
+    """What is left of a vector without its part in the span of orthonormal rows."""
+    return vector - (basis @ vector) @ basis
 
 
 def _normalised(vector: Float[Array, " p"], instead: Float[Array, " p"]) -> Float[Array, " p"]:

@@ -1,0 +1,46 @@
+"""Hessian norms of random networks on many graphs: ‖∇²f(w; x)‖, w ~ N(0, 1).
+
+Source: zhu · hessian-norm · Thm 2.3.6, Measure.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from theorylab.models import Graph
+from theorylab.training import graph_ensemble
+from theorylab.typing import Apply, RandomKey
+
+from .norm import spectral_norm
+from .operators import output_hessian
+
+
+class GraphNorms(NamedTuple):
+    """The norm of every graph's network, and the residual of Lanczos over it."""
+
+    norms: Float[np.ndarray, " g"]
+    residuals: Float[np.ndarray, " g"]
+
+
+def graph_norms(
+    graphs: Sequence[Graph], x: Float[Array, " d"], key: RandomKey, num_steps: int = 16
+) -> GraphNorms:
+    """Draw a network on every graph and measure the Hessian of its first output.
+
+    Args:
+        graphs: Graphs with one activation and the same number of inputs and outputs; those of
+            about one size cost one compilation.
+        x: One input.
+        key: Draws the weights.
+        num_steps: Products with the Hessian for one norm.
+    """
+
+    def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey):
+        found = spectral_norm(output_hessian(apply, weights, x), weights, key, num_steps)
+        return found.value, found.residual
+
+    norms, residuals = graph_ensemble(one, graphs, jax.random.split(key, len(graphs)))
+    return GraphNorms(norms, residuals / np.where(norms > 0, norms, 1.0))

@@ -1,0 +1,193 @@
+"""Eigenvalues with a certificate: how far the i-th can be from the true i-th.
+
+A residual ‖Av − θv‖ says that some eigenvalue is near θ. It does not say which one: Lanczos may
+have missed a repeated eigenvalue, or one that its start hardly contains. So what was found is
+taken out, and a second Lanczos with a start of its own looks at what is left,
+
+    A′ = (1 − VVᵀ) A (1 − VVᵀ)
+
+and if it finds something that belongs among the first k, this is merged and the rest looked at
+again. In the end, with R = AV − VΘ, A is within ‖R‖ of Θ ⊕ A′, so that (Weyl)
+
+    θᵢ ≤ λᵢ ≤ max(θᵢ, λ_max(A′)) + ‖R‖
+
+and after j steps from a random start in p dimensions, whatever the spectrum,
+
+    λ_max(A′) ≤ θ_max + ε (λ_max − λ_min)     except with probability δ,
+    √ε = log(1.648 √p / δ) / (2j − 1)
+
+For "smallest" the operator is −A; for "magnitude" λᵢ are singular values, for which Weyl's
+inequality holds too.
+
+Source: Kuczyński & Woźniakowski (1992), Estimating the largest eigenvalue by the power and Lanczos
+algorithms with a random start, Thm 4.2.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from theorylab.typing import RandomKey
+
+from .spectra import Operator, Vector, Which, flattened, foremost, rank, ritz, template
+
+Flat = Callable[[Float[Array, " p"]], Float[Array, " p"]]  # an operator on flat vectors
+
+
+class CertifiedEigenpairs(NamedTuple):
+    """Pairs with residuals ‖Av − θv‖, and bounds of the distance to the eigenvalue of that rank."""
+
+    values: Float[Array, " k"]
+    vectors: Vector
+    residuals: Float[Array, " k"]
+    bounds: Float[Array, " k"]
+
+
+class _State(NamedTuple):
+    """Pairs so far, A's images of them, and what the last look at the rest has shown."""
+
+    round: Int[Array, ""]
+    values: Float[Array, " k"]
+    vectors: Float[Array, "k p"]
+    images: Float[Array, "k p"]
+    left: Float[Array, ""]  # the rank of whatever is left is at most this
+    norm: Float[Array, ""]  # the greatest magnitude seen
+    missed: Bool[Array, ""]  # whether the last look found what belongs among the pairs
+
+
+def certified_eigenpairs(
+    matvec: Operator,
+    like: Vector | int,
+    k: int,
+    num_steps: int,
+    key: RandomKey,
+    which: Which = "largest",
+    num_checks: int | None = None,
+    risk: float = 1e-3,
+) -> CertifiedEigenpairs:
+    """Find k eigenpairs, repeated ones as often as they stand there, and bound their errors.
+
+    |θᵢ − λᵢ| is at most the i-th bound for all i at once, except with probability `risk`; for
+    "magnitude" that is ||θᵢ| − |λᵢ||. Where too few checks leave open whether something greater is
+    left, the bound says so by being wide. Rounding is allowed for with 32 units of the last place.
+
+    Args:
+        matvec: The operator A.
+        like: A vector that A can act on, for its shape; or the size of a flat one.
+        k: How many pairs, at most `num_steps`.
+        num_steps: How many times A is applied to find the pairs, and once more per pair.
+        key: The randomness of all starts.
+        which: "largest" in falling order, "smallest" in rising order, or by falling "magnitude".
+        num_checks: How many times A is applied to look at what is left, and once more per pair;
+            as often again while something was missed, k + 1 times at most. By default half of
+            num_steps.
+        risk: The probability δ with which a bound may fail.
+
+    Example:
+        >>> twice = jnp.array([3.0, 3.0, 1.0, -5.0])
+        >>> found = certified_eigenpairs(lambda v: twice * v, 4, 2, 3, jax.random.key(0))
+        >>> found.values.round(4)
+        Array([3., 3.], dtype=...)
+    """
+    flat, unravel = template(like)
+    num_checks = -(-num_steps // 2) if num_checks is None else num_checks
+    _check(k, num_steps, flat.size, num_checks, risk)
+    apply = flattened(matvec, unravel)
+    search_key, look_key = jax.random.split(key)
+    values, vectors = foremost(k, which, *ritz(apply, flat, num_steps, search_key))
+    state = _State(
+        round=jnp.zeros((), int),
+        values=values,
+        vectors=vectors,
+        images=jax.lax.map(apply, vectors),
+        left=jnp.array(-jnp.inf, flat.dtype),
+        norm=jnp.abs(values).max(),
+        missed=jnp.array(k < flat.size),
+    )
+    if k < flat.size:
+        look = _look(apply, which, min(num_checks, flat.size - k), risk / (k + 1), look_key)
+        state = jax.lax.while_loop(lambda s: s.missed & (s.round <= k), look, state)
+    residuals = jnp.linalg.norm(state.images - state.values[:, None] * state.vectors, axis=1)
+    left = jnp.where(state.missed & (k < flat.size), jnp.inf, state.left)
+    rounding = 32 * jnp.finfo(flat.dtype).eps * state.norm
+    bounds = _bounds(rank(state.values, which), residuals, left) + rounding
+    return CertifiedEigenpairs(state.values, jax.vmap(unravel)(state.vectors), residuals, bounds)
+
+
+def _look(
+    apply: Flat, which: Which, num_steps: int, risk: float, key: RandomKey
+) -> Callable[[_State], _State]:
+    """One look at what is left: Lanczos there, and Rayleigh–Ritz if it finds what was missed."""
+
+    def look(state: _State) -> _State:
+        before = (state.values, state.vectors, state.images)
+        values, vectors, images = before
+        k, size = vectors.shape
+        key_now = jax.random.fold_in(key, state.round)
+        other, directions = ritz(apply, vectors[0], num_steps, key_now, outside=vectors)
+        norm = jnp.maximum(state.norm, jnp.abs(other).max())
+        # A last pair that has not converged is not worth a merger: its bound says so already.
+        residual = jnp.linalg.norm(images[-1] - values[-1] * vectors[-1])
+        tolerance = residual + 32 * jnp.finfo(values.dtype).eps * norm
+        missed = rank(other, which).max() > rank(values, which)[-1] + tolerance
+
+        def merged() -> tuple[Array, Array, Array]:
+            cross = images @ directions.T
+            small = jnp.block([[vectors @ images.T, cross], [cross.T, jnp.diag(other)]])
+            found, combinations = jnp.linalg.eigh(small)
+            every = combinations.T @ jnp.concatenate([vectors, directions])
+            chosen, axes = foremost(k, which, found, every)
+            return chosen, axes, jax.lax.map(apply, axes)
+
+        after = jax.lax.cond(missed, merged, lambda: before)
+        left = _limit(other, which, _epsilon(size - k, num_steps, risk))
+        return _State(state.round + 1, after[0], after[1], after[2], left, norm, missed)
+
+    return look
+
+
+def _epsilon(size: int, num_steps: int, risk: float) -> float:
+    """What share of its spread an extreme eigenvalue may be off; none if all steps were taken."""
+    if num_steps >= size:
+        return 0.0
+    return (math.log(1.648 * math.sqrt(size) / (risk / 2)) / (2 * num_steps - 1)) ** 2
+
+
+def _limit(values: Float[Array, " n"], which: Which, epsilon: float) -> Float[Array, ""]:
+    """An upper limit of the rank of all eigenvalues, from Lanczos' values in rising order."""
+    if epsilon >= 0.5:
+        return jnp.array(jnp.inf, values.dtype)
+    low, high = values[0], values[-1]
+    margin = epsilon * (high - low) / (1 - 2 * epsilon)
+    return jnp.max(rank(jnp.stack([low - margin, high + margin]), which))
+
+
+def _bounds(
+    ranks: Float[Array, " k"], residuals: Float[Array, " k"], left: Float[Array, ""]
+) -> Float[Array, " k"]:
+    """Weyl's bound of each pair i: the best over j ≥ i, where pairs after j count as left.
+
+    With residuals R₁ of the first j and R₂ of the others, what is left has at most the rank
+    max(θⱼ₊₁, left) + ‖R₂‖, and the bound is ‖R₁‖ plus what that exceeds θᵢ by.
+    """
+    head = jnp.sqrt(jnp.cumsum(residuals**2))
+    tail = jnp.sqrt(jnp.cumsum(residuals[::-1] ** 2)[::-1])
+    after = jnp.append(jnp.maximum(ranks[1:], left) + tail[1:], left)
+    excess = jnp.maximum(after[None, :] - ranks[:, None], 0.0)
+    allowed = jnp.tri(len(ranks), dtype=bool).T  # j ≥ i
+    return jnp.min(jnp.where(allowed, head[None, :] + excess, jnp.inf), axis=1)
+
+
+def _check(k: int, num_steps: int, size: int, num_checks: int, risk: float) -> None:
+    if not 1 <= k <= min(num_steps, size):
+        raise ValueError(
+            f"k must be between 1 and num_steps = {num_steps} and size = {size}, got {k}."
+        )
+    if num_checks < 1:
+        raise ValueError(f"num_checks must be at least 1, got {num_checks}.")
+    if not 0 < risk < 1:
+        raise ValueError(f"risk must be in (0, 1), got {risk}.")

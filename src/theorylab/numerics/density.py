@@ -1,0 +1,159 @@
+"""The density of an operator's eigenvalues, by stochastic Lanczos quadrature.
+
+The spectral distribution F(t) = #{λᵢ ≤ t}/p is, for a random unit vector v, the mean of
+
+    F_v(t) = Σᵢ (vᵀuᵢ)² 1[λᵢ ≤ t],        uᵢ the eigenvectors,
+
+and Lanczos from v gives the Gauss quadrature of F_v: its nodes are the eigenvalues θⱼ of T, its
+weights the squares of the first entries of T's eigenvectors. (The squares of those entries only:
+the whole vectors would be wrong, though they sum to 1 as well.) Several probes v tell how sure it
+is; their spread falls like 1/√(p · probes).
+
+Source: Golub & Welsch (1969), Calculation of Gauss quadrature rules; Ubaru, Chen & Saad (2017),
+Fast estimation of tr f(A) via stochastic Lanczos quadrature.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+from scipy import special
+
+from theorylab.typing import RandomKey, Scalar
+
+from .spectra import Operator, Vector, flattened, lanczos, template, tridiagonal_matrix
+
+
+class SpectralDensity(NamedTuple):
+    """One quadrature for each probe: nodes in rising order, and weights that sum to 1."""
+
+    nodes: Float[Array, "probes steps"]
+    weights: Float[Array, "probes steps"]
+
+
+class Band(NamedTuple):
+    """A function at given points, and the interval around it that the probes' spread implies."""
+
+    value: Float[Array, " t"]
+    low: Float[Array, " t"]
+    high: Float[Array, " t"]
+
+
+def spectral_density(
+    matvec: Operator,
+    like: Vector | int,
+    key: RandomKey,
+    num_steps: int = 100,
+    num_probes: int = 20,
+) -> SpectralDensity:
+    """Estimate where the eigenvalues of A lie, from num_steps · num_probes products.
+
+    Args:
+        matvec: The operator A, symmetric.
+        like: A vector that A can act on, for its shape; or the size of a flat one.
+        key: The randomness of the probes.
+        num_steps: The nodes of each quadrature.
+        num_probes: How many random vectors v.
+    """
+    if num_steps < 1 or num_probes < 1:
+        raise ValueError(
+            f"num_steps and num_probes must be at least 1, got {num_steps} and {num_probes}."
+        )
+    flat, unravel = template(like)
+    apply = flattened(matvec, unravel)
+
+    def one(key: RandomKey) -> SpectralDensity:
+        start_key, lanczos_key = jax.random.split(key)
+        start = jax.random.normal(start_key, flat.shape, flat.dtype)
+        _, diagonal, off_diagonal = lanczos(apply, start, num_steps, lanczos_key)
+        nodes, vectors = jnp.linalg.eigh(tridiagonal_matrix(diagonal, off_diagonal))
+        return SpectralDensity(nodes, vectors[0] ** 2)
+
+    return jax.lax.map(one, jax.random.split(key, num_probes))
+
+
+def cumulative(density: SpectralDensity, at: Float[Array, " t"], confidence: float = 0.95) -> Band:
+    """F(t), the share of eigenvalues up to t, with Student's interval over the probes.
+
+    Half of a node's weight counts at the node itself, as Gauss quadrature has it.
+
+    Args:
+        density: What `spectral_density` found, with two probes at least.
+        at: The points t.
+        confidence: The probability with which the interval covers at one point.
+    """
+    differences = at[None, :, None] - density.nodes[:, None, :]
+    below = jnp.heaviside(differences, 0.5)
+    return _band(jnp.sum(below * density.weights[:, None, :], axis=2), confidence)
+
+
+def smoothed(
+    density: SpectralDensity,
+    at: Float[Array, " t"],
+    bandwidth: Scalar,
+    confidence: float = 0.95,
+) -> Band:
+    """The density with every node widened to a Gaussian, with Student's interval over the probes.
+
+    Args:
+        density: What `spectral_density` found, with two probes at least.
+        at: The points t.
+        bandwidth: The Gaussians' standard deviation; (λ_max − λ_min)/steps is usual.
+        confidence: The probability with which the interval covers at one point.
+    """
+    distances = (at[None, :, None] - density.nodes[:, None, :]) / bandwidth
+    heights = jnp.exp(-(distances**2) / 2) / (math.sqrt(2 * math.pi) * bandwidth)
+    return _band(jnp.sum(heights * density.weights[:, None, :], axis=2), confidence)
+
+
+def spectral_distance(
+    density: SpectralDensity, eigenvalues: Float[Array, " p"]
+) -> Float[Array, ""]:
+    """Wasserstein's distance W₁ = ∫ |F − G| dt to a known spectrum G.
+
+    Example:
+        >>> found = SpectralDensity(jnp.array([[0.0, 1.0]]), jnp.array([[0.5, 0.5]]))
+        >>> float(spectral_distance(found, jnp.array([0.0, 3.0])))
+        1.0
+    """
+    nodes, weights = density.nodes.ravel(), density.weights.ravel() / len(density.nodes)
+    masses = jnp.append(weights, jnp.full(len(eigenvalues), -1 / len(eigenvalues), nodes.dtype))
+    points = jnp.append(nodes, eigenvalues)
+    order = jnp.argsort(points)
+    excess = jnp.cumsum(masses[order])[:-1]
+    return jnp.sum(jnp.abs(excess) * jnp.diff(points[order]))
+
+
+def marchenko_pastur(at: Float[Array, " t"], ratio: float) -> Float[Array, " t"]:
+    """F(t) of XᵀX/n for independent standard X (n, p), in the limit of p/n = ratio.
+
+    With a, b = (1 ∓ √ratio)², the density is √((b − t)(t − a))/(2π ratio t) on [a, b]. It is
+    integrated in the angle, t = (a + b)/2 − (b − a)/2 cos φ, which takes the roots away.
+
+    Args:
+        at: The points t.
+        ratio: p/n in (0, 1).
+    """
+    if not 0 < ratio < 1:
+        raise ValueError(f"ratio must be in (0, 1), got {ratio}.")
+    middle, half = 1 + ratio, 2 * math.sqrt(ratio)
+    edges = jnp.linspace(0, math.pi, 4001)
+    angles = (edges[1:] + edges[:-1]) / 2
+    heights = (half * jnp.sin(angles)) ** 2 / (
+        2 * math.pi * ratio * (middle - half * jnp.cos(angles))
+    )
+    cumulated = jnp.append(0.0, jnp.cumsum(heights * jnp.diff(edges)))
+    return jnp.interp(jnp.arccos(jnp.clip((middle - at) / half, -1, 1)), edges, cumulated)
+
+
+def _band(values: Float[Array, "probes t"], confidence: float) -> Band:
+    """Mean over the probes and Student's interval."""
+    n = len(values)
+    if n < 2:
+        raise ValueError(f"num_probes must be at least 2 for an interval, got {n}.")
+    mean = jnp.mean(values, axis=0)
+    t = float(special.stdtrit(n - 1, (1 + confidence) / 2))
+    margin = t * jnp.std(values, axis=0, ddof=1) / math.sqrt(n)
+    return Band(mean, mean - margin, mean + margin)
