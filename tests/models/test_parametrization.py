@@ -22,6 +22,7 @@ from theorylab.models import (
     Scaling,
     Serial,
     Standard,
+    Torch,
     mlp,
     network,
     regime,
@@ -50,6 +51,10 @@ HALF_WAY = ABC(Exponents(-0.25, 0.25), Exponents(0.25, 0.25), Exponents(0.5, 0.2
         (NTK(weight_scale=3.0, bias_scale=5.0), "bias", 1, 5, 1),
         (NTK(weight_scale=3.0, bias_scale=5.0), "output_bias", 1, 5, 1),
         (NTK(weight_scale=3.0, bias_scale=5.0), "gain", 1, 1, 1),
+        (Torch(bias_scale=5.0), "input", 1 / 12**0.5, 1, 1),
+        (Torch(bias_scale=5.0), "hidden", 1 / 12**0.5, 1, 1),
+        (Torch(bias_scale=5.0), "bias", 5 / 2, 1, 1),
+        (Torch(bias_scale=5.0), "output_bias", 5 / 2, 1, 1),
         (MeanField(), "input", 1, 1 / 2, 16),
         (MeanField(), "output", 1, 1 / 4, 4),
         (MeanField(), "bias", 1, 1, 16),
@@ -69,6 +74,21 @@ def test_scalings(parametrization, role, initial, multiplier, learning_rate):
     """Oracle: the table of the module, worked out by hand."""
     expected = Scaling(initial, multiplier, learning_rate)
     assert parametrization.scaling(role, fan_in=4, fan_out=16) == pytest.approx(expected)
+
+
+def test_torch_weights_and_biases_are_uniform_up_to_one_over_root_fan_in():
+    """Oracle: PyTorch's documentation, U(±1/√fan-in); the largest of many comes near the bound."""
+    model = network(mlp([500]), (16,), Torch(), bias="uniform", law="uniform")
+    first, _, last = model.init(jax.random.key(0))
+    for values, fan_in in (
+        (first["weight"], 16),
+        (first["bias"], 16),
+        (last["weight"], 500),
+        (last["bias"], 500),
+    ):
+        largest = float(jnp.abs(values).max() * math.sqrt(fan_in))
+        assert largest <= 1
+        assert values.size == 1 or largest > 0.97
 
 
 def test_roles_follow_from_the_place():

@@ -129,3 +129,36 @@ def test_gradient_of_the_quadratic_model_has_the_hessian_in_it():
     gradient = jax.jit(jax.grad(lambda p: jnp.sum(quadratic(p, X))))(moved(params, direction, 1.0))
     expected = jax.jit(lambda w: jax.grad(total)(w) + jax.hessian(total)(w) @ delta)(flat)
     np.testing.assert_allclose(ravel_pytree(gradient)[0], expected, rtol=1e-10, atol=1e-13)
+
+
+def test_a_quadratic_model_with_ten_million_parameters_trains_in_little_memory():
+    """Ceiling: twelve copies of the p parameters; one array of n × p would be 32, p × p 10⁷."""
+    model, num_samples = network(mlp([3100, 3000]), (300,)), 32
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda parameter: jnp.asarray(rng.standard_normal(parameter.shape, np.float32)),
+        model.parameters,
+        is_leaf=lambda node: isinstance(node, Parameter),
+    )
+    x = jnp.asarray(rng.standard_normal((num_samples, 300), np.float32))
+    y = jnp.sign(x[:, :1])
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    assert size > 1e7
+
+    def step(new_params, params, x, y):
+        def loss(w):
+            return jnp.mean((quadratize(model.apply, params)(w, x) - y) ** 2)
+
+        value, gradient = jax.value_and_grad(loss)(new_params)
+        return value, moved(new_params, gradient, -0.5)
+
+    compiled = jax.jit(step).lower(params, params, x, y).compile()
+    used = compiled.memory_analysis()
+    assert used is not None
+    held = used.temp_size_in_bytes + used.output_size_in_bytes
+    assert held < 12 * size * 4
+    trained, losses = params, []
+    for _ in range(3):
+        loss, trained = compiled(trained, params, x, y)
+        losses.append(float(loss))
+    assert losses[2] < losses[1] < losses[0]

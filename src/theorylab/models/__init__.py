@@ -1,7 +1,8 @@
 """What learns: architectures, their finite networks, their parametrizations, Taylor expansions.
 
 An `Architecture` says what a network is; `network` reads it as `Model(init, apply)` in a chosen
-parametrization; `linearize` and `quadratize` expand any `apply(params, x)` in its parameters.
+parametrization, and `graph_network` makes one of any directed acyclic graph; `linearize` and
+`quadratize` expand any `apply(params, x)` in its parameters.
 """
 
 from .activations import ACTIVATIONS as ACTIVATIONS
@@ -43,6 +44,19 @@ from .families import Sine as Sine
 from .families import normalised_exponential as normalised_exponential
 from .families import rbf as rbf
 from .families import sigmoid_like as sigmoid_like
+from .graph_builders import bottleneck_neurons as bottleneck_neurons
+from .graph_builders import convolutional as convolutional
+from .graph_builders import densely_connected as densely_connected
+from .graph_builders import drop_edges as drop_edges
+from .graph_builders import fully_connected as fully_connected
+from .graph_builders import random_graph as random_graph
+from .graph_builders import residual as residual
+from .graph_network import Wiring as Wiring
+from .graph_network import graph_network as graph_network
+from .graph_network import wire as wire
+from .graphs import Graph as Graph
+from .graphs import graph as graph
+from .graphs import read_graph as read_graph
 from .mixing import Aggregate as Aggregate
 from .mixing import Dropout as Dropout
 from .mixing import SelfAttention as SelfAttention
@@ -62,8 +76,12 @@ from .parametrization import MuP as MuP
 from .parametrization import Parametrization as Parametrization
 from .parametrization import Scaling as Scaling
 from .parametrization import Standard as Standard
+from .parametrization import Torch as Torch
 from .parts import Bias as Bias
 from .regimes import Regime as Regime
 from .regimes import regime as regime
 from .taylor import linearize as linearize
 from .taylor import quadratize as quadratize
+from .vision import myrtle as myrtle
+from .vision import vit as vit
+from .vision import wide_resnet as wide_resnet

@@ -92,7 +92,7 @@ def network(
         architecture: What the network is.
         input_shape: The shape of one input: (d,), (height, width, channels), ...
         parametrization: Initial scale, multiplier and learning rate of every parameter.
-        bias: "none"; "zero": trained, initially 0; "normal": trained, initially normal.
+        bias: "none"; "zero": trained, initially 0; "normal" or "uniform": trained, initially so.
         law: The law D of the initial weights, of mean 0 and variance 1.
 
     Example:

@@ -24,12 +24,14 @@ c ─► c − θ). The named parametrizations (a, b, c):
 
                 input       hidden     output
     Standard    0, 0, 0     0, ½, 0    0, ½, 0
+    Torch       0, 0, 0     0, ½, 0    0, ½, 0    (biases: κ = σ_b/√fan-in)
     NTK         0, 0, 0     ½, 0, 0    ½, 0, 0
     MeanField   0, 0, −1               1, 0, −1
     MuP         0, 0, −1    0, ½, 0    1, 0, −1
 
 Source: golikov · abc-dichotomy · Def. 3.4.5; golikov · mup-step · Eqs 1.20–1.27;
-golikov · mean-field-2l · Eqs 1.12–1.18; golikov · ntk-param-scaling · Eqs 2.12–2.19.
+golikov · mean-field-2l · Eqs 1.12–1.18; golikov · ntk-param-scaling · Eqs 2.12–2.19;
+zhu · torch-param · C.9, C.18, C.20 (`Torch`).
 """
 
 import abc
@@ -168,6 +170,37 @@ class Standard(Parametrization):
     def exponents(self) -> RoleExponents:
         """The exponents (a, b, c) of every role."""
         return RoleExponents(Exponents(), Exponents(b=0.5), Exponents(b=0.5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Torch(Parametrization):
+    """What PyTorch does by default: w, b ~ U(±1/√fan-in), no multiplier, one learning rate.
+
+    That is `network(..., Torch(), bias="uniform", law="uniform")`: a uniform law on ±1/√fan-in has
+    the standard deviation 1/√(3 fan-in), and biases begin with the scale of their layer's weights.
+    """
+
+    weight_scale: float = 3**-0.5
+    bias_scale: float = 3**-0.5
+
+    constants: ClassVar[Literal["multiplier", "initial"]] = "initial"
+
+    @property
+    def exponents(self) -> RoleExponents:
+        """The exponents (a, b, c) of every role; biases have b = ½ of the fan-in beside."""
+        return RoleExponents(Exponents(), Exponents(b=0.5), Exponents(b=0.5))
+
+    def scaling(self, role: Role, fan_in: int, fan_out: int) -> Scaling:
+        """Give initial scale, multiplier and learning-rate factor of a parameter.
+
+        Example:
+            >>> Torch(bias_scale=1.0).scaling("bias", fan_in=100, fan_out=50)
+            Scaling(initial=0.1, multiplier=1.0, learning_rate=1.0)
+        """
+        scaling = super().scaling(role, fan_in, fan_out)
+        if role in ("bias", "output_bias"):
+            return scaling._replace(initial=self.bias_scale / math.sqrt(fan_in))
+        return scaling
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from .mixing import Aggregate, Dropout, SelfAttention
 from .parameters import Law, Parameter
 from .parametrization import Parametrization, Role, Scaling
 
-Bias = Literal["none", "zero", "normal"]
+Bias = Literal["none", "zero", "normal", "uniform"]
 
 
 class Settings(NamedTuple):
