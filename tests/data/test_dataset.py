@@ -42,6 +42,18 @@ def test_reshaping_keeps_the_numbers():
     np.testing.assert_array_equal(image.x[1, :, :, 0], [[4, 5], [6, 7]])
 
 
+def test_centred_inputs_have_length_1_and_differ_by_what_they_differed_from_the_mean():
+    """Oracle: samples in a line lie on both sides of their mean, in one direction."""
+    centred = _numbered(4).centred()
+    direction = np.full(4, 0.5)
+    expected = np.array([-1, -1, 1, 1])[:, None] * direction[None, :]
+    np.testing.assert_allclose(centred.x, expected, rtol=1e-12)
+    np.testing.assert_array_equal(centred.y, _numbered(4).y)
+    assert "centred" in centred.law
+    with pytest.raises(ValueError, match=r"must be flat to be centred, got \(2, 2\)"):
+        _numbered().reshaped(2, 2).centred()
+
+
 def test_a_dataset_goes_through_jit_vmap_and_tree_map():
     data = _numbered()
     assert float(jax.jit(lambda d: d.x.sum() + d.y.sum())(data)) == float(

@@ -84,6 +84,14 @@ class Dataset:
             raise ValueError(f"inputs {self.input_shape} cannot be reshaped to {input_shape}.")
         return replace(self, x=jnp.reshape(self.x, (self.num_samples, *input_shape)))
 
+    def centred(self) -> "Dataset":
+        """Subtract the mean of flat inputs, then bring each to length 1: no common direction."""
+        if len(self.input_shape) != 1:
+            raise ValueError(f"inputs must be flat to be centred, got {self.input_shape}.")
+        x = self.x - jnp.mean(self.x, axis=0, keepdims=True)
+        x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
+        return replace(self, x=x, law=f"{self.law}, inputs centred and of length 1")
+
     def tree_flatten(self) -> tuple[tuple, tuple]:
         """Take apart into arrays and words, for JAX."""
         return (self.x, self.y), (self.law, self.source)
