@@ -51,13 +51,14 @@ def updated(
     objective: Callable[[Params], Float[Array, ""]],
     state: State,
     optimizer: optax.GradientTransformation,
+    **extra: Any,
 ) -> State:
-    """Parameters and optimiser state after one step."""
+    """Parameters and optimiser state after one step; an optimiser may ask for the extra things."""
     params, memory = state
     value, gradient = jax.value_and_grad(objective)(params)
     # Line searches and Polyak steps ask for more than the gradient; what nobody asks for is free.
     update = optax.with_extra_args_support(optimizer).update
     updates, memory = update(
-        gradient, memory, params, value=value, grad=gradient, value_fn=objective
+        gradient, memory, params, value=value, grad=gradient, value_fn=objective, **extra
     )
     return optax.apply_updates(params, updates), memory

@@ -3,7 +3,10 @@
 With replacement the gradient's variance is γ²/B for batches of B, where γ² is that of one example;
 the first batch of an epoch without replacement has γ²/B · (n - B)/(n - 1).
 
-Source: arora · sgd-minibatch · §2.2, Problem 2.5.3.
+`sgd` measures the parameters at chosen steps. `probed_sgd` measures at every step, and what it
+measures sees the batch as well: what the step is about to do, and to which examples.
+
+Source: arora · sgd-minibatch · §2.2, Problem 2.5.3; zhu · sgd-match-rate · §4.3.
 """
 
 from collections.abc import Callable
@@ -18,7 +21,7 @@ from jaxtyping import Array, Float, Int
 from theorylab.typing import Params, RandomKey
 
 from .descent import updated
-from .trajectory import Measure, Steps, Trajectory, record
+from .trajectory import Measure, Steps, Trajectory, all_finite, first_failure, record
 
 
 @runtime_checkable
@@ -89,19 +92,100 @@ def sgd(
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record: params ─► any pytree of arrays.
     """
+    _check_examples(dataset, batch)
+
+    def advance(state: _State, step: Int[Array, ""]) -> _State:
+        sampler, drawn = _draw_batch(batch, state.sampler, dataset)
+        return _State(_learned(loss_of, state.learner, optimizer, drawn), sampler)
+
+    state = _State((params, optimizer.init(params)), sampler_before(len(dataset.x), key))
+    return record(advance, state, steps, measure, params_of=lambda state: state.learner[0])
+
+
+class Batch(NamedTuple):
+    """The examples of one step, and which they are of the dataset."""
+
+    x: Array
+    y: Array
+    indices: Int[Array, " b"]
+
+
+Probe = Callable[[Params, Batch, Int[Array, ""]], Any]  # params, batch, step ─► a pytree of arrays
+
+
+def probed_sgd(
+    loss_of: Callable[[Params, Array, Array], Float[Array, ""]],
+    params: Params,
+    dataset: Examples,
+    optimizer: optax.GradientTransformation,
+    batch: Batches,
+    key: RandomKey,
+    num_steps: int,
+    probe: Probe,
+) -> Trajectory:
+    """Minimise an empirical risk on batches, probing before every step, inside one compiled scan.
+
+    Record t is made with the parameters before step t and the batch of step t; the optimiser may
+    ask for the batch too, as `follow_critical` does. The batches are those of `sgd`.
+
+    Args:
+        loss_of: L̂(w; x, y), the loss of a batch, such as `empirical_risk(loss, apply)`.
+        params: w₀, any pytree.
+        dataset: Inputs x (n ...) and targets y (n k).
+        optimizer: An optax transformation, such as `gradient_descent(0.1)`.
+        batch: The size of batches, and whether they are drawn with replacement.
+        key: The randomness of the batches.
+        num_steps: The number of steps, and of records.
+        probe: What to record: (params, batch, step) ─► any pytree of arrays.
+
+    Example:
+        >>> from theorylab.data import Dataset
+        >>> data = Dataset(jnp.ones((4, 1)), jnp.zeros((4, 1)), "y = 0", "made up")
+        >>> loss = lambda w, x, y: jnp.mean((w * x - y) ** 2)
+        >>> args = (loss, jnp.array(1.0), data, optax.sgd(0.25), Batches(2), jax.random.key(0))
+        >>> run = probed_sgd(*args, num_steps=3, probe=lambda w, batch, step: w)
+        >>> run.records.tolist(), float(run.params)
+        ([1.0, 0.5, 0.25], 0.125)
+    """
+    _check_examples(dataset, batch)
+    if num_steps < 1:
+        raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
+
+    def advance(state: _State, step: Int[Array, ""]) -> tuple[_State, Any]:
+        sampler, drawn = _draw_batch(batch, state.sampler, dataset)
+        measured = probe(state.learner[0], drawn, step)
+        learner = _learned(loss_of, state.learner, optimizer, drawn)
+        return _State(learner, sampler), (measured, all_finite(measured))
+
+    steps = jnp.arange(num_steps)
+    state = _State((params, optimizer.init(params)), sampler_before(len(dataset.x), key))
+    (learner, _), (records, finite) = jax.lax.scan(advance, state, steps)
+    finite = finite.at[-1].set(finite[-1] & all_finite(learner[0]))
+    return Trajectory(steps, records, learner[0], ~finite.all(), first_failure(steps, finite))
+
+
+def _check_examples(dataset: Examples, batch: Batches) -> None:
     x, y = dataset.x, dataset.y
     if len(x) != len(y):
         raise ValueError(f"x and y must have as many samples, got {len(x)} and {len(y)}.")
     batch.check(len(x))
 
-    def advance(state: _State, step: Int[Array, ""]) -> _State:
-        sampler, chosen = draw(batch, state.sampler, len(x))
-        inputs, targets = x[chosen], y[chosen]
-        learner = updated(lambda params: loss_of(params, inputs, targets), state.learner, optimizer)
-        return _State(learner, sampler)
 
-    state = _State((params, optimizer.init(params)), sampler_before(len(x), key))
-    return record(advance, state, steps, measure, params_of=lambda state: state.learner[0])
+def _draw_batch(batch: Batches, sampler: "Sampler", dataset: Examples) -> tuple["Sampler", Batch]:
+    sampler, chosen = draw(batch, sampler, len(dataset.x))
+    return sampler, Batch(dataset.x[chosen], dataset.y[chosen], chosen)
+
+
+def _learned(
+    loss_of: Callable[[Params, Array, Array], Float[Array, ""]],
+    learner: Any,
+    optimizer: optax.GradientTransformation,
+    batch: Batch,
+) -> Any:
+    """Parameters and optimiser state after a step on the batch."""
+    return updated(
+        lambda params: loss_of(params, batch.x, batch.y), learner, optimizer, batch=batch
+    )
 
 
 class Sampler(NamedTuple):
