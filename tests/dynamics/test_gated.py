@@ -71,18 +71,20 @@ def test_tangent_kernel_is_that_of_autodiff(setting, frozen):
     np.testing.assert_allclose(kernel, flat @ flat.T, atol=1e-13)
 
 
-def test_initial_curvature_has_the_known_mean_and_deviation():
-    """Oracle: mean ‖x‖²/d, relative deviation √(2/m); 4000 draws, 4 standard errors."""
+@pytest.mark.parametrize(("second", "variance"), [("signs", 2), ("normal", 3)])
+def test_initial_curvature_has_the_known_mean_and_deviation(second, variance):
+    """Oracle: mean ‖x‖²/d, relative deviation √(2/m) or √(3/m); 4000 draws, 4 standard errors."""
     width, num_draws, x = 50, 4000, jnp.array([[1.0, 2.0]])
 
     @jax.jit
     @jax.vmap
     def curvature(key):
-        weights = gated.init(key, width, 2)
+        weights = gated.init(key, width, 2, second)
         return gated.tangent_kernel(weights, gated.gates(weights, x), x)[0, 0]
 
     draws = np.asarray(curvature(jax.random.split(jax.random.key(3), num_draws)))
-    mean, deviation = 5 / 2, 5 / 2 * np.sqrt(2 / width)
+    mean, deviation = 5 / 2, 5 / 2 * np.sqrt(variance / width)
+    assert gated.curvature_deviation(width, second) == pytest.approx(deviation / mean)
     assert abs(draws.mean() - mean) < 4 * deviation / np.sqrt(num_draws)
     assert abs(draws.std() / deviation - 1) < 4 / np.sqrt(2 * num_draws)
 

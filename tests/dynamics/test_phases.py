@@ -49,6 +49,13 @@ def test_courses_are_single_courses_in_their_places():
             np.testing.assert_allclose(last, alone.last.curvature, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("width", "expected"), [(100, 3.95), (1e4, 3.995)])
+def test_the_map_diverges_at_four(width, expected):
+    """Oracle: a scan of the map over ratios with step 0.005, made once in NumPy."""
+    found = phases.largest_ratio(0.7, 1.0, width, 1000)
+    assert abs(float(found) - expected) < 0.01
+
+
 def test_band_is_the_catalogued_one():
     """Oracle: 2 log m / √m at m = e² and at m = 10⁴, by hand."""
     expected = [4 / np.e, 2 * np.log(10) * 4 / 100]

@@ -2,7 +2,8 @@
 
 `gated`, `linear`, `quadratic` are modules of one model each: the two-layer ReLU network, its linear
 model, its quadratic model as a map of the plane; `phases` are those of the quadratic model, and
-`one_example` trains all three in their weights.
+`one_example` trains all three in their weights. `general_quadratic` has quadratic models without
+neurons, `several_examples` those on a line, `quadratic_dynamics` the step of any of them.
 `linear_model` has the weights of linear regression in closed form, `deep_linear` the modes of deep
 linear networks, `two_layer_flow` the gradient flow of two layers and what it conserves.
 `edge` watches a real network at the edge of stability, `descent_lemma` says where that edge is.
@@ -10,15 +11,37 @@ linear networks, `two_layer_flow` the gradient flow of two layers and what it co
 
 from . import deep_linear as deep_linear
 from . import gated as gated
+from . import general_quadratic as general_quadratic
 from . import linear as linear
 from . import linear_model as linear_model
 from . import one_example as one_example
 from . import phases as phases
 from . import quadratic as quadratic
+from . import quadratic_dynamics as quadratic_dynamics
+from . import several_examples as several_examples
 from . import two_layer_flow as two_layer_flow
+from .critical import critical_learning_rate as critical_learning_rate
+from .critical import exact_critical_learning_rate as exact_critical_learning_rate
+from .critical import kernel_matrix as kernel_matrix
+from .critical import top_kernel_eigenvalue as top_kernel_eigenvalue
+from .decomposition import Decomposition as Decomposition
+from .decomposition import decompose as decompose
+from .decomposition import projected_losses as projected_losses
+from .decomposition import top_modes as top_modes
 from .descent_lemma import descent_slack as descent_slack
 from .descent_lemma import guaranteed_decrease as guaranteed_decrease
 from .descent_lemma import stability_threshold as stability_threshold
 from .edge import Watched as Watched
 from .edge import watch as watch
+from .polyak import descent_bound as descent_bound
+from .polyak import gradient_bound as gradient_bound
+from .polyak import polyak_ratio as polyak_ratio
+from .polyak import relu_gradient_square as relu_gradient_square
+from .spikes import Match as Match
+from .spikes import num_catapults as num_catapults
+from .spikes import num_supercritical as num_supercritical
+from .spikes import spike_match as spike_match
+from .spikes import spikes as spikes
 from .thresholds import threshold as threshold
+from .watched_sgd import WatchedSteps as WatchedSteps
+from .watched_sgd import watch_sgd as watch_sgd

@@ -12,12 +12,13 @@ and multiplied out this is the formula of f with gates frozen at u₀. The tange
 
     K(x, x') = 1/(md) Σᵢ Mᵢ(x) Mᵢ(x') [uᵢᵀx uᵢᵀx' + vᵢ² xᵀx'],
 
-so that one example has the curvature λ = K(x, x), which is ‖x‖²/d ± √(2/m) initially.
+so that one example has the curvature λ = K(x, x). Initially it has the mean ‖x‖²/d and the relative
+deviation √(2/m) if vᵢ = ±1, √(3/m) if vᵢ ~ N(0, 1).
 
-Source: zhu · nqm-relu2 · Eqs 3.9–3.10, B.1.
+Source: zhu · nqm-relu2 · Eqs 3.9–3.10, B.1, Prop. B.9.1.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 from jaxtyping import Array, Float
@@ -32,14 +33,37 @@ class Weights(NamedTuple):
     second: Float[Array, " m"]  # v
 
 
-def init(key: RandomKey, width: int, num_inputs: int) -> Weights:
-    """Draw uᵢ ~ N(0, I) and vᵢ = ±1 with equal probability."""
+def init(
+    key: RandomKey, width: int, num_inputs: int, second: Literal["signs", "normal"] = "signs"
+) -> Weights:
+    """Draw uᵢ ~ N(0, I), and vᵢ = ±1 with equal probability or vᵢ ~ N(0, 1).
+
+    Args:
+        key: Of all randomness.
+        width: The width m.
+        num_inputs: The number of inputs d.
+        second: The law of v: the source has signs in its theorems, a normal law in B.9.
+    """
     for name, size in (("width", width), ("num_inputs", num_inputs)):
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}.")
     key_first, key_second = jax.random.split(key)
+    if second not in ("signs", "normal"):
+        raise ValueError(f"second must be 'signs' or 'normal', got {second!r}.")
     first = jax.random.normal(key_first, (width, num_inputs))
+    if second == "normal":
+        return Weights(first, jax.random.normal(key_second, (width,)))
     return Weights(first, jax.random.rademacher(key_second, (width,), first.dtype))
+
+
+def curvature_deviation(width: int, second: Literal["signs", "normal"] = "signs") -> float:
+    """Give the relative standard deviation of the initial curvature: √(2/m), or √(3/m).
+
+    Example:
+        >>> curvature_deviation(200), curvature_deviation(300, "normal")
+        (0.1, 0.1)
+    """
+    return ({"signs": 2, "normal": 3}[second] / width) ** 0.5
 
 
 def gates(weights: Weights, x: Float[Array, "n d"]) -> Float[Array, "n m"]:

@@ -21,6 +21,7 @@ from theorylab.typing import Scalar
 from . import gated, quadratic
 from .gated import Weights
 from .quadratic import Problem, State
+from .thresholds import threshold
 
 
 class Comparison(NamedTuple):
@@ -31,6 +32,15 @@ class Comparison(NamedTuple):
     linear_loss: Float[Array, "*t"]
     map_error: Float[Array, "..."]  # of (g, λ), relative to the running maximum
     reduced_error: Float[Array, "..."]  # of (u, v, w), likewise
+
+
+class Travel(NamedTuple):
+    """How far a run went in its weights, and what it left."""
+
+    distance: Float[Array, "..."]  # ‖w_T − w₀‖
+    length: Float[Array, "..."]  # of the path, Σ ‖w' − w‖
+    curvature: Float[Array, "..."]  # last λ over first
+    loss: Float[Array, "..."]  # last loss over first
 
 
 def compare(
@@ -94,19 +104,87 @@ def highest_loss(
             program trains both.
     """
     learning_rate = ratio / initial_curvature(weights, x)
+    output = _chosen(weights, x, frozen)
+    outputs = _descend(output, weights, target, learning_rate, num_steps, output)
+    return learning_rate**2 * _loss(outputs, target).max()
+
+
+def travel(
+    weights: Weights,
+    x: Float[Array, " d"],
+    target: Scalar,
+    ratio: Scalar,
+    num_steps: int,
+    frozen: bool | Bool[Array, ""],
+) -> Travel:
+    """Train the network or its quadratic model, and say how far the weights went.
+
+    Arguments are those of `highest_loss`. The step from w has the length η|g − y|‖∇g‖.
+    """
+    learning_rate = ratio / initial_curvature(weights, x)
+    output = _chosen(weights, x, frozen)
+
+    def measure(w: Weights) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+        value, slope = jax.value_and_grad(output)(w)
+        change = jax.tree.map(jnp.subtract, w, weights)
+        square, distance = (sum(jnp.vdot(leaf, leaf) for leaf in tree) for tree in (slope, change))
+        return value, jnp.asarray(square), jnp.sqrt(distance)
+
+    found = _descend(output, weights, target, learning_rate, num_steps, measure)
+    values, curvature, distance = found
+    steps = learning_rate * jnp.abs(values - target) * jnp.sqrt(curvature)
+    loss = _loss(values, target)
+    return Travel(
+        distance=distance[-1],
+        length=steps[:-1].sum(),
+        curvature=curvature[-1] / curvature[0],
+        loss=loss[-1] / loss[0],
+    )
+
+
+def largest_ratio(
+    weights: Weights,
+    x: Float[Array, " d"],
+    target: Scalar,
+    num_steps: int,
+    frozen: bool | Bool[Array, ""],
+    highest: Scalar,
+    num_halvings: int = 10,
+) -> Float[Array, ""]:
+    """Bisect for the largest ηλ₀, from 2 to `highest`, with which the loss is at least halved.
+
+    Args:
+        weights: The initial weights.
+        x: The example's input.
+        target: Its target y.
+        num_steps: The number of steps after which the loss is compared.
+        frozen: Whether gates stay as the initial weights open them.
+        highest: A ratio at which the loss is not halved; a network that dies is not, usually.
+        num_halvings: How often the interval is halved.
+    """
+
+    def converges(ratio: Scalar) -> Bool[Array, ""]:
+        return travel(weights, x, target, ratio, num_steps, frozen).loss < 0.5
+
+    return threshold(converges, 2.0, highest, num_halvings)
+
+
+def initial_curvature(weights: Weights, x: Float[Array, " d"]) -> Float[Array, ""]:
+    """Give λ₀ = 1/(md) Σᵢ Mᵢ [(uᵢᵀx)² + vᵢ²‖x‖²], the same for all three models."""
+    return gated.tangent_kernel(weights, gated.gates(weights, x[None]), x[None])[0, 0]
+
+
+def _chosen(
+    weights: Weights, x: Float[Array, " d"], frozen: bool | Bool[Array, ""]
+) -> Callable[[Weights], Float[Array, ""]]:
+    """The output of the network, or with frozen gates of its quadratic model."""
     initial_gates = gated.gates(weights, x[None])
 
     def output(w: Weights) -> Float[Array, ""]:
         open_gates = jnp.where(frozen, initial_gates, gated.gates(w, x[None]))
         return gated.gated(w, open_gates, x[None])[0, 0]
 
-    outputs = _descend(output, weights, target, learning_rate, num_steps, output)
-    return learning_rate**2 * _loss(outputs, target).max()
-
-
-def initial_curvature(weights: Weights, x: Float[Array, " d"]) -> Float[Array, ""]:
-    """Give λ₀ = 1/(md) Σᵢ Mᵢ [(uᵢᵀx)² + vᵢ²‖x‖²], the same for all three models."""
-    return gated.tangent_kernel(weights, gated.gates(weights, x[None]), x[None])[0, 0]
+    return output
 
 
 def _loss(output: Scalar | Float[Array, "*t"], target: Scalar) -> Float[Array, "*t"]:

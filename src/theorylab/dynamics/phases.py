@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from theorylab.typing import RandomKey, Scalar
 
 from .quadratic import Problem, State, loss, step
+from .thresholds import threshold
 
 SUBCRITICAL, CATAPULT, DIVERGENT = 0, 1, 2  # the phases, in the order of the learning rate
 
@@ -104,6 +105,23 @@ def observed_phase(past: Course) -> Int[Array, "..."]:
     exploded = ~jnp.isfinite(past.highest_loss)
     rose = past.highest_loss > past.first_loss
     return jnp.where(exploded, DIVERGENT, jnp.where(rose, CATAPULT, SUBCRITICAL))
+
+
+def largest_ratio(output: Scalar, target: Scalar, width: Scalar, num_steps: int) -> Array:
+    """Bisect in [2, 6] for the largest ηλ₀ at which the map does not diverge, from λ₀ = 1.
+
+    Args:
+        output: The first output g.
+        target: The target y.
+        width: The width m; ‖x‖² = d.
+        num_steps: After how many steps divergence must have shown.
+    """
+
+    def stays(ratio: Scalar) -> Bool[Array, ""]:
+        problem = Problem(target, ratio, 1 / width)
+        return jnp.isfinite(course(State(output, 1.0), problem, num_steps).highest_loss)
+
+    return threshold(stays, 2.0, 6.0, num_halvings=12)
 
 
 def band(width: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

@@ -16,7 +16,8 @@ start the loss falls, is catapulted, or diverges: see `phases`.
 Source: zhu · nqm-2d-map · Eqs 3.11–3.14, Thm 3.3.4.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -93,12 +94,12 @@ def reduced_step(state: Reduced) -> Reduced:
 
 def trajectory(initial: State, problem: Problem, num_steps: int) -> State:
     """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on."""
-    return _scan(lambda state: step(state, problem), initial, num_steps)
+    return iterated(lambda state: step(state, problem), initial, num_steps)
 
 
 def reduced_trajectory(initial: Reduced, num_steps: int) -> Reduced:
     """Run the reduced map; every field gets a leading axis of num_steps + 1 times."""
-    return _scan(reduced_step, initial, num_steps)
+    return iterated(reduced_step, initial, num_steps)
 
 
 def equilibrium_multipliers(ratio: Scalar) -> tuple[Scalar, Scalar]:
@@ -120,8 +121,14 @@ def catapult_peak(problem: Problem, ratio: Scalar) -> Numbers:
     return (ratio - 2) ** 2 / (4 * problem.coupling * problem.learning_rate**2)
 
 
-def _scan(advance, initial, num_steps):
-    """Iterate, and put the first state before the later ones."""
+def iterated(advance: Callable[[Any], Any], initial: Any, num_steps: int) -> Any:
+    """Run a map of any state; every field gets a leading axis of num_steps + 1 times.
+
+    Args:
+        advance: One step: state ─► state.
+        initial: The first state, a NamedTuple of numbers or arrays.
+        num_steps: The number of steps.
+    """
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
     initial = type(initial)(*(jnp.asarray(value, dtype=float) for value in initial))

@@ -1,0 +1,172 @@
+"""General quadratic models on one example: a small γ does what a large width does.
+
+    g(w) = wᵀφ + ½γ wᵀΣw,    ∇g = φ + γΣw,    λ = ‖∇g‖²
+
+with features φ, a symmetric matrix Σ and the nonlinearity γ. If Σ³ = sΣ and Σ²φ = sφ for a number
+s, then under gradient descent on ½r², r = g − y, with step size η, output and curvature obey a map
+of the plane by themselves, with q = φᵀΣφ:
+
+    g' = g − ηλr + ½η²γr²(q + 2γsg)
+    λ' = λ − 2ηγr(q + 2γsg) + η²γ²s r²λ
+
+This is the map of `quadratic` with coupling c = γ²s, outputs and target shifted by q/(2γs); so its
+phases are the same: a catapult for 2 < ηλ₀ < 4 if γ is small. Without features and target it reads
+
+    g' = (1 − ηλ + γ²η²s g²) g,    λ' = λ − ηγ²s g²(4 − ηλ),
+
+and the source prints it with γ in place of γ², and without the η before the bracket of λ'. A random
+diagonal Σ of ±1 has s = 1. The two-layer linear network vᵀUx/√m is the case γ = 1/√m, φ = 0, and
+s = ‖x‖²: there Σ³ = ‖x‖²Σ, while the printed condition Σ² = ‖x‖²I fails for two or more inputs.
+
+Source: zhu · gqm · Eq. 3.3, Prop. B.13.1, Fig. B.4.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from theorylab.training import descend, gradient_descent
+from theorylab.typing import RandomKey, Scalar
+
+from . import quadratic
+from .quadratic import Numbers, State, iterated
+
+
+class Model(NamedTuple):
+    """A quadratic function of the weights."""
+
+    features: Float[Array, " p"]  # φ
+    matrix: Float[Array, "p p"]  # Σ, symmetric
+    nonlinearity: Scalar  # γ
+
+
+class Problem(NamedTuple):
+    """All that the map needs to know of a model, an example and a learning rate."""
+
+    target: Numbers  # y
+    learning_rate: Numbers  # η
+    nonlinearity: Numbers  # γ
+    overlap: Numbers  # q = φᵀΣφ
+    square: Numbers  # s, with Σ³ = sΣ
+
+
+def random_model(key: RandomKey, num_parameters: int, nonlinearity: Scalar) -> Model:
+    """Draw φ uniformly on the unit sphere, and Σ diagonal with random signs."""
+    if num_parameters < 1:
+        raise ValueError(f"num_parameters must be at least 1, got {num_parameters}.")
+    feature_key, sign_key = jax.random.split(key)
+    x = jax.random.normal(feature_key, (num_parameters,))
+    signs = jax.random.rademacher(sign_key, (num_parameters,), x.dtype)
+    return Model(x / jnp.linalg.norm(x), jnp.diag(signs), nonlinearity)
+
+
+def linear_network(x: Float[Array, " d"], width: int) -> Model:
+    """Write the network vᵀUx/√m as a quadratic model, of the weights (U by rows, then v).
+
+    Args:
+        x: The input.
+        width: The width m.
+
+    Example:
+        >>> linear_network(jnp.array([3.0]), width=1).matrix.tolist()
+        [[0.0, 3.0], [3.0, 0.0]]
+    """
+    if width < 1:
+        raise ValueError(f"width must be at least 1, got {width}.")
+    inner = width * x.size
+    block = jnp.kron(jnp.eye(width), x[:, None])
+    matrix = jnp.zeros((inner + width, inner + width))
+    matrix = matrix.at[:inner, inner:].set(block).at[inner:, :inner].set(block.T)
+    return Model(jnp.zeros(inner + width), matrix, width**-0.5)
+
+
+def output(model: Model, weights: Float[Array, " p"]) -> Float[Array, ""]:
+    """Compute g = wᵀφ + ½γ wᵀΣw."""
+    phi, sigma, gamma = model
+    return weights @ phi + gamma * (weights @ sigma @ weights) / 2
+
+
+def state(model: Model, weights: Float[Array, " p"]) -> State:
+    """Compute the output g and the curvature λ = ‖φ + γΣw‖²."""
+    phi, sigma, gamma = model
+    slope = phi + gamma * sigma @ weights
+    return State(output(model, weights), slope @ slope)
+
+
+def problem(model: Model, target: Scalar, learning_rate: Scalar) -> Problem:
+    """Read q = φᵀΣφ and s = tr Σ⁴ / tr Σ² off a model with Σ³ = sΣ and Σ²φ = sφ.
+
+    Args:
+        model: The model; that it has such an s is not checked.
+        target: The target y.
+        learning_rate: The step size η.
+    """
+    phi, sigma, gamma = model
+    squared = sigma @ sigma
+    square = jnp.sum(squared**2) / jnp.trace(squared)
+    return Problem(target, learning_rate, gamma, phi @ sigma @ phi, square)
+
+
+def step(state: State, problem: Problem) -> State:
+    """Take one step of gradient descent.
+
+    Example:
+        >>> step(State(output=2.0, curvature=3.0), Problem(0.0, 1.0, 0.5, overlap=0.0, square=1.0))
+        State(output=-2.0, curvature=2.0)
+    """
+    (g, lam), (y, eta, gamma, q, s) = state, problem
+    r = g - y
+    bend = q + 2 * gamma * s * g  # ∇gᵀΣ∇g
+    return State(
+        output=g - eta * lam * r + eta**2 * gamma * r**2 * bend / 2,
+        curvature=lam - 2 * eta * gamma * r * bend + eta**2 * gamma**2 * s * r**2 * lam,
+    )
+
+
+def printed_step(state: State, problem: Problem) -> State:
+    """Take one step as Prop. B.13.1 prints it, for φ = 0 and y = 0; it is not gradient descent."""
+    (g, lam), (_, eta, gamma, _, s) = state, problem
+    return State(
+        output=(1 - eta * lam + gamma * eta**2 * s * g**2) * g,
+        curvature=lam - gamma * s * g**2 * (4 - eta * lam),
+    )
+
+
+def trajectory(initial: State, problem: Problem, num_steps: int) -> State:
+    """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on."""
+    return iterated(lambda state: step(state, problem), initial, num_steps)
+
+
+def descended(
+    model: Model,
+    weights: Float[Array, " p"],
+    target: Scalar,
+    learning_rate: Scalar,
+    num_steps: int,
+) -> State:
+    """Descend on ½(g − y)² in the weights, and give the states (g, λ) at every step.
+
+    Args:
+        model: The model.
+        weights: The first weights.
+        target: The target y.
+        learning_rate: The step size η.
+        num_steps: The number of steps.
+    """
+
+    def objective(w: Float[Array, " p"]) -> Float[Array, ""]:
+        return (output(model, w) - target) ** 2 / 2
+
+    steps, optimizer = np.arange(num_steps + 1), gradient_descent(learning_rate)
+    return descend(objective, weights, optimizer, steps, partial(state, model)).records
+
+
+def as_one_example(state: State, problem: Problem) -> tuple[State, quadratic.Problem]:
+    """Shift outputs by q/(2γs), so that `quadratic.step` and `phases` hold; γ must not be 0."""
+    (g, lam), (y, eta, gamma, q, s) = state, problem
+    shift = q / (2 * gamma * s)
+    return State(g + shift, lam), quadratic.Problem(y + shift, eta, gamma**2 * s)

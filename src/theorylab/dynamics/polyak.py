@@ -1,0 +1,90 @@
+"""The Polyak–Łojasiewicz condition: a loss that is small wherever its gradient is.
+
+    ‖∇𝓛(w)‖² ≥ 2μ 𝓛(w)
+
+For 𝓛 = ½ Σ (f − y)² with the tangent kernel K and the residuals r = f − y, ‖∇𝓛‖² = rᵀKr, so that
+the ratio ‖∇𝓛‖²/2𝓛 lies between the extreme eigenvalues of K, and descent with η ≤ 1/λ_max obeys
+𝓛(t) ≤ (1 − ημ)ᵗ 𝓛(0) as long as the ratio is at least μ on the way (to first order in the change
+of K).
+
+For one example, x ~ N(0, I), weights N(0, 1) and a positively r-homogeneous φ, r ≥ 1, with
+C = E φ(z)², z ~ N(0, 1), a network of L layers on any graph has
+
+    E ‖∇f‖² ≥ min(1, min_{1 ≤ j ≤ L} C^(1 + r + … + r^(j−1)))
+
+The source prints this for (E‖∇f‖)², by E‖∇f‖ ≥ √(E‖∇f‖²), which is the wrong way round. For fully
+connected ReLU networks E ‖∇f‖² = L 2^(−(L−1)) exactly, at every width.
+
+Source: zhu · pl-star · 2.4, Eq. 2.16, Prop. 2.4.4, A.7.
+"""
+
+import numpy as np
+from jaxtyping import ArrayLike, Float, Real
+
+from theorylab.typing import Scalar
+
+
+def polyak_ratio(gradient_square: Scalar, loss: Scalar) -> Scalar:
+    """μ = ‖∇𝓛‖²/2𝓛.
+
+    Args:
+        gradient_square: ‖∇𝓛‖².
+        loss: 𝓛 = ½ Σ (f − y)².
+
+    Example:
+        >>> polyak_ratio(8.0, 2.0)
+        2.0
+    """
+    return gradient_square / (2 * loss)
+
+
+def descent_bound(
+    first_loss: Real[ArrayLike, "..."],
+    learning_rate: Real[ArrayLike, "..."],
+    ratio: Real[ArrayLike, "..."],
+    steps: Real[ArrayLike, "..."],
+) -> Float[np.ndarray, "..."]:
+    """(1 − ημ)ᵗ 𝓛(0): what the loss stays below; numbers, or arrays that go together.
+
+    Args:
+        first_loss: 𝓛(0).
+        learning_rate: η, at most one over the largest eigenvalue of K.
+        ratio: μ, the least on the way.
+        steps: The steps t.
+    """
+    decay = 1 - np.asarray(learning_rate) * np.asarray(ratio)
+    return np.asarray(first_loss * decay ** np.asarray(steps), float)
+
+
+def gradient_bound(second_moment: float, num_layers: int, degree: float = 1.0) -> float:
+    """min(1, min_j C^(1 + r + … + r^(j−1))): a lower bound of E ‖∇f‖² on any graph.
+
+    Args:
+        second_moment: C = E φ(z)², ½ for ReLU.
+        num_layers: L, the layers with weights.
+        degree: r, at least 1: φ(az) = aʳφ(z) for a > 0.
+
+    Example:
+        >>> gradient_bound(0.5, num_layers=3)
+        0.125
+    """
+    if not second_moment > 0:
+        raise ValueError(f"second_moment must be positive, got {second_moment}.")
+    if num_layers < 1:
+        raise ValueError(f"num_layers must be at least 1, got {num_layers}.")
+    if not degree >= 1:
+        raise ValueError(f"degree must be at least 1, as Jensen needs it, got {degree}.")
+    powers = np.cumsum(degree ** np.arange(num_layers))
+    return float(min(1.0, (second_moment**powers).min()))
+
+
+def relu_gradient_square(num_layers: int) -> float:
+    """L 2^(−(L−1)): E ‖∇f‖² of fully connected ReLU networks, x ~ N(0, I), at every width.
+
+    Example:
+        >>> relu_gradient_square(3)
+        0.75
+    """
+    if num_layers < 1:
+        raise ValueError(f"num_layers must be at least 1, got {num_layers}.")
+    return num_layers * 2.0 ** (1 - num_layers)

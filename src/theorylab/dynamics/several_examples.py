@@ -1,0 +1,184 @@
+"""Several examples on a line: the quadratic model catapults in each eigendirection by itself.
+
+With one input (d = 1), a neuron of the two-layer ReLU network of width m sees either the positive
+examples or the negative ones. So the tangent kernel of its quadratic model g has rank two,
+
+    K = λ₊ q₊q₊ᵀ + λ₋ q₋q₋ᵀ,    q± = x± / √s±,    s± = Σ± xᵢ²,    λ± = s±/m Σ± (uₖ² + vₖ²),
+
+where x± is x with zeros at the other sign, and Σ± goes over examples, or neurons, of that sign. The
+directions q± never turn, and what is orthogonal to both is never learned. Along each, r = qᵀ(g − y)
+and ȳ = qᵀy obey exactly the map of one example, with coupling c = s/m and output r + ȳ,
+
+    r' = (1 − ηλ + cη² r(r + ȳ)) r,    λ' = λ + cη²r²λ − 4cη r(r + ȳ),
+
+under gradient descent on ½ Σᵢ (gᵢ − yᵢ)². So direction ± catapults if and only if η > 2/λ±, and the
+run diverges if η > 4/λ for one of them. The source's reduction (B.9)–(B.12) has p = x± in place of
+q±, without normalisation, and so lacks the factor s = ‖p‖² in the coupling.
+
+Source: zhu · nqm-multi · Thm 3.3.6, B.11, Eqs B.7–B.12, Fig. 3.3.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from theorylab.typing import Apply, RandomKey, Scalar
+
+from . import gated
+from .gated import Weights
+from .quadratic import Problem, State
+
+SIGNS = np.array([[1.0], [-1.0]])  # one example of each sign
+
+
+class Directions(NamedTuple):
+    """The two directions that the kernel has: positive examples first, then negative ones."""
+
+    vectors: Float[Array, "2 n"]  # q, of length 1
+    squares: Float[Array, " 2"]  # s = ‖p‖²
+
+
+def two_gaussians(
+    key: RandomKey, num_samples: int, distance: Scalar = 2.0
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """Draw labels y = ±1 in turn, and x ~ N(distance · y, 1).
+
+    Args:
+        key: Of all randomness.
+        num_samples: The number of examples n.
+        distance: How far the means are from 0; 2 in the source.
+
+    Returns:
+        Inputs x and labels y.
+    """
+    if num_samples < 2:
+        raise ValueError(f"num_samples must be at least 2, got {num_samples}.")
+    y = jnp.where(jnp.arange(num_samples) % 2 == 0, 1.0, -1.0)
+    return distance * y + jax.random.normal(key, (num_samples,)), y
+
+
+def directions(x: Float[Array, " n"]) -> Directions:
+    """Split the examples by sign; a sign without examples has a direction 0 and s = 0.
+
+    Example:
+        >>> directions(jnp.array([3.0, -2.0, 4.0])).vectors.round(3).tolist()
+        [[0.6..., 0.0, 0.8...], [0.0, -1.0, 0.0]]
+    """
+    parts = jnp.stack([jnp.maximum(x, 0), jnp.minimum(x, 0)])
+    squares = jnp.sum(parts**2, axis=1)
+    return Directions(parts / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))[:, None], squares)
+
+
+def kernel(weights: Weights, initial: Weights, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+    """Compute the tangent kernel K of the quadratic model around `initial`."""
+    inputs = x[:, None]
+    return gated.tangent_kernel(weights, gated.gates(initial, inputs), inputs)
+
+
+def outputs(apply: Apply, weights: Weights, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Compute f(x) = |x| f(±1), so that the cost of a network does not grow with the examples.
+
+    Args:
+        apply: The network without biases, or its quadratic model: homogeneous in the input.
+        weights: Its weights.
+        x: The examples.
+    """
+    positive, negative = apply(weights, jnp.asarray(SIGNS))[:, 0]
+    return jnp.abs(x) * jnp.where(x >= 0, positive, negative)
+
+
+def state(
+    weights: Weights, initial: Weights, x: Float[Array, " n"]
+) -> tuple[State, Float[Array, " n"]]:
+    """Give outputs qᵀg and curvatures λ± = s±/m Σ± (uₖ² + vₖ²) of both directions, and g itself.
+
+    Args:
+        weights: The current weights (u, v).
+        initial: The weights around which the model is quadratic.
+        x: The examples.
+    """
+    g = outputs(gated.quadratic_model(initial), weights, x)
+    (q, squares), (u, v) = directions(x), weights
+    strength = gated.gates(initial, jnp.asarray(SIGNS)) @ (u[:, 0] ** 2 + v**2) / len(v)
+    return State(q @ g, squares * strength), g
+
+
+def projected(
+    outputs: Float[Array, " n"], kernel: Float[Array, "n n"], x: Float[Array, " n"]
+) -> State:
+    """Project outputs and kernel of any model on both directions: qᵀg and qᵀKq."""
+    q = directions(x).vectors
+    return State(q @ outputs, jnp.sum((q @ kernel) * q, axis=1))
+
+
+def problem(
+    x: Float[Array, " n"], y: Float[Array, " n"], width: int, learning_rate: Scalar
+) -> Problem:
+    """Pose the problem of one example in both directions; `quadratic.step` then takes both.
+
+    Args:
+        x: The examples.
+        y: Their targets.
+        width: The width m.
+        learning_rate: The step size η, for the loss ½ Σᵢ (gᵢ − yᵢ)².
+    """
+    if width < 1:
+        raise ValueError(f"width must be at least 1, got {width}.")
+    q, squares = directions(x)
+    return Problem(q @ y, learning_rate, squares / width)
+
+
+def printed_problem(
+    x: Float[Array, " n"], y: Float[Array, " n"], width: int, learning_rate: Scalar
+) -> Problem:
+    """Pose it as (B.9)–(B.12) do, with the coupling 1/m: the factor s = ‖p‖² is missing."""
+    exact = problem(x, y, width, learning_rate)
+    return exact._replace(coupling=jnp.ones(2) / width)
+
+
+def matrix_step(
+    outputs: Float[Array, " n"],
+    kernel: Float[Array, "n n"],
+    x: Float[Array, " n"],
+    y: Float[Array, " n"],
+    width: int,
+    learning_rate: Scalar,
+) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
+    """Take one step of outputs and kernel as (B.7)–(B.8) print it, exact with p = x±.
+
+    Args:
+        outputs: The outputs g.
+        kernel: The kernel K.
+        x: The examples.
+        y: Their targets.
+        width: The width m.
+        learning_rate: The step size η.
+    """
+    g, r, eta, m = outputs, outputs - y, learning_rate, width
+    bent, curved = jnp.zeros_like(kernel), jnp.zeros_like(kernel)
+    for mask in (x >= 0, x < 0):
+        p = jnp.where(mask, x, 0.0)
+        own = jnp.where(mask, r, 0.0)
+        bent = bent + (own @ jnp.where(mask, g, 0.0)) * jnp.outer(p, p)  # Q
+        curved = curved + (own @ kernel @ own) * jnp.outer(p, p)  # K_p
+    after = r - eta * kernel @ r + eta**2 / m * bent @ r
+    return y + after, kernel + eta**2 / m * curved - 4 * eta / m * bent
+
+
+def projected_losses(
+    outputs: Float[Array, " n"], x: Float[Array, " n"], y: Float[Array, " n"]
+) -> Float[Array, " 3"]:
+    """Split ½‖g − y‖² into both directions' ½(qᵀ(g − y))² and what is orthogonal to them."""
+    q, r = directions(x).vectors, outputs - y
+    along = q @ r
+    rest = r - along @ q  # and not ½‖r‖² less the others, which cancels at the peak of a catapult
+    return jnp.concatenate([along, jnp.linalg.norm(rest)[None]]) ** 2 / 2
+
+
+def largest_eigenvalue_bounds(x: Float[Array, " n"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Bound λ_max(K) of wide networks initially: M/2 and 3M/2, M = max(s₊, s₋) (Prop. B.11.2)."""
+    largest = directions(x).squares.max()
+    return largest / 2, 3 * largest / 2

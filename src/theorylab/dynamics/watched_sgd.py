@@ -1,0 +1,84 @@
+"""SGD watched at every step: the loss on all data by eigenspace, ‖K‖, and η_crit of the batch.
+
+What a step does is known before it: it raises the loss if η > η_crit(batch), the critical learning
+rate of the batch that it uses, and what it raises lies in the top eigenspace of the tangent kernel
+K of all data. After such a spike ‖K‖ is smaller, so that η_crit is larger.
+
+Source: zhu · sgd-match-rate · Fig. 4.6; zhu · sgd-ntk-drop · Fig. 4.7.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+
+from theorylab.training import Batch, Batches, Loss, Trajectory, empirical_risk, probed_sgd
+from theorylab.training.sgd import Examples
+from theorylab.typing import Apply, Params, RandomKey, Scalar
+
+from .critical import critical_learning_rate
+from .decomposition import decompose
+
+
+class WatchedSteps(NamedTuple):
+    """What is seen before a step; over a run with the steps as the leading axis.
+
+    Args:
+        loss: L on all data.
+        top: Its part L_≤s in the s top eigenvectors of K, for every s.
+        kernel_norm: ‖K‖ on all data.
+        critical: η_crit of the step's batch.
+        learning_rate: η of the step.
+    """
+
+    loss: Float[Array | np.ndarray, "*t"]
+    top: Float[Array | np.ndarray, "*t sizes"]
+    kernel_norm: Float[Array | np.ndarray, "*t"]
+    critical: Float[Array | np.ndarray, "*t"]
+    learning_rate: Float[Array | np.ndarray, "*t"]
+
+
+def watch_sgd(
+    apply: Apply,
+    params: Params,
+    data: Examples,
+    loss: Loss,
+    learning_rate: Scalar | optax.Schedule,
+    batch_size: int,
+    key: RandomKey,
+    num_steps: int,
+    sizes: Sequence[int] = (1, 5),
+) -> Trajectory:
+    """Train by SGD without replacement; the records are `WatchedSteps`, one before every step.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: w₀, any pytree of arrays.
+        data: Inputs x and targets y.
+        loss: The squared loss in its normalisation.
+        learning_rate: η, or an optax schedule: step ─► η.
+        batch_size: The number of examples in a batch; n makes it gradient descent.
+        key: The order of the examples.
+        num_steps: The number of steps.
+        sizes: The numbers s of top eigenvectors in which the loss is decomposed.
+    """
+    schedule = learning_rate if callable(learning_rate) else optax.constant_schedule(learning_rate)
+
+    def probe(params: Params, batch: Batch, step: Int[Array, ""]) -> WatchedSteps:
+        parts = decompose(apply, params, data, loss, sizes)
+        critical = critical_learning_rate(apply, params, batch, loss)
+        return WatchedSteps(*parts, critical, jnp.asarray(schedule(step), parts.loss.dtype))
+
+    return probed_sgd(
+        empirical_risk(loss, apply),
+        params,
+        data,
+        optax.sgd(schedule),
+        Batches(batch_size),
+        key,
+        num_steps,
+        probe,
+    )
