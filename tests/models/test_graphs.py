@@ -2,6 +2,7 @@
 
 import itertools
 
+import networkx
 import numpy as np
 import pytest
 
@@ -79,7 +80,6 @@ def test_labels_of_networkx_are_read():
 
 
 def test_networkx_itself_is_read():
-    networkx = pytest.importorskip("networkx")
     drawn = networkx.DiGraph([("x", "a"), ("a", "y"), ("x", "y")])
     assert read_graph(drawn).layers.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="must be a directed graph"):

@@ -1,0 +1,298 @@
+"""Why wide networks are linear: their Hessian is a Gaussian series, and such series are small.
+
+The output of a network on a graph is a sum over the neurons that it reads, f = Σ γₖ fₖ/√m with
+Gaussian weights γ, so that the Hessian in all other weights is Σ γₖ Bₖ, Bₖ = ∇²fₖ/√m. Its norm
+exceeds t + R√ν, after the weights were moved by R in the worst direction, with probability at most
+(d₁ + d₂) exp(−t²/2ν), where ν = ‖Σ BₖBₖᵀ‖ is of the order 1/m. Here the bounds of the proof are
+compared with what happens, in draws of γ.
+
+Three of them are printed otherwise: with Rν for R√ν, with ‖Σ Uᵢ‖² for the variance ‖Σ UᵢUᵢᵀ‖, and
+for activations whose φ″ and φ‴ are bounded, such as z², where φ′ and φ″ must be.
+
+Source: zhu · dag-bounds · A.11.2, A.11.4–A.11.10, Eqs 2.13–2.14.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, between, exponent_between, probability_at_most
+from theorylab.curvature import (
+    form_bound,
+    image_bound,
+    series_bound,
+    series_variance,
+    worst_move,
+)
+from theorylab.data import sphere
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.models import activation, fully_connected, graph_network
+from theorylab.numerics import power_law
+from theorylab.progress import report
+from theorylab.typing import RandomKey, Scalar
+
+PRECISION = "float64"
+FORMULA = (
+    r"P\left(\left\|\sum_k (\gamma_k + \Delta_k) B_k\right\| > t + R\sqrt\nu\right)"
+    r" \le (d_1 + d_2) e^{-t^2/2\nu}"
+)
+
+SERIES = Source("zhu", "dag-bounds", "A.11.8")
+VARIANCE = Source("zhu", "dag-bounds", "A.11.10")
+FORM = Source("zhu", "dag-bounds", "A.11.4")
+IMAGE = Source("zhu", "dag-bounds", "A.11.7")
+NEURONS = Source("zhu", "dag-bounds", "A.11.2")
+ORDER = Source("zhu", "dag-bounds", "A.11.9")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Gaussian weights of the last layer, drawn again and again over the same other weights."""
+
+    widths: tuple[int, ...] = (4, 6, 9, 13)  # neurons m of each of two hidden layers
+    num_inputs: int = 2  # inputs d
+    radius: float = 3.0  # R, by which the weights are moved
+    failure: float = 0.05  # probability with which the bounds may fail
+    num_draws: int = 2000  # draws of the last layer's weights
+    num_seeds: int = 24  # other weights, for the order of ν
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name.startswith("num_") and value < 2:
+                raise ValueError(f"{name} must be at least 2, got {value}.")
+        if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
+            raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
+        if self.widths[0] < 2:
+            raise ValueError(f"widths must be at least 2, got {self.widths}.")
+        if not self.radius > 0:
+            raise ValueError(f"radius must be positive, got {self.radius}.")
+        if not 0 < self.failure < 0.5:
+            raise ValueError(f"failure must be in (0, 0.5), got {self.failure}.")
+
+
+PRESETS = {
+    "smoke": Config(widths=(4, 12), num_draws=1000, num_seeds=24),
+    "paper": Config(widths=(8, 12, 16, 24), num_inputs=4, num_draws=20000),
+}
+
+
+class Result(NamedTuple):
+    """Counts are of draws in which a bound failed. Axes: s seeds, w widths, q draws, r radii."""
+
+    widths: Int[np.ndarray, " w"]
+    variances: Float[np.ndarray, "s w"]  # ν of the Hessian's series
+    norms: Float[np.ndarray, " q"]  # of the series at the smallest width, moved by R
+    bound: float  # t + R√ν there
+    failure: float  # the stated probability
+    num_draws: int
+    series: int
+    unmoved: int  # t alone, without R√ν, for a series of one direction
+    form: int
+    image: int
+    printed_series: int  # t + Rν for a series of one direction
+    corrected_series: int  # t + R√ν for the same
+    printed_variance: int  # with ‖Σ Uᵢ‖² as the variance of a series that alternates
+    corrected_variance: int  # with ‖Σ UᵢUᵢᵀ‖
+    radii: Float[np.ndarray, " r"]
+    square_neuron: Float[np.ndarray, " r"]  # a first neuron with φ(z) = z², moved by R
+    softplus_neuron: Float[np.ndarray, " r"]  # the same with softplus, whose φ′ is bounded
+
+
+def memory(config: Config) -> int:
+    """Bytes of the widest networks' dense Hessians, neuron by neuron, and of the draws."""
+    widest = max(config.widths)
+    weights = widest * (widest + config.num_inputs)
+    smallest = config.widths[0] * (config.widths[0] + config.num_inputs)
+    return 8 * (3 * config.num_seeds * widest * weights**2 + 2 * config.num_draws * smallest**2)
+
+
+def run(config: Config) -> Result:
+    """Take the Hessian apart, draw the last weights, and count."""
+    report("Hessians neuron by neuron", 0.05)
+    x_key, graph_key, draw_key = jax.random.split(jax.random.key(config.seed), 3)
+    x = sphere(x_key, 1, config.num_inputs, radius=math.sqrt(config.num_inputs))
+    parts = [_neurons(graph_key, x, width, config.num_seeds) for width in config.widths]
+    report("draws of the last weights", 0.5)
+    variance = jax.jit(jax.vmap(series_variance))
+    variances = np.stack([np.asarray(variance(each)) for each in parts], axis=1)
+    matrices = parts[0][0]
+    draws = jax.random.normal(draw_key, (config.num_draws, matrices.shape[0]))
+    t = _distance(variances[0, 0], sum(matrices.shape[1:]), config.failure)
+    moved = _moved_norms(matrices, draws, config.radius)
+    bound = float(series_bound(matrices, t, config.radius).value)
+    radii = np.geomspace(4.0, 64.0, 5)
+    return Result(
+        widths=np.asarray(config.widths),
+        variances=variances,
+        norms=np.asarray(moved),
+        bound=bound,
+        failure=config.failure,
+        num_draws=config.num_draws,
+        series=int((moved > bound).sum()),
+        **_counts(matrices[-1][:, : draws.shape[1]], draws, config),
+        radii=radii,
+        square_neuron=_neuron("square", x[0], radii),
+        softplus_neuron=_neuron("softplus", x[0], radii),
+    )
+
+
+def _neurons(
+    key: RandomKey, x: Float[Array, "1 d"], width: int, num_seeds: int
+) -> Float[Array, "s m p p"]:
+    """Bₖ = ∇²fₖ/√m of the m neurons that the output reads, in the weights of the hidden layers."""
+    graph = fully_connected(x.shape[1], [width], num_outputs=width, activation="tanh")
+    model = graph_network(graph)
+
+    def neurons(weights: Float[Array, " p"]) -> Float[Array, " m"]:
+        return jnp.tanh(model.apply(weights, x))[0] / math.sqrt(width)
+
+    draws = jax.random.normal(key, (num_seeds, graph.num_weights))
+    return jax.jit(jax.vmap(jax.hessian(neurons)))(draws)
+
+
+def _distance(variance: Scalar, dimensions: int, failure: float) -> float:
+    """The t with dimensions · exp(−t²/2ν) = failure."""
+    return math.sqrt(2 * float(variance) * math.log(dimensions / failure))
+
+
+@jax.jit
+def _moved_norms(
+    matrices: Float[Array, "m p p"], draws: Float[Array, "q m"], radius: Scalar
+) -> Float[Array, " q"]:
+    """‖Σ (γₖ + Δₖ)Bₖ‖ with the worst Δ of length R."""
+
+    def one(gamma: Float[Array, " m"]) -> Float[Array, ""]:
+        moved = gamma + worst_move(matrices, gamma, radius)
+        return jnp.linalg.norm(jnp.einsum("k,kij->ij", moved, matrices), 2)
+
+    return jax.lax.map(one, draws)
+
+
+def _counts(matrix: Float[Array, "p m"], draws: Float[Array, "q m"], config: Config):
+    """How often each of the other bounds fails."""
+    radius, failure, size = config.radius, config.failure, draws.shape[1]
+    numbers, image = np.asarray(draws), np.asarray(matrix)
+    b = np.full(size, 0.2 / math.sqrt(size))  # ν = ‖b‖² = 0.04, below 1
+    signs = np.where(np.arange(size) % 2 == 0, 1.0, -1.0)
+    t = _distance(0.04, 2, failure)
+    far = float(np.linalg.norm(image, 2)) * math.sqrt(2 * math.log(1 / failure))
+    bounds = jax.jit(
+        lambda b, matrix: (
+            form_bound(b, t, radius).value,
+            image_bound(matrix, far).value,
+            series_bound(b[:, None, None], t, radius).value,
+        )
+    )
+    form_at, image_at, series_at = bounds(jnp.asarray(b), matrix)
+    form = np.abs(numbers @ b) + radius * 0.2  # moved in the worst direction
+    alternating = np.abs(numbers @ signs)
+    failed = {
+        "unmoved": form > t,
+        "form": form > float(form_at),
+        "image": np.linalg.norm(numbers @ image.T, axis=1) > float(image_at),
+        "printed_series": form > t + radius * 0.04,
+        "corrected_series": form > float(series_at),
+        "printed_variance": alternating > _distance(float(signs.sum() ** 2), 2, failure),
+        "corrected_variance": alternating > _distance(float(size), 2, failure),
+    }
+    return {name: int(each.sum()) for name, each in failed.items()}
+
+
+def _neuron(name: str, x: Float[Array, " d"], radii: Float[np.ndarray, " r"]):
+    """φ(R‖x‖/√d): a neuron of the first layer whose weights were moved by R along x, from 0."""
+    before = jnp.asarray(radii) * jnp.linalg.norm(x) / math.sqrt(x.shape[0])
+    return np.asarray(activation(name)(before), float)
+
+
+CLAIMS = (
+    Claim(
+        "The Hessian's series exceeds t + R√ν as seldom as stated.",
+        judge=lambda r: probability_at_most(r.series, r.num_draws, r.failure),
+        source=SERIES,
+    ),
+    Claim(
+        "Its variance ν falls with the width, nearly like one over it.",
+        judge=lambda r: exponent_between(r.widths, r.variances, -1.5, -0.4),
+        source=ORDER,
+        formula=r"\nu = \tilde O(1/m)",
+    ),
+    Claim(
+        "A Gaussian form exceeds t + ‖b‖R as seldom as stated.",
+        judge=lambda r: probability_at_most(r.form, r.num_draws, r.failure),
+        source=FORM,
+        formula=r"P(|(a + \Delta)^T b| > t + \|b\| R) \le 2 e^{-t^2/2\|b\|^2}",
+    ),
+    Claim(
+        "The image of a Gaussian vector exceeds t + ‖B‖_F as seldom as stated.",
+        judge=lambda r: probability_at_most(r.image, r.num_draws, r.failure),
+        source=IMAGE,
+    ),
+    Claim(
+        "A series of one direction exceeds t + Rν as seldom as stated, with ν < 1.",
+        judge=lambda r: probability_at_most(r.printed_series, r.num_draws, r.failure),
+        source=SERIES,
+        kind="printed",
+        formula=r"\|Z\| \le t + R\nu",
+    ),
+    Claim(
+        "It exceeds t + R√ν as seldom as stated.",
+        judge=lambda r: probability_at_most(r.corrected_series, r.num_draws, r.failure),
+        source=SERIES,
+        kind="corrected",
+        formula=r"\|Z\| \le t + R\sqrt\nu",
+    ),
+    Claim(
+        "Without anything for the move it is exceeded much more often.",
+        judge=lambda r: probability_at_most(r.num_draws - r.unmoved, r.num_draws, 0.5),
+        source=SERIES,
+        kind="control",
+    ),
+    Claim(
+        "‖Σ Uᵢ‖² is the variance of a series.",
+        judge=lambda r: probability_at_most(r.printed_variance, r.num_draws, r.failure),
+        source=VARIANCE,
+        kind="printed",
+    ),
+    Claim(
+        "‖Σ UᵢUᵢᵀ‖ is.",
+        judge=lambda r: probability_at_most(r.corrected_variance, r.num_draws, r.failure),
+        source=VARIANCE,
+        kind="corrected",
+    ),
+    Claim(
+        "Bounds of φ″ and φ‴ keep a first neuron at the order of R: z² has them.",
+        judge=lambda r: between(power_law(r.radii, r.square_neuron).exponent, 0.0, 1.1),
+        source=NEURONS,
+        kind="printed",
+        formula=r"|f_v| = O((\log m + R)^\ell)",
+    ),
+    Claim(
+        "Bounds of φ′ and φ″ do: softplus has them.",
+        judge=lambda r: between(power_law(r.radii, r.softplus_neuron).exponent, 0.0, 1.1),
+        source=NEURONS,
+        kind="corrected",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Norms of the series with their bound, its variance over widths, and a neuron over R."""
+    figure, (norms, variance, neuron) = panels(
+        "norm of the Hessian's series", "its variance ν", "a neuron, moved by R"
+    )
+    norms.hist(np.asarray(result.norms), bins=40)
+    norms.axvline(result.bound, **THEORY)
+    variance.loglog(result.widths, result.variances.T, "o", markersize=3, color="#0072B2")
+    variance.set_xlabel("width m")
+    neuron.loglog(result.radii, result.square_neuron, "o-", label="z²")
+    neuron.loglog(result.radii, result.softplus_neuron, "o-", label="softplus")
+    neuron.set_xlabel("distance R")
+    neuron.legend(fontsize=7)
+    return figure

@@ -1,0 +1,220 @@
+"""A nonlinear output keeps a wide network curved for ever, and does not keep it from learning.
+
+With a function ψ on the output of a network f, the Hessian in the weights is
+
+    ∇²ψ(f) = ψ″(f) ∇f ∇fᵀ + ψ′(f) ∇²f
+
+The second term falls like one over the root of the width, as the network itself becomes linear.
+The first does not, because ‖∇f‖² has a limit: the norm goes to |ψ″(f)| ‖∇f‖², wherever ψ″(f) is
+not 0. Yet gradient descent fits as before: what it needs is a tangent kernel with positive
+eigenvalues all the way, and not linearity.
+
+Source: zhu · output-nonlinearity · 2.3, 2.4.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, exponent_between, median_at_most, median_between
+from theorylab.curvature import output_hessian, spectral_norm
+from theorylab.data import sphere
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.models import fully_connected
+from theorylab.progress import report
+from theorylab.training import graph_ensemble, squared
+from theorylab.typing import Apply, RandomKey
+
+PRECISION = "float32"
+FORMULA = r"\|\nabla^2 \psi(f)\| \to |\psi''(f)| \, \|\nabla f\|^2"
+
+CURVED = Source("zhu", "output-nonlinearity", "2.3")
+FITS = Source("zhu", "output-nonlinearity", "2.4")
+
+LOSS = squared("half_sum")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Random fully connected tanh networks, with ψ = tanh on the output and without."""
+
+    widths: tuple[int, ...] = (64, 128, 256, 512, 1024)  # width m of every hidden layer
+    num_hidden: int = 2  # hidden layers
+    num_inputs: int = 4  # inputs d
+    output: float = 0.66  # where ψ is evaluated; at 0 its second derivative is 0
+    num_seeds: int = 16  # random networks at each width
+    num_steps: int = 16  # products with the Hessian for one norm
+    num_samples: int = 4  # points that are learned
+    num_descent: int = 2000  # steps of gradient descent
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name.startswith("num_") and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}.")
+        if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
+            raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
+        if not 0.1 <= abs(self.output) <= 2:
+            raise ValueError(
+                f"output must be 0.1 to 2 in magnitude, where tanh is curved, got {self.output}."
+            )
+
+
+PRESETS = {
+    "smoke": Config(widths=(32, 200), num_seeds=24, num_steps=8, num_descent=300),
+    "paper": Config(widths=(32, 64, 128, 256, 512, 1024, 2048), num_hidden=3, num_steps=40),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s seeds, w widths."""
+
+    widths: Int[np.ndarray, " w"]
+    linear_norm: Float[np.ndarray, "s w"]  # ‖∇²f‖
+    curved_norm: Float[np.ndarray, "s w"]  # ‖∇²ψ(f)‖
+    formula: Float[np.ndarray, "s w"]  # |ψ″(f)| ‖∇f‖²
+    inflection_norm: Float[np.ndarray, "s w"]  # ‖∇²ψ(f)‖ where f = 0 and ψ″ = 0
+    last_loss: Float[np.ndarray, " s"]  # of ψ(f) trained, at the smallest width
+
+
+class Norms(NamedTuple):
+    """What is measured of one network before training."""
+
+    linear: Float[Array, ""]
+    curved: Float[Array, ""]
+    formula: Float[Array, ""]
+    inflection: Float[Array, ""]
+
+
+def memory(config: Config) -> int:
+    """Bytes of one network's Lanczos basis on each of two cores, and of the wirings."""
+    widest = max(config.widths)
+    weights = widest * (widest * config.num_hidden + config.num_inputs)
+    wirings = 4 * config.num_seeds * len(config.widths) * weights
+    return 8 * (config.num_steps + 8) * weights + wirings
+
+
+def run(config: Config) -> Result:
+    """Measure Hessians with and without ψ, then train with ψ."""
+    report("networks with and without a nonlinear output", 0.05)
+    x_key, norm_key, train_key = jax.random.split(jax.random.key(config.seed), 3)
+    x = sphere(x_key, config.num_samples, config.num_inputs, radius=config.num_inputs**0.5)
+    shape = (config.num_seeds, len(config.widths))
+    hidden = config.num_hidden
+    graphs = config.num_seeds * [
+        fully_connected(config.num_inputs, [width] * hidden, activation="tanh")
+        for width in config.widths
+    ]
+    keys = jax.random.split(norm_key, len(graphs))
+    norms = graph_ensemble(_measured(x[0], config.output, config.num_steps), graphs, keys)
+    report("gradient descent", 0.8)
+    small = [graph for graph in graphs if graph.width == config.widths[0]]
+    keys = jax.random.split(train_key, len(small))
+    losses = graph_ensemble(_trained(x, config.num_descent), small, keys)
+    return Result(
+        widths=np.asarray(config.widths),
+        linear_norm=norms.linear.reshape(shape),
+        curved_norm=norms.curved.reshape(shape),
+        formula=norms.formula.reshape(shape),
+        inflection_norm=norms.inflection.reshape(shape),
+        last_loss=losses,
+    )
+
+
+def _measured(x: Float[Array, " d"], output: float, num_steps: int):
+    """Norms of ∇²f and ∇²ψ(f), the output moved by a constant to where ψ is to be evaluated."""
+
+    def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey) -> Norms:
+        value = apply(weights, x[None])
+        slope = jax.grad(lambda w: apply(w, x[None])[0, 0])(weights)
+
+        def norm(strength_and_place: Float[Array, " 2"]) -> Float[Array, ""]:
+            strength, place = strength_and_place
+
+            def psi(w: Float[Array, " p"], x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+                moved = apply(w, x) - value + place
+                return strength * jnp.tanh(moved) + (1 - strength) * moved
+
+            return spectral_norm(output_hessian(psi, weights, x), weights, key, num_steps).value
+
+        linear, curved, inflection = jax.lax.map(
+            norm, jnp.array([[0.0, output], [1.0, output], [1.0, 0.0]])
+        )
+        second = jax.grad(jax.grad(jnp.tanh))(output)
+        return Norms(linear, curved, jnp.abs(second) * jnp.vdot(slope, slope), inflection)
+
+    return one
+
+
+def _trained(x: Float[Array, "n d"], num_steps: int):
+    """The loss of tanh(f) after gradient descent with η = 1/λ_max of the tangent kernel."""
+    y = 0.5 * jnp.sign(x[:, :1] + 1e-9)
+
+    def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey) -> Float[Array, ""]:
+        def outputs(w: Float[Array, " p"]) -> Float[Array, "n 1"]:
+            return jnp.tanh(apply(w, x))
+
+        jacobian = jax.jacrev(outputs)(weights)[:, 0]
+        top = jnp.linalg.eigvalsh(jacobian @ jacobian.T)[-1]
+        gradient = jax.grad(lambda w: LOSS(outputs(w), y))
+        last = jax.lax.fori_loop(0, num_steps, lambda _, w: w - gradient(w) / top, weights)
+        return LOSS(outputs(last), y)
+
+    return one
+
+
+# The intervals that the catalogue states.
+CLAIMS = (
+    Claim(
+        "With a nonlinear output the Hessian is as large at every width.",
+        judge=lambda r: exponent_between(r.widths, r.curved_norm, -0.1, 0.1),
+        source=CURVED,
+        formula=r"\|\nabla^2 \psi(f)\| = \Theta(1)",
+    ),
+    Claim(
+        "At the largest width its norm is |ψ″(f)| ‖∇f‖², within a tenth.",
+        judge=lambda r: median_between(r.curved_norm[:, -1] / r.formula[:, -1], 0.9, 1.1),
+        source=CURVED,
+        formula=r"\|\nabla^2 \psi(f)\| \to |\psi''(f)| \, \|\nabla f\|^2",
+    ),
+    Claim(
+        "With the identity it falls like one over the root of the width.",
+        judge=lambda r: exponent_between(r.widths, r.linear_norm, -0.65, -0.35),
+        source=CURVED,
+        kind="control",
+    ),
+    Claim(
+        "Where the second derivative of ψ is 0, it falls with ψ too.",
+        judge=lambda r: exponent_between(r.widths, r.inflection_norm, -0.65, -0.35),
+        source=CURVED,
+        kind="control",
+    ),
+    Claim(
+        "Gradient descent fits all the same: the loss ends below 0.001.",
+        judge=lambda r: median_at_most(r.last_loss, 1e-3),
+        source=FITS,
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Norms over widths, and the norm over its formula."""
+    figure, (norms, ratio) = panels("Hessian norm over width", "norm / |ψ″| ‖∇f‖²")
+    for label, each in (
+        ("ψ = tanh", result.curved_norm),
+        ("identity", result.linear_norm),
+        ("ψ = tanh at 0", result.inflection_norm),
+    ):
+        norms.loglog(result.widths, np.median(each, axis=0), "o-", markersize=3, label=label)
+    norms.loglog(result.widths, np.median(result.formula, axis=0), **THEORY, label="|ψ″| ‖∇f‖²")
+    norms.legend(fontsize=7)
+    ratio.semilogx(result.widths, (result.curved_norm / result.formula).T, "o", markersize=3)
+    ratio.axhline(1.0, **THEORY)
+    for axis in (norms, ratio):
+        axis.set_xlabel("width m")
+    return figure

@@ -1,0 +1,27 @@
+"""The experiment on the proof's bounds: verdicts, what is not so, bad configs."""
+
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.curvature import graph_bounds as experiment
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """Bounds that fail twice as often as stated; variances that stay."""
+    often = int(2 * smoke.failure * smoke.num_draws)
+    failing = smoke._replace(series=often, form=often, image=often, unmoved=0)
+    for words in ("The Hessian's series", "A Gaussian form", "The image of", "Without anything"):
+        assert verdict(words, failing) == Verdict.REFUTED
+    flat = smoke._replace(variances=smoke.variances * 0 + 1)
+    assert verdict("variance ν falls", flat) == Verdict.REFUTED
+
+
+def test_bad_configs_are_told():
+    with pytest.raises(ValueError, match="failure must be in"):
+        experiment.Config(failure=0.7)
+    with pytest.raises(ValueError, match="radius must be positive"):
+        experiment.Config(radius=-1.0)

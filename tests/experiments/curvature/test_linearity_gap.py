@@ -1,0 +1,31 @@
+"""The experiment on the distance to the linear model: verdicts, what is not so, bad configs."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.curvature import linearity_gap as experiment
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """Gaps that grow linearly in R, that exceed the bound, that are alike in all directions."""
+    linear = smoke._replace(gaps=smoke.gaps / smoke.radii[None, None, None, :])
+    assert verdict("square of the distance", linear) == Verdict.REFUTED
+    larger = smoke._replace(gaps=3 * smoke.gaps)
+    assert verdict("In no direction", larger) == Verdict.REFUTED
+    assert verdict("quadratic model", larger) == Verdict.REFUTED
+    alike = smoke._replace(gaps=np.repeat(smoke.gaps[:, :, :1], 4, axis=2))
+    assert verdict("A random direction", alike) == Verdict.REFUTED
+    flat = smoke._replace(gaps=smoke.gaps * smoke.widths[None, :, None, None] ** 0.5)
+    assert verdict("Along the top eigenvector the gap falls", flat) == Verdict.REFUTED
+
+
+def test_bad_configs_are_told():
+    with pytest.raises(ValueError, match=r"radii must be in \(0, 1\]"):
+        experiment.Config(radii=(0.5, 2.0))
+    with pytest.raises(ValueError, match="radii must be two or more and grow"):
+        experiment.Config(radii=(1.0,))

@@ -1,0 +1,27 @@
+"""The experiment on nonlinear outputs: verdicts, what is not so, bad configs."""
+
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.curvature import output_nonlinearity as experiment
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """With and without ψ exchanged; a formula without its square; a loss that stays."""
+    exchanged = smoke._replace(linear_norm=smoke.curved_norm, curved_norm=smoke.linear_norm)
+    assert verdict("as large at every width", exchanged) == Verdict.REFUTED
+    assert verdict("With the identity", exchanged) == Verdict.REFUTED
+    wrong = smoke._replace(formula=smoke.formula**0.5)
+    assert verdict("within a tenth", wrong) != Verdict.SUPPORTED
+    assert verdict("below 0.001", smoke._replace(last_loss=smoke.last_loss + 1)) == Verdict.REFUTED
+
+
+def test_bad_configs_are_told():
+    with pytest.raises(ValueError, match="where tanh is curved"):
+        experiment.Config(output=0.0)
+    with pytest.raises(ValueError, match="num_steps must be at least 1"):
+        experiment.Config(num_steps=0)
