@@ -1,0 +1,1 @@
+"""Experiments about feature learning: which directions of the inputs a network finds."""

@@ -1,0 +1,316 @@
+"""With small batches SGD catapults, finds the few directions that matter, and predicts better.
+
+A wide network with one hidden layer learns y = x₁x₂ + noise from inputs of 100 dimensions, of which
+two matter. All runs have one learning rate, half the critical one of the whole training set, and
+all go on until the training loss is below 10⁻³; only the batches differ. A small batch has a
+smaller critical rate, η_crit(batch) = b/λ_max(K(batch)), so that many steps are super-critical.
+At the best validation loss, the smaller the batch was, the smaller the test loss is, and the better
+the average gradient outer product G is aligned with that of the truth, G*.
+
+Batches come from shuffled epochs, without replacement. The networks have no biases: with biases of
+N(0, 1) nothing of this is seen. Test losses include the noise and are printed beside Var f*, the
+loss of the best constant. `rank` chooses other polynomials; their ordering is not promised.
+
+Source: zhu · agop-sgd · Table 4.1, Fig. 4.9, C.15, C.19, C.21.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, at_least, at_most, between, median_at_least
+from theorylab.data import Rank, polynomial_agop, polynomial_moments
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.features import Learned, Task, begin_each, bytes_of, learn_each
+from theorylab.models import mlp, network
+from theorylab.progress import report
+from theorylab.training import Batches, Until, gradient_descent
+
+PRECISION = "float32"
+FORMULA = r"\eta > \eta_{\rm crit}(\text{batch}) = b / \lambda_{\max}(K(X_{\rm batch}))"
+
+TABLE = Source("zhu", "agop-sgd", "Table 4.1")
+COUNTS = Source("zhu", "agop-sgd", "Fig. 4.9")
+ERRATUM = Source("zhu", "agop-sgd", "§4.4, the number of catapults")
+
+LARGEST_COUNTED = 500  # beyond, η_crit of a batch costs more than its step
+CALM = 50  # at these batches and larger ones, no step is super-critical
+
+
+class Pilot(NamedTuple):
+    """Where means over seeds lie: test loss and alignment of the smallest batch, test of the last.
+
+    Args:
+        test: Of the smallest batch.
+        alignment: Of the smallest batch.
+        largest_test: Of the largest batch.
+    """
+
+    test: tuple[float, float] = (np.nan, np.nan)
+    alignment: tuple[float, float] = (np.nan, np.nan)
+    largest_test: tuple[float, float] = (np.nan, np.nan)
+
+
+# By rank, dimension, samples, width, smallest and largest batch. The first is the catalogue's; the
+# second has six other seeds' means, plus and minus five standard errors. Elsewhere nothing is said.
+PILOTS: dict[tuple[int, int, int, tuple[int, ...], int, int], Pilot] = {
+    (2, 100, 2000, (1024,), 5, 50): Pilot((0.36, 0.48), (0.93, 0.97), (0.70, 0.86)),
+    (2, 30, 300, (256,), 5, 50): Pilot((0.29, 0.61), (0.84, 0.95), (0.50, 0.78)),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """SGD on a polynomial of low rank, with batches of several sizes and one learning rate."""
+
+    rank: int = 2  # which polynomial: 2, 3 or 4
+    dimension: int = 100  # of the inputs, d
+    num_train: int = 2000  # training samples, n
+    num_others: int = 5000  # validation samples, and test samples
+    widths: tuple[int, ...] = (1024,)  # of the hidden layers
+    batch_sizes: tuple[int, ...] = (5, 10, 50)  # increasing
+    fraction: float = 0.5  # the learning rate, as a part of η_crit of the training set
+    target: float = 0.001  # the training loss at which a run ends
+    max_steps: int = 40000  # after which it ends anyway
+    check_every: int = 200  # steps from one look at the losses to the next
+    num_seeds: int = 6  # data and networks, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        sizes = self.batch_sizes
+        if len(sizes) < 2 or min(sizes) < 1 or list(sizes) != sorted(set(sizes)):
+            raise ValueError(f"batch_sizes must be two or more and increasing, got {sizes}.")
+        if sizes[-1] > self.num_train:
+            raise ValueError(f"batch_sizes must be at most {self.num_train}, got {sizes[-1]}.")
+        if self.rank not in (2, 3, 4):
+            raise ValueError(f"rank must be 2, 3 or 4, got {self.rank}.")
+        if not self.widths or min(self.widths) < 1:
+            raise ValueError(f"widths must be at least 1 each, got {self.widths}.")
+        if not 0 < self.fraction < 2:
+            raise ValueError(f"fraction must be in (0, 2), got {self.fraction}.")
+        if self.num_seeds < 1:
+            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        _ = self.task, self.until  # they check the rest
+
+    @property
+    def task(self) -> Task:
+        """What is learned."""
+        return Task(cast(Rank, self.rank), self.dimension, self.num_train, self.num_others)
+
+    @property
+    def until(self) -> Until:
+        """When a run ends."""
+        return Until(self.target, self.max_steps, self.check_every)
+
+
+PRESETS = {
+    "smoke": Config(
+        dimension=30,
+        num_train=300,
+        num_others=500,
+        widths=(256,),
+        batch_sizes=(5, 50),
+        check_every=60,
+    ),
+    "paper": Config(batch_sizes=(5, 10, 50, 100, 2000)),
+}
+
+
+class Result(NamedTuple):
+    """What was measured: axes batch sizes, seeds."""
+
+    batch_sizes: Int[np.ndarray, " b"]
+    critical_rates: Float[np.ndarray, " s"]  # of the whole training set, at the start
+    test: Float[np.ndarray, "b s"]
+    relative: Float[np.ndarray, "b s"]  # the test loss over Var f*
+    alignment: Float[np.ndarray, "b s"]
+    num_catapults: Float[np.ndarray, "b s"]  # super-critical steps; NaN where they are not counted
+    steps: Int[np.ndarray, "b s"]  # until the best validation loss
+    loss: Float[np.ndarray, "b s"]  # of training, at the end
+    reached: Bool[np.ndarray, "b s"]
+    features: Float[np.ndarray, "b c c"]  # corner of G of the first seed, from 0 to 1
+    truth: Float[np.ndarray, "c c"]  # corner of G*, from 0 to 1
+    variance: float  # of f*
+    target: float
+    pilot: Pilot
+
+
+def memory(config: Config) -> int:
+    """Bytes of the data and networks of all seeds, and of two evaluations at once."""
+    return bytes_of(config.task, config.widths, config.num_seeds)
+
+
+def run(config: Config) -> Result:
+    """Train with every batch size, from the same starts."""
+    report("data, networks and their critical learning rates", 0.0)
+    task = config.task
+    model = network(mlp(config.widths), (config.dimension,))
+    start_key, batch_key = jax.random.split(jax.random.key(config.seed))
+    starts = begin_each(start_key, config.num_seeds, task, model)
+    runs: list[Learned] = []
+    for index, size in enumerate(config.batch_sizes):
+        report(f"batches of {size}", (index + 1) / (len(config.batch_sizes) + 1))
+        learned = learn_each(
+            jax.random.fold_in(batch_key, size),
+            starts,
+            config.fraction * starts.critical_rate[None],
+            task,
+            model,
+            gradient_descent,
+            Batches(size),
+            config.until,
+            count=size <= LARGEST_COUNTED,
+        )
+        runs.append(jax.tree.map(np.asarray, learned))
+    together = jax.tree.map(lambda *parts: np.concatenate(parts), *runs)
+    sizes = np.array(config.batch_sizes)
+    counted = np.where((sizes <= LARGEST_COUNTED)[:, None], together.num_catapults, np.nan)
+    truth = np.asarray(polynomial_agop(task.rank, task.dimension))
+    ends = (config.batch_sizes[0], config.batch_sizes[-1])
+    place = (config.rank, config.dimension, config.num_train, config.widths, *ends)
+    return Result(
+        batch_sizes=sizes,
+        critical_rates=np.asarray(starts.critical_rate),
+        test=together.test,
+        relative=together.relative,
+        alignment=together.alignment,
+        num_catapults=counted,
+        steps=together.step,
+        loss=together.loss,
+        reached=together.reached,
+        features=np.stack([_scaled(corner) for corner in together.corner[:, 0]]),
+        truth=_scaled(truth[: together.corner.shape[-1], : together.corner.shape[-1]]),
+        variance=polynomial_moments(task.rank, task.dimension).variance,
+        target=config.target,
+        pilot=PILOTS.get(place, Pilot()),
+    )
+
+
+def _scaled(matrix: np.ndarray) -> np.ndarray:
+    """Entries brought to [0, 1], as pixels."""
+    low, high = matrix.min(), matrix.max()
+    return (matrix - low) / (high - low)
+
+
+def _steps_up(values: np.ndarray) -> np.ndarray:
+    """Seed by seed, the least rise from one batch size to the next."""
+    return np.diff(values, axis=0).min(axis=0)
+
+
+def _standard_errors(result: Result) -> float:
+    """The difference of test losses, largest batch less smallest, in its standard errors."""
+    gaps = result.test[-1] - result.test[0]
+    return float(gaps.mean() / (gaps.std(ddof=1) / np.sqrt(len(gaps))))
+
+
+def _counted(result: Result) -> np.ndarray:
+    """Super-critical steps, where they were counted."""
+    return result.num_catapults[result.batch_sizes <= LARGEST_COUNTED]
+
+
+def _calm(result: Result) -> float:
+    """The most super-critical steps of any run with large batches."""
+    sizes = result.batch_sizes
+    return float(result.num_catapults[(sizes >= CALM) & (sizes <= LARGEST_COUNTED)].max())
+
+
+# Thresholds are the catalogue's. Sign intervals of six seeds conclude only if all six agree.
+CLAIMS = (
+    Claim(
+        "The smaller the batch, the smaller the test loss: from each size to the next, by seed.",
+        judge=lambda r: median_at_least(_steps_up(r.test), 0.0),
+        source=TABLE,
+        formula=r"L_{\rm test}(5) < L_{\rm test}(10) < L_{\rm test}(50)",
+    ),
+    Claim(
+        "The smaller the batch, the better G is aligned: from each size to the next, by seed.",
+        judge=lambda r: median_at_least(_steps_up(-r.alignment), 0.0),
+        source=TABLE,
+        formula=r"\cos(G, G^*)(5) > \cos(G, G^*)(10) > \cos(G, G^*)(50)",
+    ),
+    Claim(
+        "The mean test loss of the smallest batch is the table's (0.42 for batches of 5).",
+        judge=lambda r: between(r.test[0].mean(), *r.pilot.test),
+        source=TABLE,
+    ),
+    Claim(
+        "The mean alignment of the smallest batch is the table's (0.95 for batches of 5).",
+        judge=lambda r: between(r.alignment[0].mean(), *r.pilot.alignment),
+        source=TABLE,
+    ),
+    Claim(
+        "The mean test loss of the largest batch is the table's (0.71 for batches of 50).",
+        judge=lambda r: between(r.test[-1].mean(), *r.pilot.largest_test),
+        source=TABLE,
+    ),
+    Claim(
+        "Smallest and largest batch differ in test loss by more than five standard errors.",
+        judge=lambda r: at_least(_standard_errors(r), 5.0),
+        source=TABLE,
+    ),
+    Claim(
+        "The smaller the batch, the more steps are super-critical: from each size to the next.",
+        judge=lambda r: median_at_least(_steps_up(-_counted(r)), 0.0),
+        source=COUNTS,
+    ),
+    Claim(
+        "Super-critical steps are not rare events: they are a third of the smallest batch's steps.",
+        judge=lambda r: median_at_least(r.num_catapults[0] / np.maximum(r.steps[0], 1), 1 / 3),
+        source=ERRATUM,
+        kind="corrected",
+        formula=r"\#\{t : \eta > \eta_{\rm crit}(\text{batch}_t)\} / t \ge 1/3",
+    ),
+    Claim(
+        "Their number is a number of catapults, single events: at most one step in a hundred.",
+        judge=lambda r: at_most(np.median(r.num_catapults[0] / np.maximum(r.steps[0], 1)), 0.01),
+        source=ERRATUM,
+        kind="printed",
+    ),
+    Claim(
+        "With batches of 50 or more no step is super-critical, in any run.",
+        judge=lambda r: at_most(_calm(r), 0.0),
+        source=COUNTS,
+        kind="control",
+    ),
+    Claim(
+        "All runs are compared at one training loss: each has fallen below it.",
+        judge=lambda r: at_most(r.loss.max(), r.target),
+        source=TABLE,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Test loss, alignment, super-critical steps, and corners of G beside that of G*."""
+    figure, axes = panels(
+        "test loss / Var f*",
+        "alignment cos(G, G*)",
+        "super-critical steps",
+        f"G, batches of {result.batch_sizes[0]}",
+        f"G, batches of {result.batch_sizes[-1]}",
+        "G*",
+    )
+    sizes = result.batch_sizes
+    measured = (result.relative, result.alignment, result.num_catapults)
+    for axis, values in zip(axes[:3], measured, strict=True):
+        axis.semilogx(sizes, values, "o", color="C0", alpha=0.5)
+        axis.semilogx(sizes, values.mean(axis=1), color="C0")
+        axis.set_xticks(sizes, [str(size) for size in sizes])
+        axis.set_xlabel("batch size")
+    axes[0].axhline(1.0, **THEORY)
+    corners = (result.features[0], result.features[-1], result.truth)
+    for axis, corner in zip(axes[3:], corners, strict=True):
+        _heat(axis, corner)
+    return figure
+
+
+def _heat(axis: Axes, corner: np.ndarray) -> None:
+    """A matrix as pixels."""
+    axis.grid(visible=False)
+    axis.imshow(corner, vmin=0.0, vmax=1.0, cmap="viridis")

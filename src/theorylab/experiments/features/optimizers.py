@@ -1,0 +1,236 @@
+"""Optimisers that find the right directions predict better: test loss falls with alignment.
+
+Seven optimisers train the network of `features/agop_sgd` on x₁x₂ + noise until the training loss is
+below 10⁻³: SGD on batches of 100, with momentum, gradient descent, Adadelta, Adagrad, RMSprop and
+Adam, with learning rates that were not tuned to be best. Compared at the best validation loss, the
+better the average gradient outer product G of a network is aligned with that of the truth, G*, the
+smaller its test loss is: ranked across optimisers, the two are nearly opposite. Optimisers have
+the settings of PyTorch (see `training.torch_optimizer`); momentum is 0.9, which the source does not
+say.
+
+The control is the alignment with eight inputs that do not matter: that must not go with a smaller
+test loss.
+
+Source: zhu · optimizers · Fig. 4.11, Table C.1.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, at_least, at_most, median_at_least, median_at_most
+from theorylab.experiments.drawing import COLOURS, panels
+from theorylab.features import Learned, Task, begin_each, bytes_of, learn_each
+from theorylab.models import mlp, network
+from theorylab.numerics import rank_correlations, spearman
+from theorylab.progress import report
+from theorylab.training import (
+    Batches,
+    TorchOptimizer,
+    Until,
+    gradient_descent,
+    one_of,
+    torch_optimizer,
+)
+from theorylab.typing import Scalar
+
+PRECISION = "float32"
+FORMULA = r"\rho_S(L_{\rm test}, \cos(G, G^*)) \le -0.7"
+
+RANKING = Source("zhu", "optimizers", "Fig. 4.11, Table C.1")
+
+# As in Table C.1, but for gradient descent, which comes last: it is SGD on all samples at once.
+NAMES = ("SGD", "SGD+M", "Adadelta", "Adagrad", "RMSprop", "Adam", "GD")
+METHODS: tuple[TorchOptimizer, ...] = ("sgd", "momentum", "adadelta", "adagrad", "rmsprop", "adam")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Seven optimisers on a polynomial of two of the inputs."""
+
+    dimension: int = 40  # of the inputs, d
+    num_train: int = 600  # training samples, n
+    num_others: int = 1000  # validation samples, and test samples
+    widths: tuple[int, ...] = (256,)  # of the hidden layers
+    batch_size: int = 100  # of all but gradient descent
+    learning_rates: tuple[float, ...] = (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0)  # GD's is the last
+    gradient_descent: bool = True  # whether to run it too, which takes most of the time
+    target: float = 0.001  # the training loss at which a run ends
+    max_steps: int = 6000  # after which it ends anyway
+    check_every: int = 50  # steps from one look at the losses to the next
+    num_seeds: int = 6  # data and networks, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        if len(self.learning_rates) != len(NAMES) or not min(self.learning_rates) > 0:
+            raise ValueError(
+                f"learning_rates must be {len(NAMES)} positive numbers, got {self.learning_rates}."
+            )
+        if not 1 <= self.batch_size <= self.num_train:
+            raise ValueError(f"batch_size must be in [1, {self.num_train}], got {self.batch_size}.")
+        if not self.widths or min(self.widths) < 1:
+            raise ValueError(f"widths must be at least 1 each, got {self.widths}.")
+        if self.num_seeds < 1:
+            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        if self.dimension < 10:
+            raise ValueError(f"dimension must be at least 10, got {self.dimension}.")
+        _ = self.task, self.until  # they check the rest
+
+    @property
+    def task(self) -> Task:
+        """What is learned."""
+        return Task(2, self.dimension, self.num_train, self.num_others)
+
+    @property
+    def until(self) -> Until:
+        """When a run ends."""
+        return Until(self.target, self.max_steps, self.check_every)
+
+
+PRESETS = {
+    "smoke": Config(
+        dimension=30,
+        num_train=300,
+        num_others=500,
+        widths=(128,),
+        batch_size=50,
+        gradient_descent=False,
+        max_steps=2000,
+    ),
+    "paper": Config(
+        dimension=100, num_train=2000, num_others=5000, widths=(1024,), max_steps=20000
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What was measured: axes optimisers, seeds."""
+
+    test: Float[np.ndarray, "o s"]
+    relative: Float[np.ndarray, "o s"]  # the test loss over Var f*
+    alignment: Float[np.ndarray, "o s"]
+    misalignment: Float[np.ndarray, "o s"]  # with eight inputs that do not matter
+    loss: Float[np.ndarray, "o s"]  # of training, at the end
+    reached: Bool[np.ndarray, "o s"]
+    num_steps: Int[np.ndarray, "o s"]
+
+
+def memory(config: Config) -> int:
+    """Bytes of the data and networks of all seeds."""
+    return bytes_of(config.task, config.widths, config.num_seeds)
+
+
+def run(config: Config) -> Result:
+    """Train with every optimiser, from the same starts."""
+    report("data and networks", 0.0)
+    task = config.task
+    model = network(mlp(config.widths), (config.dimension,))
+    start_key, batch_key = jax.random.split(jax.random.key(config.seed))
+    starts = begin_each(start_key, config.num_seeds, task, model)
+    report("six optimisers on batches", 0.05)
+    rates = jnp.tile(jnp.array(config.learning_rates)[:, None], (1, config.num_seeds))
+    which = jnp.tile(jnp.arange(len(METHODS))[:, None], (1, config.num_seeds))
+    ends, batch = config.until, Batches(config.batch_size)
+    learned = learn_each(
+        batch_key, starts, rates[:-1], task, model, _optimizer, batch, ends, False, (which,)
+    )
+    if config.gradient_descent:
+        report("gradient descent", 0.5)
+        batch = Batches(config.num_train)
+        last = learn_each(
+            batch_key, starts, rates[-1:], task, model, gradient_descent, batch, ends, False
+        )
+        learned = jax.tree.map(lambda *parts: jnp.concatenate(parts), learned, last)
+    together = jax.tree.map(np.asarray, learned)
+    return Result(
+        test=together.test,
+        relative=together.relative,
+        alignment=together.alignment,
+        misalignment=_elsewhere(together),
+        loss=together.loss,
+        reached=together.reached,
+        num_steps=together.num_steps,
+    )
+
+
+def _optimizer(rate: Scalar, index: Int[Array, ""]) -> optax.GradientTransformation:
+    """The optimiser with this number, chosen when it runs."""
+    return one_of([torch_optimizer(method, rate) for method in METHODS], index)
+
+
+def _elsewhere(learned: Learned) -> np.ndarray:
+    """cos(G, diag(0, 0, 1, …, 1, 0 …)), the alignment with inputs 3 to 10."""
+    diagonal = np.diagonal(learned.corner, axis1=-2, axis2=-1)
+    matter, others = diagonal[..., :2].sum(axis=-1), diagonal[..., 2:].sum(axis=-1)
+    # Both alignments have the norm of G below; those of the references are √2 and √8.
+    return learned.alignment * (others / np.sqrt(8)) / (matter / np.sqrt(2))
+
+
+def _correlations(test: np.ndarray, alignment: np.ndarray) -> np.ndarray:
+    """Spearman's correlation across optimisers, for every seed."""
+    return rank_correlations(test.T, alignment.T)
+
+
+# The issue asks for −0.7 with its interval, the catalogue for −0.9 of the means over seeds.
+CLAIMS = (
+    Claim(
+        "Across optimisers test loss and alignment are ranked oppositely, seed by seed.",
+        judge=lambda r: median_at_most(_correlations(r.test, r.alignment), -0.7),
+        source=RANKING,
+        formula=r"\rho_S \le -0.7",
+    ),
+    Claim(
+        "Means over seeds are ranked oppositely as well.",
+        judge=lambda r: at_most(
+            spearman(r.test.mean(axis=1), r.alignment.mean(axis=1)).estimate, -0.9
+        ),
+        source=RANKING,
+        formula=r"\rho_S \le -0.9",
+    ),
+    Claim(
+        "Their means lie nearly on a line: Pearson's correlation is as strong.",
+        judge=lambda r: at_most(
+            np.corrcoef(r.test.mean(axis=1), r.alignment.mean(axis=1))[0, 1], -0.9
+        ),
+        source=RANKING,
+        formula=r"r \le -0.9",
+    ),
+    Claim(
+        "Optimisers that fit equally well differ: the best test loss is 10 % below the worst.",
+        judge=lambda r: median_at_most(r.test.min(axis=0) / r.test.max(axis=0), 0.9),
+        source=RANKING,
+    ),
+    Claim(
+        "Alignment with inputs that do not matter does not go with a smaller test loss.",
+        judge=lambda r: median_at_least(_correlations(r.test, r.misalignment), 0.0),
+        source=RANKING,
+        kind="control",
+    ),
+    Claim(
+        "Most runs have fitted the data: at least four in five reached the training loss.",
+        judge=lambda r: at_least(np.mean(r.reached), 0.8),
+        source=RANKING,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Test loss over alignment, one point for every run."""
+    figure, (axis,) = panels("one point for every run")
+    markers = "osD^v<>"
+    for index, (alignment, relative) in enumerate(
+        zip(result.alignment, result.relative, strict=True)
+    ):
+        colour = COLOURS[index % len(COLOURS)]
+        axis.plot(alignment, relative, markers[index], color=colour, label=NAMES[index])
+    axis.set_xlabel("alignment cos(G, G*)")
+    axis.set_ylabel("test loss / Var f*")
+    axis.legend(fontsize=7)
+    return figure

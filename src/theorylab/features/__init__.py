@@ -1,0 +1,53 @@
+"""Feature learning: which directions of the inputs matter to what was learned.
+
+agop            the average gradient outer product of any network, exact and sketched
+layers          the same for the inputs of every layer, beside what its weights prefer
+recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
+                `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
+low_rank        what a trained network learned of a polynomial of a few directions
+fourier         how networks add numbers modulo p: margins, cosines, frequencies of trained weights
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .agop import Sketch as Sketch
+from .agop import agop as agop
+from .agop import agop_alignment as agop_alignment
+from .agop import agop_product as agop_product
+from .agop import agop_sketch as agop_sketch
+from .layers import LayerFeatures as LayerFeatures
+from .layers import feature_ansatz as feature_ansatz
+from .layers import layer_features as layer_features
+from .low_rank import Learned as Learned
+from .low_rank import Start as Start
+from .low_rank import Task as Task
+from .low_rank import begin as begin
+from .low_rank import begin_each as begin_each
+from .low_rank import bytes_of as bytes_of
+from .low_rank import learn as learn
+from .low_rank import learn_each as learn_each
+from .low_rank import super_critical as super_critical
+from .radial import Radial as Radial
+from .radial import radial_agop as radial_agop
+from .radial import radial_kernel as radial_kernel
+from .recursive import LearnedFeatures as LearnedFeatures
+from .recursive import Machine as Machine
+from .recursive import Recursion as Recursion
+from .recursive import learn_features as learn_features
+
+if TYPE_CHECKING:
+    from .feature_machines import RecursiveFeatureClassifier as RecursiveFeatureClassifier
+    from .feature_machines import RecursiveFeatureRegressor as RecursiveFeatureRegressor
+
+_LATER = {
+    "RecursiveFeatureClassifier": ".feature_machines",
+    "RecursiveFeatureRegressor": ".feature_machines",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs scikit-learn, which is slow to import."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name], __name__), name)

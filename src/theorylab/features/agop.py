@@ -1,0 +1,234 @@
+"""The average gradient outer product: which directions of its inputs a network looks at.
+
+With the Jacobian J(x) = ∂f(x)/∂x, (k, d), of k outputs by d inputs (laid out flat), and n inputs:
+
+    G = (1/n) Σᵢ J(xᵢ)ᵀJ(xᵢ)                        the AGOP, (d, d)
+    G ≈ FFᵀ,  F = GΩ (ΩᵀGΩ)^(−½),  Ω (d, r) normal  its sketch, from products Gv alone
+    cos(G, G*) = tr(GᵀG*) / (‖G‖_F ‖G*‖_F)          alignment with another one
+
+G is not centred, and its expectation over the law of the inputs is the EGOP. A product Gv takes one
+pass forward, Jv, and one pass back, Jᵀ(Jv), whatever k and d are; so the sketch needs no (d, d)
+array. The network must treat every input by itself, without batch statistics.
+
+Source: zhu · agop · Eqs 4.5–4.6, C.6; the sketch: Nyström's approximation of G with r directions,
+with the bound of Halko, Martinsson and Tropp (2011), Lemma 4.1, on what is left out.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from theorylab.typing import Apply, Params, RandomKey
+
+from .blocks import block_size_for, sum_over_blocks
+
+_PROBES = 4  # fresh directions that test a sketch
+
+
+def agop(
+    apply: Apply, params: Params, x: Float[Array, "n ..."], block_size: int | None = None
+) -> Float[Array, "d d"]:
+    """G = (1/n) Σᵢ J(xᵢ)ᵀJ(xᵢ), exactly, with the Jacobians of a block of inputs at a time.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, ...).
+        params: Its parameters, any pytree.
+        x: The inputs; those of one input are laid out flat, d in all.
+        block_size: How many inputs to take at a time; by default as many as 32 MiB hold, 256 at
+            most.
+
+    Example:
+        >>> network = lambda w, x: x @ w
+        >>> agop(network, jnp.array([[1.0], [2.0]]), jnp.ones((5, 2))).tolist()
+        [[1.0, 2.0], [2.0, 4.0]]
+    """
+    check_inputs(x, block_size)
+    return _agop(apply, params, x, block_size)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _agop(apply: Apply, params: Params, x: Array, block_size: int | None) -> Array:
+    num_inputs, num_outputs = math.prod(x.shape[1:]), _num_outputs(apply, params, x)
+    size = block_size_for(x, num_inputs * num_outputs, block_size)
+
+    def outer(inputs: Array, counted: Bool[Array, " b"]) -> Array:
+        rows = _jacobians(apply, params, inputs, num_outputs)
+        rows = jnp.where(counted[None, :, None], rows, 0).reshape(-1, num_inputs)
+        return rows.T @ rows
+
+    return sum_over_blocks(outer, x, size) / len(x)
+
+
+def _jacobians(apply: Apply, params: Params, x: Array, num_outputs: int) -> Float[Array, "k b d"]:
+    """J at every input; backward if there are fewer outputs than inputs, else forward."""
+    flat = x.reshape(len(x), -1)
+    network = _flat(apply, params, x.shape[1:])
+    # Each input has its own output, so one pass for all of them gives a row of every Jacobian.
+    if num_outputs <= flat.shape[1]:
+        outputs, pull_back = jax.vjp(network, flat)
+        chosen = jnp.eye(num_outputs, dtype=outputs.dtype)
+        rows = jax.vmap(lambda row: pull_back(jnp.broadcast_to(row[None], outputs.shape))[0])
+        return rows(chosen)
+    chosen = jnp.eye(flat.shape[1], dtype=flat.dtype)
+    along = lambda row: jnp.broadcast_to(row[None], flat.shape)  # noqa: E731
+    columns = jax.vmap(lambda row: jax.jvp(network, (flat,), (along(row),))[1])(chosen)
+    return jnp.transpose(columns, (2, 1, 0))
+
+
+def agop_product(
+    apply: Apply, params: Params, x: Float[Array, "n ..."], block_size: int | None = None
+) -> Callable[[Float[Array, "d r"]], Float[Array, "d r"]]:
+    """The map V ↦ GV of some directions, without G: for inputs of any dimension.
+
+    Args:
+        apply: The network.
+        params: Its parameters.
+        x: The inputs.
+        block_size: How many inputs to take at a time, 256 at most by default.
+
+    Example:
+        >>> product = agop_product(lambda w, x: x @ w, jnp.array([[1.0], [2.0]]), jnp.ones((5, 2)))
+        >>> product(jnp.eye(2)).tolist()
+        [[1.0, 2.0], [2.0, 4.0]]
+    """
+    check_inputs(x, block_size)
+
+    def product(directions: Float[Array, "d r"]) -> Float[Array, "d r"]:
+        return _product(apply, params, x, directions, block_size)
+
+    return product
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _product(
+    apply: Apply, params: Params, x: Array, directions: Array, block_size: int | None
+) -> Array:
+    num_outputs = _num_outputs(apply, params, x)
+    per_input = directions.size + num_outputs * directions.shape[1]
+    size = block_size_for(x, per_input, block_size)
+
+    def pushed(inputs: Array, counted: Bool[Array, " b"]) -> Array:
+        flat = inputs.reshape(size, -1)
+        outputs, forward = jax.linearize(_flat(apply, params, x.shape[1:]), flat)
+        backward = jax.linear_transpose(forward, flat)
+
+        def one(direction: Float[Array, " d"]) -> Float[Array, " d"]:
+            slopes = forward(jnp.broadcast_to(direction[None], flat.shape))
+            (back,) = backward(jnp.where(counted[:, None], slopes, 0).astype(outputs.dtype))
+            return back.sum(axis=0)
+
+        return jax.vmap(one, in_axes=1, out_axes=1)(directions)
+
+    return sum_over_blocks(pushed, x, size) / len(x)
+
+
+class Sketch(NamedTuple):
+    """G ≈ FFᵀ, and how much of G it leaves out.
+
+    Args:
+        factor: F.
+        residual: An estimate of ‖G − FFᵀ‖_F, from fresh random directions.
+        bound: ‖G − FFᵀ‖₂ is at most this, but for one sketch in 10⁴.
+    """
+
+    factor: Float[Array, "d r"]
+    residual: Float[Array, ""]
+    bound: Float[Array, ""]
+
+
+def agop_sketch(
+    apply: Apply,
+    params: Params,
+    x: Float[Array, "n ..."],
+    key: RandomKey,
+    rank: int,
+    block_size: int | None = None,
+) -> Sketch:
+    """G ≈ FFᵀ from its products with r random directions: no array (d, d) is made.
+
+    Exact if G has at most r eigenvalues that are not 0. FFᵀ never exceeds G. Its eigenvectors are
+    the left singular vectors of F.
+
+    Args:
+        apply: The network.
+        params: Its parameters.
+        x: The inputs.
+        key: Of the random directions.
+        rank: How many of them, r.
+        block_size: How many inputs to take at a time, 256 at most by default.
+
+    Example:
+        >>> w = jnp.array([[1.0], [2.0], [0.0]])
+        >>> found = agop_sketch(lambda w, x: x @ w, w, jnp.ones((5, 3)), jax.random.key(0), rank=2)
+        >>> jnp.allclose(found.factor @ found.factor.T, w @ w.T, atol=1e-5).item()
+        True
+    """
+    check_inputs(x, block_size)
+    dimension = math.prod(x.shape[1:])
+    if not 1 <= rank <= dimension:
+        raise ValueError(f"rank must be from 1 to the {dimension} inputs, got {rank}.")
+    product = agop_product(apply, params, x, block_size)
+    draws = jax.random.normal(key, (dimension * (rank + _PROBES),), x.dtype)
+    draws = draws.reshape(dimension, rank + _PROBES)
+    directions = jnp.linalg.qr(draws[:, :rank])[0]
+    factor = _nystrom(product(directions), directions)
+    probes = draws[:, rank:]
+    missed = jnp.linalg.norm(product(probes) - factor @ (factor.T @ probes), axis=0)
+    # Halko et al.: ‖A‖₂ ≤ 10 √(2/π) maxⱼ ‖Azⱼ‖ with probability 1 − 10^(−probes).
+    bound = 10 * math.sqrt(2 / math.pi) * missed.max()
+    return Sketch(factor, jnp.sqrt(jnp.mean(missed**2)), bound)
+
+
+def _nystrom(products: Float[Array, "d r"], directions: Float[Array, "d r"]) -> Float[Array, "d r"]:
+    """F = Y (ΩᵀY)^(−½) with Y = GΩ; directions that G does not see, to rounding, give 0."""
+    inner = directions.T @ products
+    values, vectors = jnp.linalg.eigh((inner + inner.T) / 2)
+    floor = 10 * len(values) * jnp.finfo(values.dtype).eps * values[-1]
+    seen = values > floor
+    roots = jnp.where(seen, 1 / jnp.sqrt(jnp.where(seen, values, 1)), 0)
+    return products @ (vectors * roots[None])
+
+
+def agop_alignment(
+    features: Float[Array, "d d"], reference: Float[Array, "_ _"]
+) -> Float[Array, ""]:
+    """cos(G, G*) = tr(GᵀG*) / (‖G‖_F ‖G*‖_F): 1 if they differ in scale only, and at least 0.
+
+    Args:
+        features: G, not zero.
+        reference: G*, not zero.
+
+    Example:
+        >>> round(float(agop_alignment(jnp.diag(jnp.array([1.0, 1.0])), jnp.eye(2))), 6)
+        1.0
+    """
+    if features.ndim != 2 or features.shape != reference.shape:
+        raise ValueError(
+            f"two AGOPs must be matrices of one shape, got {features.shape}, {reference.shape}."
+        )
+    return jnp.vdot(features, reference) / (jnp.linalg.norm(features) * jnp.linalg.norm(reference))
+
+
+def _flat(apply: Apply, params: Params, shape: tuple[int, ...]) -> Callable[[Array], Array]:
+    """The network from flat inputs (b, d) to flat outputs (b, k)."""
+    return lambda flat: apply(params, flat.reshape(len(flat), *shape)).reshape(len(flat), -1)
+
+
+def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
+    shape = jax.eval_shape(apply, params, x[:1]).shape
+    if shape[:1] != (1,):
+        raise ValueError(f"apply must give one output for each input, got {shape} for one input.")
+    return math.prod(shape[1:])
+
+
+def check_inputs(x: Array, block_size: int | None) -> None:
+    """Refuse a batch without inputs, and blocks without any."""
+    if x.ndim < 2 or x.shape[0] < 1 or math.prod(x.shape[1:]) < 1:
+        raise ValueError(f"x must have shape (n, ...) with at least one input, got {x.shape}.")
+    if block_size is not None and block_size < 1:
+        raise ValueError(f"block_size must be at least 1, got {block_size}.")

@@ -1,0 +1,38 @@
+"""Sums over many inputs, a block of them at a time: memory stays bounded."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+BLOCK_BYTES = 2**25  # of what is made for the inputs of one block
+_BLOCK_INPUTS = 256  # of one block at most: the network's own activations take memory too
+
+
+def block_size_for(x: Array, per_input: int, block_size: int | None) -> int:
+    """How many inputs to take at a time, if each makes so many numbers; or what was asked for."""
+    if block_size is not None:
+        return min(block_size, len(x))
+    held = BLOCK_BYTES // (per_input * x.dtype.itemsize)
+    return max(1, min(len(x), _BLOCK_INPUTS, held))
+
+
+def sum_over_blocks(term: Callable[[Array, Bool[Array, " b"]], Any], x: Array, size: int) -> Any:
+    """Σ term(block, counted) over blocks of one size, for any pytree of terms.
+
+    The last block ends with the inputs and so may overlap the one before: `counted` says which of
+    its inputs are new.
+    """
+    starts = jnp.arange(0, len(x), size)
+
+    def add(total: Any, start: Array) -> tuple[Any, None]:
+        begin = jnp.minimum(start, len(x) - size)
+        inputs = jax.lax.dynamic_slice_in_dim(x, begin, size)
+        new = term(inputs, begin + jnp.arange(size) >= start)
+        return jax.tree.map(jnp.add, total, new), None
+
+    like = jax.eval_shape(term, x[:size], jnp.ones(size, bool))
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+    return jax.lax.scan(add, nothing, starts)[0]

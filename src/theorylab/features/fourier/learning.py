@@ -1,0 +1,159 @@
+"""Training networks to add: AdamW with a warm-up, a norm as a penalty, accuracy on both parts.
+
+    minimise   mean cross-entropy of f(θ, a) + λ‖θ‖
+
+by AdamW with β = (0.9, 0.98), whose learning rate grows linearly to η in the first steps. λ
+multiplies the norm itself (for a polynomial network, `group_norm`), or is 0 and the decay of AdamW,
+w ← w - ηδw, does what it can: for the maximum margin these are not the same. (The source says SGD
+in its text and AdamW in its appendix, and not which of the two penalties its λ is.)
+
+    solved_at    the first recorded step from which accuracy is enough; NaN if it never is: censored
+    delay        log(t_test / t_train), the strength of grokking
+
+Source: shi · exp-polynet-fourier · Def. 4.1, C.10.1; shi · exp-grokking-k · Fig. 4.4.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+
+from theorylab.data import Sums
+from theorylab.training import Batches, Steps, Trajectory, descend, sgd
+from theorylab.typing import Params, RandomKey, Scalar
+
+Network = Callable[[Any, Int[Array, "n k"]], Float[Array, "n p"]]  # params, terms ─► logits
+ENOUGH = 0.99  # the accuracy that counts as solved
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained to add.
+
+    Args:
+        learning_rate: η.
+        penalty: λ, in front of the norm.
+        weight_decay: δ of AdamW.
+        warm_up: The steps in which the learning rate grows to η.
+        batch_size: Examples in a step, or 0 for all.
+    """
+
+    learning_rate: Scalar = 5e-3
+    penalty: Scalar = 0.0
+    weight_decay: Scalar = 0.0
+    warm_up: int = 10
+    batch_size: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("warm_up", "batch_size"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}.")
+
+    @property
+    def optimizer(self) -> optax.GradientTransformation:
+        """AdamW with a linear warm-up."""
+
+        def rate(count: ArrayLike) -> Array:
+            grown = (jnp.asarray(count) + 1) / (self.warm_up + 1)
+            return self.learning_rate * jnp.minimum(1.0, grown)
+
+        return optax.adamw(rate, b1=0.9, b2=0.98, weight_decay=self.weight_decay)
+
+
+class Curves(NamedTuple):
+    """What is recorded: of the penalised loss on all training examples, and of accuracies."""
+
+    loss: Float[Array, ""]
+    train: Float[Array, ""]
+    test: Float[Array, ""]
+
+
+class _Examples(NamedTuple):
+    x: Int[Array, "n k"]
+    y: Int[Array, "n 1"]
+
+
+def accuracy(outputs: Float[Array, "n p"], total: Int[Array, " n"]) -> Float[Array, ""]:
+    """The part of the examples whose largest output is the right one."""
+    return (outputs.argmax(axis=1) == total).mean()
+
+
+def learn_addition(
+    key: RandomKey,
+    network: Network,
+    norm: Callable[[Any], Float[Array, ""]],
+    params: Params,
+    parts: tuple[Sums, Sums],
+    recipe: Recipe,
+    steps: Steps,
+) -> Trajectory:
+    """Train, and record loss and accuracies at the chosen steps (`Curves`).
+
+    Args:
+        key: Draws the batches.
+        network: params, terms ─► logits.
+        norm: params ─► ‖θ‖, which λ multiplies.
+        params: Where to begin.
+        parts: What to train on, and what to test on.
+        recipe: How to train.
+        steps: The increasing numbers of steps after which to record; the last ends the run.
+    """
+    train, test = parts
+    seen = _Examples(train.terms, train.total[:, None])
+
+    def loss_of(params: Params, x: Int[Array, "n k"], y: Int[Array, "n 1"]) -> Float[Array, ""]:
+        losses = optax.softmax_cross_entropy_with_integer_labels(network(params, x), y[:, 0])
+        return losses.mean() + recipe.penalty * norm(params)
+
+    def measure(params: Params) -> Curves:
+        return Curves(
+            loss_of(params, *seen),
+            accuracy(network(params, train.terms), train.total),
+            accuracy(network(params, test.terms), test.total),
+        )
+
+    if recipe.batch_size == 0:
+        return descend(
+            lambda params: loss_of(params, *seen), params, recipe.optimizer, steps, measure
+        )
+    batches = Batches(recipe.batch_size)
+    return sgd(loss_of, params, seen, recipe.optimizer, batches, key, steps, measure)
+
+
+def solved_at(
+    steps: Int[Array | np.ndarray, " t"], accuracies: Float[Array | np.ndarray, "... t"]
+) -> Float[np.ndarray, "..."]:
+    """The first recorded step with 99 % accuracy, run by run; NaN where there is none.
+
+    Args:
+        steps: The recorded steps.
+        accuracies: At these steps, along the last axis.
+
+    Example:
+        >>> solved_at(np.array([1, 10, 100]), np.array([[0.2, 1.0, 1.0], [0.2, 0.3, 0.4]])).tolist()
+        [10.0, nan]
+    """
+    enough = np.asarray(accuracies) >= ENOUGH
+    first = np.asarray(steps, dtype=float)[enough.argmax(axis=-1)]
+    return np.where(enough.any(axis=-1), first, np.nan)
+
+
+def delay(
+    train: Float[np.ndarray, "..."], test: Float[np.ndarray, "..."], last: Scalar
+) -> Float[np.ndarray, "..."]:
+    """log(t_test/t_train); a test that was not passed counts as passed at the end, a lower bound.
+
+    So censored runs stay in a comparison of ranks; where not even the training examples were
+    learned there is no delay, NaN.
+
+    Args:
+        train: When the training examples were learned, from `solved_at`; NaN: never.
+        test: When the test examples were; NaN: not until the end.
+        last: The last step of the runs.
+    """
+    return np.log(np.where(np.isnan(test), float(last), test) / train)

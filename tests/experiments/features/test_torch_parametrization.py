@@ -1,0 +1,39 @@
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features import torch_parametrization as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_a_reversed_order_is_refuted(smoke, verdict):
+    """Corrupted: the measurements of both batch sizes exchanged."""
+    wrong = smoke._replace(
+        test=smoke.test[:, ::-1],
+        alignment=smoke.alignment[:, ::-1],
+        num_catapults=smoke.num_catapults[:, ::-1],
+    )
+    for words in ("smaller test loss", "better aligned", "more super-critical"):
+        assert verdict(words, wrong) == Verdict.REFUTED
+
+
+def test_a_control_that_catapults_is_refuted(smoke, verdict):
+    """Corrupted: the measurements of both learning rates exchanged."""
+    wrong = smoke._replace(test=smoke.test[::-1], num_catapults=smoke.num_catapults[::-1])
+    assert verdict("no step is super-critical", wrong) == Verdict.REFUTED
+    assert verdict("a third as much", wrong) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"batch_sizes": (50, 5)}, "batch_sizes must be two increasing sizes"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive and finite, got 0"),
+        ({"calm_part": 1.0}, r"calm_part must be in \(0, 1\), got 1"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,76 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from theorylab.data import all_sums, split_sums
+from theorylab.features.fourier import (
+    Recipe,
+    accuracy,
+    delay,
+    group_norm,
+    initial_neurons,
+    learn_addition,
+    polynomial_network,
+    solved_at,
+)
+
+
+def test_accuracy_counts_the_right_ones():
+    outputs = jnp.array([[1.0, 2.0], [2.0, 1.0], [0.0, 1.0]])
+    assert float(accuracy(outputs, jnp.array([1, 1, 1]))) == pytest.approx(2 / 3)
+
+
+def test_a_run_takes_steps_of_adamw_with_warm_up_on_the_penalized_loss():
+    """Oracle: three steps by hand, with optax's Adam and the decay written out."""
+    parts = split_sums(jax.random.key(0), all_sums(2, 3), 0.7)
+    start = initial_neurons(jax.random.key(1), 2, 3, 4)
+    recipe = Recipe(learning_rate=0.02, penalty=0.1, weight_decay=0.3, warm_up=1)
+    run = learn_addition(
+        jax.random.key(2), polynomial_network, group_norm, start, parts, recipe, [0, 3]
+    )
+
+    @jax.jit
+    def loss(params):
+        logits = jax.nn.log_softmax(polynomial_network(params, parts[0].terms))
+        right = logits[jnp.arange(len(parts[0].total)), parts[0].total]
+        return -right.mean() + 0.1 * group_norm(params)
+
+    params, adam = start, optax.scale_by_adam(b1=0.9, b2=0.98)
+    memory = adam.init(params)
+    for rate in (0.01, 0.02, 0.02):
+        direction, memory = adam.update(jax.grad(loss)(params), memory)
+        params = jax.tree.map(lambda w, d, rate=rate: w - rate * (d + 0.3 * w), params, direction)
+    for found, expected in zip(run.params, params, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)  # rates are in float32
+    np.testing.assert_allclose(run.records.loss, [loss(start), loss(params)], rtol=1e-6)
+    expected = accuracy(polynomial_network(params, parts[1].terms), parts[1].total)
+    assert float(run.records.test[-1]) == float(expected)
+
+
+def test_a_batch_of_all_examples_is_full_descent():
+    sums = all_sums(2, 3)
+    start = initial_neurons(jax.random.key(1), 2, 3, 4)
+
+    def final(batch_size):
+        recipe = Recipe(0.02, 0.1, batch_size=batch_size)
+        key = jax.random.key(0)
+        run = learn_addition(key, polynomial_network, group_norm, start, (sums, sums), recipe, [4])
+        return run.params.output
+
+    np.testing.assert_allclose(final(9), final(0), rtol=1e-8)
+
+
+def test_delays_are_logarithms_and_censored_runs_wait_until_the_end():
+    steps = np.array([0, 10, 100, 1000])
+    train = solved_at(steps, np.array([[0.1, 1.0, 1.0, 1.0], [0.1, 0.99, 1, 1], [0, 0, 0, 0.98]]))
+    test = solved_at(steps, np.array([[0.1, 0.1, 0.995, 1.0], [0.1, 0.2, 0.2, 0.3], [0, 0, 0, 0]]))
+    np.testing.assert_array_equal(train, [10, 10, np.nan])
+    np.testing.assert_array_equal(test, [100, np.nan, np.nan])
+    np.testing.assert_allclose(delay(train, test, 1000), [np.log(10), np.log(100), np.nan])
+
+
+def test_negative_batches_are_refused():
+    with pytest.raises(ValueError, match="batch_size must be at least 0, got -1"):
+        Recipe(batch_size=-1)

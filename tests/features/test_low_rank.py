@@ -1,0 +1,86 @@
+"""Learning polynomials: what is measured, against linear networks that can be taken apart."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.features import Task, begin, begin_each, bytes_of, learn_each, super_critical
+from theorylab.kernels import ntk
+from theorylab.models import Dense, Serial, mlp, network
+from theorylab.training import Batches, Until, gradient_descent
+
+TASK = Task(rank=4, dimension=8, num_train=60, num_others=40)
+LINEAR = network(Serial(Dense(1)), (8,))  # f = wᵀx/√8, so that K = XXᵀ/8 never changes
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def starts():
+    return begin_each(KEY, 2, TASK, LINEAR)
+
+
+def test_critical_rate_is_n_over_the_top_eigenvalue():
+    """Oracle: all eigenvalues of the tangent kernel of a ReLU network, to 0.1 %.
+
+    A learning rate is super-critical above it, and below it is not.
+    """
+    model = network(mlp([64]), (8,))
+    start = jax.jit(lambda key: begin(key, TASK, model))(KEY)
+    largest = np.linalg.eigvalsh(ntk(model.apply, start.params, start.train.x))[-1]
+    exact = 60 / largest
+    assert float(start.critical_rate) == pytest.approx(exact, rel=1e-3)
+    above = jax.jit(lambda rate: super_critical(model.apply, start.params, start.train.x, rate))
+    assert [bool(above(exact * part)) for part in (0.1, 1 - 1e-6, 1 + 1e-6, 10.0)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_measures_of_a_linear_network_follow_from_its_weights(starts):
+    """Oracle: G = wwᵀ/8, all of it in the corner; with w, alignment and test loss by hand.
+
+    η is half of, just above and just below η_crit(all samples) = n/λ_max, exact here: every step is
+    super-critical, or none. The first weights of a staircase decide cos(G, diag(4, 3, 2, 1, 0 …)).
+    """
+    grams = jnp.einsum("sid,sjd->sij", starts.train.x, starts.train.x) / 8
+    exact = 60 / jnp.linalg.eigvalsh(grams)[:, -1]
+    rates = exact[None] * jnp.array([0.5, 1.001, 0.999])[:, None]
+    until = Until(1e-3, max_steps=30, check_every=5)
+    learned = learn_each(KEY, starts, rates, TASK, LINEAR, gradient_descent, Batches(60), until)
+    above = learned.step[1].tolist()
+    assert min(above) > 0
+    assert learned.num_catapults.tolist() == [[0, 0], above, [0, 0]]
+    reference = np.diag([4.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    for place in np.ndindex(3, 2):
+        gram = np.asarray(learned.corner[place])
+        cosine = np.sum(gram * reference) / np.linalg.norm(gram) / np.linalg.norm(reference)
+        assert float(learned.alignment[place]) == pytest.approx(cosine, rel=1e-12)
+        weights = gram[0] / np.sqrt(gram[0, 0])  # up to its sign
+        x, y = np.asarray(starts.test.x[place[1]]), np.asarray(starts.test.y[place[1]])[:, 0]
+        losses = [np.mean((sign * x @ weights - y) ** 2) for sign in (1, -1)]
+        assert np.min(np.abs(np.array(losses) - float(learned.test[place]))) < 1e-10
+    np.testing.assert_allclose(learned.relative, learned.test / 4, rtol=1e-12)
+    assert not np.any(learned.reached)
+
+
+def test_parts_of_the_data_are_apart(starts):
+    """No input of the test is among those of training or validation."""
+    inputs = [np.asarray(part.x[0]) for part in (starts.train, starts.validation, starts.test)]
+    assert [len(part) for part in inputs] == [60, 40, 40]
+    assert len(np.unique(np.concatenate(inputs), axis=0)) == 140
+
+
+def test_bytes_grow_with_what_is_held():
+    """Oracle: the data of many seeds outweigh all else; each number has 4 bytes, held twice."""
+    many = bytes_of(TASK, (1,), 10**6) - bytes_of(TASK, (1,), 1)
+    assert many / (10**6 - 1) == 4 * (2 * 140 * 9 + 8 * 9)
+
+
+def test_bad_tasks_are_named():
+    with pytest.raises(ValueError, match="num_others must be at least 1, got 0"):
+        Task(num_others=0)
+    with pytest.raises(ValueError, match="dimension must be at least 10 for rank 3"):
+        Task(rank=3, dimension=5)
