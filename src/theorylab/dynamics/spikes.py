@@ -99,6 +99,7 @@ def spike_match(up: Flags, above: Flags) -> Match:
     rate = _share(both, both + only_up)
     base = _share(both + only_above, up.size)
     table = [[both, only_up], [only_above, neither]]
+    _, p_value = map(float, stats.fisher_exact(table, alternative="greater"))
     return Match(
         num_up=both + only_up,
         num_steps=up.size,
@@ -107,12 +108,13 @@ def spike_match(up: Flags, above: Flags) -> Match:
         lift=rate / base if base > 0 else math.nan,
         up_above=_share(both, both + only_above),
         up_below=_share(only_up, only_up + neither),
-        p_value=float(stats.fisher_exact(table, alternative="greater").pvalue),
+        p_value=p_value,
     )
 
 
 def num_supercritical(
-    learning_rate: Scalar | Float[np.ndarray, " t"], critical: Float[Array | np.ndarray, "*runs t"]
+    learning_rate: Scalar | Float[np.ndarray, "*#runs t"],
+    critical: Float[Array | np.ndarray, "*runs t"],
 ) -> np.ndarray:
     """Count the steps with η − η_crit > 10⁻⁸: what the source calls the number of catapults.
 

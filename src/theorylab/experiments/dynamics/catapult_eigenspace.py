@@ -1,0 +1,324 @@
+"""A catapult lives in the few top directions of the tangent kernel; everything else just learns.
+
+Gradient descent with η = 1.5 η_crit spikes: the loss rises several times over, and is back after
+some ten steps. Split by the eigenvectors of the tangent kernel K of the present step,
+
+    L = L_≤5 + L_>5,   L_≤5 = (1/n) ‖P_≤5 (f − y)‖²
+
+the spike is in L_≤5 alone, while L_>5 falls as if nothing happened. Afterwards ‖K‖ is smaller: so
+small that η is stable. With k outputs, the five top directions are 5k of the nk × nk kernel.
+
+Networks in the NTK parametrization, without biases, learn a product of two of 100 Gaussian inputs,
+handwritten digits (3 against 8, and ten classes), and inputs of unequal contrast, as photographs
+are.
+
+Source: zhu · catapult-gd · Claim 1, Fig. 4.2, 4.3, C.2–C.5; zhu · ntk-decomp · §4.2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    holds,
+    median_at_least,
+    median_at_most,
+    median_between,
+)
+from theorylab.data import Dataset, digits, image_like, low_rank_polynomial
+from theorylab.dynamics import critical_learning_rate, decompose, projected_losses, top_modes
+from theorylab.experiments.drawing import panels
+from theorylab.models import Architecture, cnn, mlp, network
+from theorylab.progress import report
+from theorylab.training import descend, ensemble, every, gradient_descent, squared
+from theorylab.typing import RandomKey
+
+PRECISION = "float32"
+FORMULA = r"L = \tfrac1n \|P_{\le s}(f - y)\|^2 + \tfrac1n \|P_{> s}(f - y)\|^2"
+
+CLAIM = Source("zhu", "catapult-gd", "Claim 1")
+IMAGES = Source("zhu", "catapult-gd", "Fig. 4.3")
+SPLIT = Source("zhu", "ntk-decomp", "§4.2")
+
+LOSS = squared("mean_entries")  # the mean, for one output
+SIZES = (1, 5)
+NAMES = (
+    "product of two inputs",
+    "digits",
+    "unequal contrast",
+    "digits, four layers",
+    "digits, convolutions",
+    "ten digits",
+)
+SHALLOW = (0, 1, 2)  # tasks whose network has two layers
+
+
+@dataclass(frozen=True)
+class Config:
+    """Gradient descent just above and well below the critical learning rate, seen at every step."""
+
+    width: int = 256  # neurons of the networks with two layers
+    deep_width: int = 256  # neurons of the network with four layers
+    channels: int = 32  # of the convolutional network
+    num_samples: int = 64  # n
+    num_classified: int = 24  # n of the task with ten classes
+    dimension: int = 100  # inputs of the product
+    ratio: float = 1.5  # η over η_crit
+    control_ratio: float = 0.5  # the same in the control
+    num_steps: int = 60  # of gradient descent
+    num_tasks: int = 6  # how many of the tasks: the first three have networks of two layers
+    num_seeds: int = 8  # draws of data and weights, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        names = ("width", "deep_width", "channels", "num_steps", "num_seeds")
+        for name in names:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        for name in ("num_samples", "num_classified", "dimension"):
+            if getattr(self, name) < SIZES[-1]:
+                raise ValueError(f"{name} must be at least {SIZES[-1]}, got {getattr(self, name)}.")
+        if max(self.num_samples, self.num_classified) > 300:
+            raise ValueError("num_samples must be at most 300: there are so many 3 and 8.")
+        if not len(SHALLOW) <= self.num_tasks <= len(NAMES):
+            raise ValueError(f"num_tasks must be from 3 to {len(NAMES)}, got {self.num_tasks}.")
+        if not 1 < self.ratio < float("inf"):
+            raise ValueError(f"ratio must be above 1, got {self.ratio}.")
+        if not 0 < self.control_ratio < 1:
+            raise ValueError(f"control_ratio must be in (0, 1), got {self.control_ratio}.")
+
+
+PRESETS = {
+    "smoke": Config(
+        width=128,
+        num_samples=40,
+        num_steps=40,
+        num_tasks=3,
+        num_seeds=6,
+    ),
+    "paper": Config(
+        width=1024,
+        deep_width=1024,
+        channels=512,
+        num_samples=128,
+        num_classified=128,
+        num_steps=200,
+        num_seeds=20,
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What was seen: axes tasks, seeds, steps; control fields at the small learning rate."""
+
+    learning_rate: Float[np.ndarray, "tasks s"]  # in units of 1/λ: η · 2/(nk)
+    loss: Float[np.ndarray, "tasks s t"]
+    top: Float[np.ndarray, "tasks s t 2"]  # L_≤1 and L_≤5
+    initial: Float[np.ndarray, "tasks s t"]  # L_≤5 in the eigenvectors of the start
+    kernel_norm: Float[np.ndarray, "tasks s t"]
+    control_loss: Float[np.ndarray, "tasks s t"]
+    control_norm: Float[np.ndarray, "tasks s t"]
+
+
+class _Task(NamedTuple):
+    data: Callable[[RandomKey], Dataset]
+    architecture: Architecture
+    input_shape: tuple[int, ...]
+
+
+def memory(config: Config) -> int:
+    """Bytes of the largest network and of the ten-class kernel, a few times over."""
+    weights = 3 * max(config.width * config.dimension, config.deep_width**2)
+    rows = max(config.num_samples, 10 * config.num_classified)
+    convolved = config.num_samples * 64 * 9 * config.channels
+    return 4 * (6 * weights + 8 * rows**2 + 4 * convolved)
+
+
+def run(config: Config) -> Result:
+    """Descend on every task, at both learning rates."""
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    ratios = jnp.repeat(jnp.array([config.ratio, config.control_ratio]), len(keys))
+    tasks, seen = _tasks(config)[: config.num_tasks], []
+    for number, task in enumerate(tasks):
+        report(NAMES[number], number / len(tasks))
+        inputs = (ratios, jnp.tile(keys, 2))
+        runs = ensemble(lambda given, task=task: _descend(config, task, *given), inputs)
+        seen.append([np.asarray(leaf).reshape(2, len(keys), *leaf.shape[1:]) for leaf in runs])
+    rate, loss, top, norm, initial = (np.stack([task[i] for task in seen], 1) for i in range(5))
+    return Result(rate[0], loss[0], top[0], initial[0], norm[0], loss[1], norm[1])
+
+
+def _tasks(config: Config) -> list[_Task]:
+    """The tasks, in the order of their names."""
+    n, pixels = config.num_samples, (8, 8, 1)
+    pair = digits("standard", (3, 8), "sign")
+    ten = digits("standard")
+
+    def some(source: Dataset, number: int) -> Callable[[RandomKey], Dataset]:
+        return lambda key: source.shuffled(key).subset(slice(number))
+
+    return [
+        _Task(
+            lambda key: low_rank_polynomial(key, n, config.dimension),
+            mlp([config.width]),
+            (config.dimension,),
+        ),
+        _Task(some(pair, n), mlp([config.width]), (64,)),
+        _Task(lambda key: image_like(key, n, 64), mlp([config.width]), (64,)),
+        _Task(some(pair, n), mlp([config.deep_width] * 3), (64,)),
+        _Task(
+            some(pair.reshaped(*pixels), n),
+            cnn([config.channels] * 2, (3, 3)),
+            pixels,
+        ),
+        _Task(some(ten, config.num_classified), mlp([4 * config.width], 10), (64,)),
+    ]
+
+
+def _descend(
+    config: Config, task: _Task, ratio: Float[Array, ""], key: RandomKey
+) -> tuple[Array, ...]:
+    """η times the loss's constant, then loss, L_≤s, ‖K‖ and L_≤5 in the first eigenvectors."""
+    data_key, init_key = jax.random.split(key)
+    data = task.data(data_key)
+    model = network(task.architecture, task.input_shape)
+    params = model.init(init_key)
+    rate = ratio * critical_learning_rate(model.apply, params, data, LOSS)
+    _, first = top_modes(model.apply, params, data.x, SIZES[-1])
+
+    def measure(params):
+        residual = model.apply(params, data.x) - data.y
+        parts = decompose(model.apply, params, data, LOSS, SIZES)
+        return (*parts, projected_losses(first, residual, LOSS, SIZES[-1:])[0])
+
+    run = descend(
+        lambda w: LOSS(model.apply(w, data.x), data.y),
+        params,
+        gradient_descent(rate),
+        every(1, config.num_steps),
+        measure,
+    )
+    return rate * LOSS.curvature(data.num_samples, data.num_outputs), *run.records
+
+
+def _spike(result: Result) -> tuple[np.ndarray, np.ndarray]:
+    """The steps where the highest rise begins and where it ends, for every task and seed."""
+    lowest = np.minimum.accumulate(result.loss, axis=-1)
+    end = (result.loss - lowest).argmax(axis=-1)[..., None]
+    before = np.arange(result.loss.shape[-1]) <= end
+    begin = np.where(before, result.loss, np.inf).argmin(axis=-1)[..., None]
+    return begin, end
+
+
+def _at(values: np.ndarray, step: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(values, step, -1)[..., 0]
+
+
+def _height(result: Result) -> np.ndarray:
+    """The loss at the end of the rise over the loss where it begins."""
+    begin, end = _spike(result)
+    return _at(result.loss, end) / _at(result.loss, begin)
+
+
+def _share(result: Result, part: np.ndarray) -> np.ndarray:
+    """The share of the rise that lies in a part of the loss; NaN where nothing rises."""
+    begin, end = _spike(result)
+    rise = _at(result.loss, end) - _at(result.loss, begin)
+    inside = _at(part, end) - _at(part, begin)
+    return np.where(rise > 0, inside / np.where(rise > 0, rise, 1.0), np.nan)
+
+
+def _rest(result: Result) -> np.ndarray:
+    return result.loss - result.top[..., 1]
+
+
+def _falling(result: Result) -> np.ndarray:
+    """The share of steps at which L_>5 falls, or stays within rounding, over a run."""
+    rest = _rest(result)
+    rounding = 1e-6 * result.loss.max(axis=-1, keepdims=True)
+    return (np.diff(rest) <= rounding).mean(axis=-1)
+
+
+def _change(norm: np.ndarray) -> np.ndarray:
+    return norm[..., -1] / norm[..., 0]
+
+
+# Thresholds are the catalogue's. Claims about all tasks take, seed by seed, the worst of them.
+CLAIMS = (
+    Claim(
+        "Above the critical rate the loss spikes, to more than twice what it was before.",
+        judge=lambda r: median_at_least(_height(r).min(axis=0), 2.0),
+        source=CLAIM,
+    ),
+    Claim(
+        "At least 99 % of the spike lies in the 5 top directions of the kernel, on every task.",
+        judge=lambda r: median_at_least(_share(r, r.top[..., 1]).min(axis=0), 0.99),
+        source=IMAGES,
+        formula=r"\frac{\Delta L_{\le 5}}{\Delta L} \ge 0.99",
+    ),
+    Claim(
+        "The rest of the loss never doubles.",
+        judge=lambda r: median_at_most((_rest(r).max(axis=-1) / _rest(r)[..., 0]).max(axis=0), 2.0),
+        source=CLAIM,
+        formula=r"\max_t L_{>5}(t) \le 2 L_{>5}(0)",
+    ),
+    Claim(
+        "The rest falls at nine of ten steps or more.",
+        judge=lambda r: median_at_least(_falling(r).min(axis=0), 0.9),
+        source=CLAIM,
+    ),
+    Claim(
+        "Afterwards the kernel is smaller: ‖K‖ has lost a tenth or more.",
+        judge=lambda r: median_at_most(_change(r.kernel_norm).max(axis=0), 0.9),
+        source=CLAIM,
+    ),
+    Claim(
+        "So small that the step is stable: η is at most 1.05 times the critical rate of the end.",
+        judge=lambda r: median_at_most(
+            (r.learning_rate * r.kernel_norm[..., -1] / 2).max(axis=0), 1.05
+        ),
+        source=CLAIM,
+        formula=r"\eta\,\|K\| / n \le 1.05",
+    ),
+    Claim(
+        "The two parts of the loss are both positive: L_≤5 is never more than L.",
+        judge=lambda r: holds(_rest(r) / r.loss.max(axis=-1, keepdims=True), rounding=1e-5),
+        source=SPLIT,
+    ),
+    Claim(
+        "At half the critical rate the loss falls at every step.",
+        judge=lambda r: holds(-np.diff(r.control_loss) / r.control_loss[..., :1], rounding=1e-6),
+        source=CLAIM,
+        kind="control",
+    ),
+    Claim(
+        "There the kernel of networks with two layers stays within 10 %.",
+        judge=lambda r: median_between(
+            _change(r.control_norm)[list(SHALLOW)].mean(axis=0), 0.9, 1.1
+        ),
+        source=CLAIM,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the two parts of the loss of the first seed, for every task."""
+    figure, axes = panels(*NAMES[: len(result.loss)])
+    for number, axis in enumerate(axes):
+        loss, top = result.loss[number, 0], result.top[number, 0, :, 1]
+        axis.semilogy(loss, label="L")
+        axis.semilogy(top, label="L in the top 5")
+        axis.semilogy(loss - top, label="the rest")
+        axis.semilogy(result.initial[number, 0], ":", label="in the first 5 of the start")
+        axis.set_xlabel("step")
+    axes[0].legend(fontsize=7)
+    return figure

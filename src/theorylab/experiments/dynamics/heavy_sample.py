@@ -1,0 +1,246 @@
+"""One heavy example throws SGD: the loss spikes when it is drawn, and at no other step.
+
+n = d = 100 inputs lie on the unit sphere and all have the target 1; one of them, with its target,
+is twice as long. A wide two-layer ReLU network, f(x) = (1/√m) Σ vᵢ σ(uᵢᵀx) with fixed signs v,
+learns them by SGD, one example at a step. For one example the critical learning rate is
+
+    η_crit(x) = 1/K(x, x) = 1/(share of open gates · ‖x‖²) ≈ 2, and ≈ ½ for the heavy one
+
+so with η in between a step is super-critical exactly where it uses the heavy example. The source
+says that the loss increases only there. It does not: SGD raises the loss a little at a quarter of
+its ordinary steps. What happens only there is a *spike*, a rise of more than 10 % in one step.
+
+Source: zhu · sgd-heavy-sample · Fig. 4.5.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    at_most,
+    median_at_least,
+    median_at_most,
+    median_between,
+)
+from theorylab.data import Dataset, sphere
+from theorylab.dynamics import critical_learning_rate, spikes
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.progress import report
+from theorylab.training import (
+    Batch,
+    Batches,
+    empirical_risk,
+    ensemble,
+    gradient_descent,
+    probed_sgd,
+    squared,
+)
+from theorylab.typing import Params, RandomKey, Scalar
+
+PRECISION = "float32"
+FORMULA = r"\eta_{\mathrm{crit}}(x) = \frac{1}{K(x, x)} \approx \frac{2}{\|x\|^2}"
+
+FIGURE = Source("zhu", "sgd-heavy-sample", "Fig. 4.5")
+
+LOSS = squared("mean")
+HEAVY = 0  # the index of the heavy example
+RATIO = 1.1  # a spike is a rise of more than 10 % in one step
+
+
+@dataclass(frozen=True)
+class Config:
+    """SGD on single examples of which one is twice as long."""
+
+    num_samples: int = 100  # n, and the dimension d
+    width: int = 1000  # neurons m
+    weight: float = 2.0  # what the heavy example and its target are multiplied by
+    learning_rates: tuple[float, ...] = (0.6, 0.7)  # η between the two critical rates
+    control_learning_rate: float = 0.3  # η below both
+    num_steps: int = 2500  # steps, of one example each
+    num_seeds: int = 6  # draws of data and weights, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("num_samples", "width", "num_steps", "num_seeds"):
+            if getattr(self, name) < 2:
+                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
+        if not self.learning_rates:
+            raise ValueError("learning_rates must be at least one number, got none.")
+        for value in (*self.learning_rates, self.control_learning_rate, self.weight):
+            if not 0 < value < float("inf"):
+                raise ValueError(f"rates and weight must be positive and finite, got {value}.")
+
+
+PRESETS = {
+    "smoke": Config(width=300, learning_rates=(0.6,), num_steps=1500),
+    "paper": Config(width=10_000, num_steps=10_000, num_seeds=20),
+}
+
+
+class Result(NamedTuple):
+    """What was seen: axes learning rates (the control last), seeds, steps."""
+
+    learning_rates: Float[np.ndarray, " e"]
+    loss: Float[np.ndarray, "e s t"]  # on all examples, before the step
+    chosen: Int[np.ndarray, "e s t"]  # the example of the step
+    critical: Float[np.ndarray, "e s t"]  # its critical learning rate
+    heavy_critical: Float[np.ndarray, " s"]  # at the start, of the heavy example
+    other_critical: Float[np.ndarray, " s"]  # the smallest of all others
+
+
+def memory(config: Config) -> int:
+    """Bytes of the activations of all examples, and of two networks."""
+    return 4 * (8 * config.num_samples * config.width + 4 * config.num_samples * config.width)
+
+
+def run(config: Config) -> Result:
+    """Train with every learning rate."""
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    rates = np.array([*config.learning_rates, config.control_learning_rate])
+    report(f"{len(rates)} learning rates, {config.num_seeds} seeds each", 0.0)
+    inputs = (jnp.repeat(jnp.asarray(rates), len(keys)), jnp.tile(keys, len(rates)))
+
+    def one(given):
+        rate, key = given
+        return _train(config, rate, key)
+
+    runs = jax.tree.map(np.asarray, ensemble(one, inputs))
+    loss, chosen, critical, heavy, other = (
+        leaf.reshape(len(rates), len(keys), *leaf.shape[1:]) for leaf in runs
+    )
+    return Result(rates, loss, chosen, critical, heavy[0], other[0])
+
+
+def _train(config: Config, rate: Scalar, key: RandomKey) -> tuple[Array, ...]:
+    """One run: loss, example and critical rate of every step; critical rates at the start."""
+    n, m = config.num_samples, config.width
+    input_key, weight_key, batch_key = jax.random.split(key, 3)
+    size = jnp.ones((n, 1)).at[HEAVY].set(config.weight)
+    data = Dataset(size * sphere(input_key, n, n), size, "y = 1", "random numbers")
+    # In turn, which is as good as at random: the neurons themselves are drawn alike.
+    signs = (1.0 - 2.0 * (np.arange(m) % 2)) / np.sqrt(m)
+
+    def apply(hidden: Params, x: Array) -> Array:
+        return jax.nn.relu(x @ hidden) @ jnp.asarray(signs[:, None], x.dtype)
+
+    def critical(hidden: Params, x: Array) -> Array:
+        one = Batch(x[None], jnp.zeros((1, 1)), jnp.zeros(1, int))
+        return critical_learning_rate(apply, hidden, one, LOSS)
+
+    def probe(hidden: Params, batch: Batch, step: Array) -> tuple[Array, ...]:
+        everything = LOSS(apply(hidden, data.x), data.y)
+        return everything, batch.indices[0], critical(hidden, batch.x[0])
+
+    hidden = jax.random.normal(weight_key, (n * m,)).reshape(n, m)
+    run = probed_sgd(
+        empirical_risk(LOSS, apply),
+        hidden,
+        data,
+        gradient_descent(rate),
+        Batches(1),
+        batch_key,
+        config.num_steps,
+        probe,
+    )
+    at_start = jax.lax.map(lambda x: critical(hidden, x), data.x)
+    return (*run.records, at_start[HEAVY], jnp.delete(at_start, HEAVY).min())
+
+
+def _spikes(result: Result) -> np.ndarray:
+    return spikes(result.loss, ratio=RATIO, rise=0.0)
+
+
+def _at_heavy(result: Result) -> np.ndarray:
+    return result.chosen[..., :-1] == HEAVY
+
+
+def _share_at_heavy(result: Result) -> float:
+    """The share of all spikes, over rates and seeds, where the heavy example was drawn."""
+    spiking = _spikes(result)[:-1]
+    if not spiking.any():
+        return np.nan
+    return float(_at_heavy(result)[:-1][spiking].mean())
+
+
+def _share_above(result: Result) -> float:
+    """The share of all spikes where η was above nine tenths of the example's critical rate."""
+    above = (result.learning_rates[:, None, None] > 0.9 * result.critical)[..., :-1]
+    spiking = _spikes(result)
+    return float(above[spiking].mean()) if spiking.any() else np.nan
+
+
+def _rises_elsewhere(result: Result) -> np.ndarray:
+    """The share of all ordinary steps that raise the loss by anything, seed by seed."""
+    ordinary = ~_at_heavy(result)[:-1]
+    rising = spikes(result.loss[:-1], ratio=1.0, rise=0.0) & ordinary
+    return rising.sum(axis=(0, 2)) / ordinary.sum(axis=(0, 2))
+
+
+CLAIMS = (
+    Claim(
+        "The critical learning rate of the heavy example is a quarter of the others', about ½.",
+        judge=lambda r: median_between(r.heavy_critical, 0.4, 0.6),
+        source=FIGURE,
+        formula=r"\eta_{\mathrm{crit}}(x_*) \approx \tfrac12",
+    ),
+    Claim(
+        "All learning rates are below the critical ones of all other examples.",
+        judge=lambda r: median_at_least(r.other_critical - r.learning_rates.max(), 0.0),
+        source=FIGURE,
+    ),
+    Claim(
+        "As printed: the loss increases only at steps that use the heavy example.",
+        judge=lambda r: median_at_most(_rises_elsewhere(r), 0.01),
+        source=FIGURE,
+        kind="printed",
+    ),
+    Claim(
+        "It spikes, by more than 10 %, only at steps that use the heavy example: 99 % of all.",
+        judge=lambda r: at_least(_share_at_heavy(r), 0.99),
+        source=FIGURE,
+        kind="corrected",
+    ),
+    Claim(
+        "There are at least 5 spikes in a run, at every learning rate.",
+        judge=lambda r: median_at_least(_spikes(r)[:-1].sum(axis=-1).min(axis=0), 5.0),
+        source=FIGURE,
+    ),
+    # A tenth below: there 1 − 2η/η_crit ≈ −0.8, and a step all but mirrors the residual.
+    Claim(
+        "98 % of the spikes come with η above 0.9 of the critical rate of the example in use.",
+        judge=lambda r: at_least(_share_above(r), 0.98),
+        source=FIGURE,
+        formula=r"\eta > \eta_{\mathrm{crit}}(x_t)",
+    ),
+    Claim(
+        "Below both critical rates nothing spikes.",
+        judge=lambda r: at_most(_spikes(r)[-1].sum(), 0.0),
+        source=FIGURE,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the loss of the first seed at every rate, with the steps of the heavy example."""
+    titles = [f"loss, η = {rate:g}" for rate in result.learning_rates]
+    figure, axes = panels(*titles, "η_crit of the example")
+    for number, axis in enumerate(axes[:-1]):
+        loss, drawn = result.loss[number, 0], result.chosen[number, 0] == HEAVY
+        axis.semilogy(loss, linewidth=0.6)
+        axis.semilogy(np.flatnonzero(drawn), loss[drawn], ".", markersize=3, label="heavy drawn")
+        axis.set_xlabel("step")
+        axis.legend(fontsize=7)
+    axes[-1].plot(result.critical[0, 0], ".", markersize=1)
+    axes[-1].axhline(result.learning_rates[0], **THEORY)
+    axes[-1].set_xlabel("step")
+    return figure

@@ -1,0 +1,252 @@
+"""Every spike of SGD makes the tangent kernel smaller; between spikes it grows again.
+
+SGD near the critical learning rate of its data spikes whenever a batch makes its step
+super-critical. At each of these spikes the norm ‖K‖ of the kernel of all data drops; at all other
+steps it rises a little (progressive sharpening), until the next spike. The spikes of gradient
+descent need the five top directions of the kernel; those of SGD lie in the first alone.
+
+The network is fully connected by default; convolutional, wide residual and transformer networks are
+a choice, with the same tests.
+
+Source: zhu · sgd-ntk-drop · Fig. 4.7, C.8–C.11, C.22.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    at_most,
+    median_at_least,
+    median_between,
+    ordered,
+)
+from theorylab.data import image_like
+from theorylab.dynamics import WatchedSteps, critical_learning_rate, spikes, watch_sgd
+from theorylab.experiments.drawing import panels
+from theorylab.models import Architecture, cnn, mlp, network, vit, wide_resnet
+from theorylab.progress import report
+from theorylab.training import ensemble, squared
+from theorylab.typing import RandomKey
+
+PRECISION = "float32"
+FORMULA = r"\|K(t + 3)\| < \|K(t)\| \text{ if } L(t + 1) \gg L(t)"
+
+DROP = Source("zhu", "sgd-ntk-drop", "Fig. 4.7")
+TOP = Source("zhu", "sgd-ntk-drop", "Fig. C.8")
+
+LOSS = squared("mean")
+PIXELS = (8, 8, 1)
+WAIT = 3  # steps after a spike until ‖K‖ is compared
+
+
+@dataclass(frozen=True)
+class Config:
+    """SGD of a deep network near the critical learning rate, seen at every step."""
+
+    architecture: Literal["connected", "convolutional", "residual", "transformer"] = "connected"
+    width: int = 128  # neurons, channels, or what multiplies the widths
+    depth: int = 3  # layers of the connected and the convolutional network, blocks of the other two
+    num_samples: int = 96  # n
+    batch_size: int = 24  # b
+    ratio: float = 1.3  # η over η_crit of all data at the start
+    control_ratio: float = 0.3  # the same in the control
+    num_steps: int = 300  # of SGD
+    num_seeds: int = 12  # draws of data, weights and batches, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("width", "batch_size", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.depth < 2:
+            raise ValueError(f"depth must be at least 2, got {self.depth}.")
+        if self.num_samples < 5 or self.batch_size > self.num_samples:
+            raise ValueError(
+                "num_samples must be at least 5 and at least the batch size,"
+                f" got {self.num_samples} and {self.batch_size}."
+            )
+        if self.num_steps < 10:
+            raise ValueError(f"num_steps must be at least 10, got {self.num_steps}.")
+        if not 0 < self.control_ratio < self.ratio < float("inf"):
+            raise ValueError(
+                "control_ratio and ratio must be positive and increasing,"
+                f" got {self.control_ratio} and {self.ratio}."
+            )
+
+
+PRESETS = {
+    "smoke": Config(width=64, num_samples=48, batch_size=16, num_seeds=12),
+    "paper": Config(
+        width=1024, depth=5, num_samples=128, batch_size=32, num_steps=2000, num_seeds=10
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What was seen before every step: axes seeds, steps."""
+
+    high: WatchedSteps
+    low: WatchedSteps  # the control
+
+
+def memory(config: Config) -> int:
+    """Bytes of the kernel, of activations and weights, a few times over."""
+    n, m = config.num_samples, config.width
+    size = {"connected": 1, "convolutional": 64, "residual": 64 * 16, "transformer": 16}
+    return 4 * (8 * n * n + 24 * n * m * size[config.architecture] + 40 * config.depth * m * m)
+
+
+def run(config: Config) -> Result:
+    """Train at both learning rates."""
+    report(f"SGD of a {config.architecture} network", 0.0)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    ratios = jnp.repeat(jnp.array([config.ratio, config.control_ratio]), len(keys))
+    runs = ensemble(lambda given: _train(config, *given), (ratios, jnp.tile(keys, 2)))
+    split = jax.tree.map(lambda x: np.asarray(x).reshape(2, len(keys), *x.shape[1:]), runs)
+    high, low = (jax.tree.map(lambda leaf, i=i: leaf[i], split) for i in range(2))
+    return Result(high, low)
+
+
+def _architecture(config: Config) -> Architecture:
+    """The network; residual and transformer ones in their tiny versions."""
+    match config.architecture:
+        case "connected":
+            return mlp([config.width] * (config.depth - 1))
+        case "convolutional":
+            return cnn([config.width] * (config.depth - 1), (3, 3))
+        case "residual":
+            return wide_resnet(10, config.width, base=4)
+        case "transformer":
+            return vit(config.depth, config.width, num_heads=2)
+
+
+def _train(config: Config, ratio: Float[Array, ""], key: RandomKey) -> WatchedSteps:
+    data_key, init_key, order_key = jax.random.split(key, 3)
+    data = image_like(data_key, config.num_samples)
+    shape = data.input_shape
+    if config.architecture != "connected":
+        data, shape = data.reshaped(*PIXELS), PIXELS
+    model = network(_architecture(config), shape)
+    params = model.init(init_key)
+    rate = ratio * critical_learning_rate(model.apply, params, data, LOSS)
+    return watch_sgd(
+        model.apply, params, data, LOSS, rate, config.batch_size, order_key, config.num_steps
+    ).records
+
+
+def _spiking(watched: WatchedSteps) -> np.ndarray:
+    """Which steps spike, but for the last few, after which ‖K‖ is not known."""
+    return spikes(watched.loss)[..., : -WAIT + 1]
+
+
+def _changes(watched: WatchedSteps) -> np.ndarray:
+    """The relative change of ‖K‖ over the next steps, for every step but the last few."""
+    norm = np.asarray(watched.kernel_norm)
+    return norm[..., WAIT:] / norm[..., :-WAIT] - 1
+
+
+def _falls(result: Result) -> float:
+    """The share of all spikes after which ‖K‖ is smaller."""
+    after = _changes(result.high)[_spiking(result.high)]
+    return float((after < 0).mean()) if after.size else np.nan
+
+
+def _mean_changes(result: Result, at_spikes: bool) -> np.ndarray:
+    """The mean change of ‖K‖ at spikes, or at steps that are far from any, seed by seed."""
+    spiking, changes = _spiking(result.high), _changes(result.high)
+    near = spiking.copy()
+    for shift in range(1, WAIT + 1):  # the change after a step must not see the next spike
+        near[:, :-shift] |= spiking[:, shift:]
+        near[:, shift:] |= spiking[:, :-shift]
+    chosen = spiking if at_spikes else ~near
+    means = [
+        change[flags].mean() if flags.any() else np.nan
+        for change, flags in zip(changes, chosen, strict=True)
+    ]
+    return np.array(means)
+
+
+def _compared_changes(result: Result) -> tuple[np.ndarray, np.ndarray]:
+    """The mean changes at spikes and away from them, of the seeds that spiked."""
+    at, away = _mean_changes(result, True), _mean_changes(result, False)
+    spiked = np.isfinite(at)
+    return at[spiked], away[spiked]
+
+
+def _top_share(result: Result) -> float:
+    """The share of L_≤1 in the rise of a spike, the median over all spikes."""
+    at = spikes(result.high.loss)
+    rise, part = (np.diff(a)[at] for a in (result.high.loss, result.high.top[..., 0]))
+    return float(np.median(part / rise)) if at.any() else np.nan
+
+
+# Thresholds are the catalogue's.
+CLAIMS = (
+    Claim(
+        "There are at least 30 spikes to judge by.",
+        judge=lambda r: at_least(_spiking(r.high).sum(), 30.0),
+        source=DROP,
+    ),
+    Claim(
+        "The kernel is smaller three steps after a spike than before it, at four of five spikes.",
+        judge=lambda r: at_least(_falls(r), 0.8),
+        source=DROP,
+    ),
+    Claim(
+        "‖K‖ changes less, with its sign, at spikes than elsewhere.",
+        judge=lambda r: ordered(*_compared_changes(r)),
+        source=DROP,
+    ),
+    Claim(
+        "Away from spikes the kernel grows, in the mean.",
+        judge=lambda r: median_at_least(_mean_changes(r, False), 0.0),
+        source=DROP,
+    ),
+    Claim(
+        "A spike of SGD lies in the first direction of the kernel: four fifths, in the median.",
+        judge=lambda r: at_least(_top_share(r), 0.8),
+        source=TOP,
+    ),
+    Claim(
+        "Far below the critical rate nothing spikes.",
+        judge=lambda r: at_most(spikes(r.low.loss).sum(), 0.0),
+        source=DROP,
+        kind="control",
+    ),
+    Claim(
+        "There the kernel loses nothing: it ends at no less than nine tenths of its start.",
+        judge=lambda r: median_between(
+            r.low.kernel_norm[:, -1] / r.low.kernel_norm[:, 0], 0.9, 10.0
+        ),
+        source=DROP,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw loss, first part and kernel of the first seed, and all changes of the kernel."""
+    figure, (loss, norm, change) = panels("loss", "‖K‖ / ‖K₀‖", "change of ‖K‖ over 3 steps")
+    high, low = result.high, result.low
+    loss.semilogy(high.loss[0], linewidth=0.8, label="L")
+    loss.semilogy(high.top[0, :, 0], linewidth=0.8, label="L in the top direction")
+    loss.semilogy(low.loss[0], linewidth=0.8, label="control")
+    for watched in (high, low):
+        norm.plot(watched.kernel_norm[0] / watched.kernel_norm[0, 0])
+    spiking, changes = _spiking(high), _changes(high)
+    bins = list(np.linspace(-0.6, 0.6, 41))
+    change.hist([changes[spiking], changes[~spiking]], bins, density=True)
+    change.legend(["at spikes", "elsewhere"], fontsize=7)
+    for axis in (loss, norm):
+        axis.set_xlabel("step")
+    loss.legend(fontsize=7)
+    return figure

@@ -1,0 +1,313 @@
+"""Catapult after catapult: raising η step by step reaches rates that no first step survives.
+
+After a catapult the kernel is smaller and the critical learning rate larger. So η can be raised
+above it again, and again: whenever the loss is back where it was at the last raise, and 40 steps
+have passed, η becomes 1.2 η_crit(t). Each catapult lowers ‖K‖ further. In the end the network
+trains with a learning rate several times the largest constant one with which training from the
+start converges.
+
+The source's own lists of rates do not transfer to other data, and two of its figures disagree on
+the final rate (60 and 40 in Fig. C.7, 15 and 20 in Fig. 4.4), so the rates here follow η_crit
+itself.
+
+Source: zhu · multi-catapult · §4.3, Fig. 4.4, C.6, C.7; zhu · ext-* · Ch. 5 (the scheduler).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    median_at_least,
+    median_at_most,
+    trend,
+)
+from theorylab.data import Dataset, low_rank_polynomial
+from theorylab.dynamics import (
+    critical_learning_rate,
+    decompose,
+    threshold,
+)
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.models import Model, mlp, network
+from theorylab.progress import report
+from theorylab.training import catapults, descend, ensemble, every, gradient_descent, squared
+from theorylab.training.descent import updated
+from theorylab.training.trajectory import record
+from theorylab.typing import Params, RandomKey, Scalar
+
+PRECISION = "float32"
+FORMULA = r"\eta \leftarrow c\,\eta_{\mathrm{crit}}(t)"
+
+RAISES = Source("zhu", "multi-catapult", "§4.3")
+FIGURE = Source("zhu", "multi-catapult", "Fig. 4.4")
+DIVERGES = Source("zhu", "multi-catapult", "Fig. C.7")
+SPACE = Source("zhu", "multi-catapult", "Fig. C.6")
+SCHEDULER = Source("zhu", "ext-*", "Ch. 5")
+
+LOSS = squared("mean")
+SIZE = 10  # top directions of Fig. C.6
+
+
+@dataclass(frozen=True)
+class Config:
+    """Gradient descent whose learning rate is raised above η_crit several times."""
+
+    raises: tuple[int, ...] = (0, 1, 2, 4, 6)  # how often η is raised; 0 is the control
+    factor: float = 1.2  # c
+    start: float = 0.5  # η over η_crit before the first raise
+    patience: int = 40  # steps between two raises, at least
+    num_steps: int = 400  # of gradient descent
+    width: int = 256  # neurons m
+    num_samples: int = 96  # n
+    dimension: int = 50  # inputs of the product
+    num_halvings: int = 8  # of the bisection for the largest constant rate
+    num_seeds: int = 6  # draws of data and weights, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("patience", "num_steps", "width", "num_halvings", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if len(self.raises) < 2 or self.raises[0] != 0 or any(np.diff(self.raises) < 1):
+            raise ValueError(f"raises must increase from 0, got {self.raises}.")
+        if self.num_steps <= self.patience * (1 + self.raises[-1]):
+            raise ValueError(
+                f"num_steps must leave {self.patience} steps for every raise, got {self.num_steps}."
+            )
+        if min(self.num_samples, self.dimension) < SIZE:
+            raise ValueError(f"num_samples and dimension must be at least {SIZE}.")
+        if not 1 < self.factor < float("inf") or not 0 < self.start < 1:
+            raise ValueError(
+                f"factor must be above 1 and start in (0, 1), got {self.factor} and {self.start}."
+            )
+
+
+PRESETS = {
+    "smoke": Config(width=128, num_samples=48, raises=(0, 1, 6), num_steps=340, num_halvings=6),
+    "paper": Config(
+        width=1024,
+        num_samples=2000,
+        dimension=100,
+        num_steps=700,
+        num_seeds=10,
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What was seen: axes numbers of raises, seeds, steps."""
+
+    raises: Int[np.ndarray, " k"]
+    loss: Float[np.ndarray, "k s t"]
+    top: Float[np.ndarray, "k s t"]  # L_≤10
+    kernel_norm: Float[np.ndarray, "k s t"]
+    learning_rate: Float[np.ndarray, "k s t"]  # of the step before
+    num_raises: Int[np.ndarray, "k s t"]
+    num_samples: int
+    largest_constant: Float[np.ndarray, " s"]  # the largest constant rate that converges
+    restarted_loss: Float[np.ndarray, " s"]  # after training from the start at the final rate
+
+
+def memory(config: Config) -> int:
+    """Bytes of the kernel, the activations and the weights, a few times over."""
+    n, m = config.num_samples, config.width
+    return 4 * (8 * n * n + 8 * n * m + 8 * m * config.dimension)
+
+
+def run(config: Config) -> Result:
+    """Train with every number of raises, and find the largest constant rate."""
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    report(f"{len(config.raises)} numbers of raises", 0.0)
+    most = jnp.repeat(jnp.array(config.raises), len(keys))
+    inputs = (most, jnp.tile(keys, len(config.raises)))
+    runs = ensemble(lambda given: _raise(config, *given), inputs)
+    shape = (len(config.raises), len(keys))
+    loss, top, norm, rate, count = (np.asarray(r).reshape(*shape, -1) for r in runs)
+    report("largest constant learning rate", 0.7)
+    largest, restarted = ensemble(
+        lambda given: _constant(config, *given), (jnp.asarray(rate[-1, :, -1]), keys)
+    )
+    return Result(
+        np.asarray(config.raises),
+        loss,
+        top,
+        norm,
+        rate,
+        count,
+        config.num_samples,
+        np.asarray(largest),
+        np.asarray(restarted),
+    )
+
+
+def _begin(config: Config, key: RandomKey) -> tuple[Model, Params, Dataset]:
+    data_key, init_key = jax.random.split(key)
+    model = network(mlp([config.width]), (config.dimension,))
+    data = low_rank_polynomial(data_key, config.num_samples, config.dimension)
+    return model, model.init(init_key), data
+
+
+def _raise(config: Config, most: Int[Array, ""], key: RandomKey) -> tuple[Array, ...]:
+    """Loss, L_≤10, ‖K‖, rate and number of raises, before the first step and after every step."""
+    model, params, data = _begin(config, key)
+
+    def objective(params: Params) -> Array:
+        return LOSS(model.apply(params, data.x), data.y)
+
+    optimizer = catapults(
+        lambda params: critical_learning_rate(model.apply, params, data, LOSS),
+        config.factor,
+        config.patience,
+        most,
+        config.start,
+    )
+
+    def measure(state) -> tuple[Array, ...]:
+        params, schedule = state
+        parts = decompose(model.apply, params, data, LOSS, (SIZE,))
+        rates = schedule.learning_rate, schedule.num_raises
+        return (parts.loss, parts.top[0], parts.kernel_norm, *rates)
+
+    return record(
+        lambda state, step: updated(objective, state, optimizer),
+        (params, optimizer.init(params)),
+        every(1, config.num_steps),
+        measure,
+        params_of=lambda state: state,
+    ).records
+
+
+def _constant(config: Config, final: Scalar, key: RandomKey) -> tuple[Array, Array]:
+    """The largest constant rate that converges, and the loss after training at the final one."""
+    model, params, data = _begin(config, key)
+
+    def objective(params: Params) -> Array:
+        return LOSS(model.apply(params, data.x), data.y)
+
+    def last_loss(rate: Scalar) -> Array:
+        steps = [config.num_steps]
+        return descend(objective, params, gradient_descent(rate), steps, objective).records[0]
+
+    critical = critical_learning_rate(model.apply, params, data, LOSS)
+    before = objective(params)
+    largest = threshold(
+        lambda rate: last_loss(rate) < before, critical / 2, 20 * critical, config.num_halvings
+    )
+    return largest, last_loss(final)
+
+
+def _raise_steps(result: Result, level: int, seed: int) -> np.ndarray:
+    """The steps at which η was raised, then the end of the run."""
+    raised = np.flatnonzero(np.diff(result.num_raises[level, seed]))
+    return np.append(raised, result.loss.shape[-1] - 1)
+
+
+def _drops(result: Result) -> np.ndarray:
+    """‖K‖ before the next raise over ‖K‖ at the raise, for all catapults of the longest run."""
+    ratios = []
+    for seed in range(result.loss.shape[1]):
+        norms = result.kernel_norm[-1, seed, _raise_steps(result, -1, seed)]
+        ratios += list(norms[1:] / norms[:-1])
+    return np.array(ratios)
+
+
+def _spike_heights(result: Result) -> np.ndarray:
+    """The highest loss after the first raise over the loss at it, in the longest run."""
+    heights = []
+    for seed in range(result.loss.shape[1]):
+        loss, steps = result.loss[-1, seed], _raise_steps(result, -1, seed)
+        heights.append(loss[steps[0] :].max() / loss[steps[0]])
+    return np.array(heights)
+
+
+def _top_share(result: Result) -> np.ndarray:
+    """The share of L_≤10 in the rise from the first raise to the peak, of the longest run."""
+    shares = []
+    for seed in range(result.loss.shape[1]):
+        loss, top = result.loss[-1, seed], result.top[-1, seed]
+        first, peak = _raise_steps(result, -1, seed)[0], loss.argmax()
+        shares.append((top[peak] - top[first]) / (loss[peak] - loss[first]))
+    return np.array(shares)
+
+
+def _critical_growth(result: Result) -> np.ndarray:
+    """η_crit at the end over η_crit at the start, for every number of raises and seed."""
+    return result.kernel_norm[..., 0] / result.kernel_norm[..., -1]
+
+
+def _final(result: Result) -> np.ndarray:
+    """η at the end of the longest run."""
+    return result.learning_rate[-1, :, -1]
+
+
+# Thresholds are the catalogue's.
+CLAIMS = (
+    Claim(
+        "Every number of raises is reached: the loss comes back after each.",
+        judge=lambda r: at_least((r.num_raises[..., -1] - r.raises[:, None]).min(), 0.0),
+        source=RAISES,
+    ),
+    Claim(
+        "A raise to 1.2 η_crit makes the loss spike.",
+        judge=lambda r: median_at_least(_spike_heights(r), 1.5),
+        source=FIGURE,
+    ),
+    Claim(
+        "The highest spike lies in the 10 top directions of the kernel.",
+        judge=lambda r: median_at_least(_top_share(r), 0.95),
+        source=SPACE,
+    ),
+    Claim(
+        "The kernel is smaller after a catapult than before it, in nine of ten.",
+        judge=lambda r: at_least((_drops(r) < 1).mean(), 0.9),
+        source=RAISES,
+        formula=r"\|K(t_{i+1})\| < \|K(t_i)\|",
+    ),
+    Claim(
+        "More catapults reach a smaller kernel: η_crit at the end grows with their number.",
+        judge=lambda r: trend(_critical_growth(r)),
+        source=RAISES,
+    ),
+    Claim(
+        "The final rate is at least 3 times the largest constant rate that converges.",
+        judge=lambda r: median_at_least(_final(r) / r.largest_constant, 3.0),
+        source=SCHEDULER,
+    ),
+    Claim(
+        "Training from the start at the final rate diverges, for every seed.",
+        judge=lambda r: at_least((~(r.restarted_loss < r.loss[-1, :, 0])).mean(), 1.0),
+        source=DIVERGES,
+    ),
+    Claim(
+        "Without a raise the kernel hardly changes, and η_crit with it.",
+        judge=lambda r: median_at_most(np.abs(_critical_growth(r)[0] - 1), 0.15),
+        source=RAISES,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw loss, kernel and learning rate of the first seed, for every number of raises."""
+    figure, (loss, norm, rate) = panels("loss", "‖K‖ / ‖K₀‖", "η and η_crit of the longest run")
+    for number, count in enumerate(result.raises):
+        loss.semilogy(result.loss[number, 0], label=f"{count} raises")
+        norm.semilogy(result.kernel_norm[number, 0] / result.kernel_norm[number, 0, 0])
+    rate.semilogy(result.learning_rate[-1, 0, 1:], label="η")
+    critical = result.num_samples / result.kernel_norm[-1, 0]
+    rate.semilogy(critical, label="η_crit")
+    rate.axhline(result.largest_constant[0], **THEORY)
+    for axis in (loss, norm, rate):
+        axis.set_xlabel("step")
+    loss.legend(fontsize=7)
+    rate.legend(fontsize=7)
+    return figure

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics import cyclic_rate as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_cycles_that_do_not_spike_are_told(smoke, verdict):
+    calm = smoke._replace(moving=smoke.constant)
+    assert verdict("four of five cycles are catapults", calm) == Verdict.REFUTED
+    assert verdict("As printed", smoke._replace(fixed=smoke.moving)) == Verdict.SUPPORTED
+    assert verdict("At a constant low rate", smoke._replace(constant=smoke.moving)) == (
+        Verdict.REFUTED
+    )
+
+
+def test_kernels_that_grow_and_spikes_elsewhere_are_told(smoke, verdict):
+    def moved(**fields):
+        return smoke._replace(moving=smoke.moving._replace(**fields))
+
+    grown = moved(kernel_norm=1 / smoke.moving.kernel_norm)
+    assert verdict("the kernel is smaller", grown) == Verdict.REFUTED
+    assert verdict("first direction", moved(top=smoke.moving.top / 3)) == Verdict.REFUTED
+    late = moved(loss=np.roll(smoke.moving.loss, smoke.period // 2, axis=-1))
+    assert verdict("while the rate is high", late) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"period": 10}, "period must be a multiple of 4, at least 8, got 10"),
+        ({"low": 2.0}, "low and high must increase from 0, got 2.0 and 1.5"),
+        ({"depth": 1}, "depth must be at least 2, got 1"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

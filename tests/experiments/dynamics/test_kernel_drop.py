@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics import kernel_drop as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def with_high(result, **fields):
+    return result._replace(high=result.high._replace(**fields))
+
+
+def test_a_kernel_that_grows_at_spikes_is_told(smoke, verdict):
+    inverse = with_high(smoke, kernel_norm=1 / smoke.high.kernel_norm)
+    assert verdict("smaller three steps after", inverse) == Verdict.REFUTED
+    assert verdict("changes less", inverse) == Verdict.REFUTED
+    shrinking = with_high(smoke, kernel_norm=np.sort(smoke.high.kernel_norm)[:, ::-1])
+    assert verdict("Away from spikes the kernel grows", shrinking) == Verdict.REFUTED
+
+
+def test_spikes_elsewhere_and_missing_ones_are_told(smoke, verdict):
+    assert verdict("first direction", with_high(smoke, top=smoke.high.top / 2)) == Verdict.REFUTED
+    calm = with_high(smoke, loss=np.sort(smoke.high.loss)[..., ::-1])
+    assert verdict("at least 30 spikes", calm) == Verdict.REFUTED
+
+
+def test_controls_can_fail(smoke, verdict):
+    assert verdict("nothing spikes", smoke._replace(low=smoke.high)) == Verdict.REFUTED
+    half = smoke.low._replace(
+        kernel_norm=np.geomspace(1, 0.5, smoke.low.loss.shape[1])[None] + 0 * smoke.low.loss
+    )
+    assert verdict("loses nothing", smoke._replace(low=half)) == Verdict.REFUTED
+
+
+def test_other_networks_are_a_choice():
+    """Ten steps of a tiny one: the same things are seen, and they are finite."""
+    config = experiment.Config(
+        "transformer", width=2, depth=2, num_samples=5, batch_size=2, num_steps=10, num_seeds=1
+    )
+    result = experiment.run(config)
+    assert result.high.loss.shape == (1, 10)
+    assert np.isfinite(result.low.kernel_norm).all()
+    assert experiment.memory(config) > 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"depth": 1}, "depth must be at least 2, got 1"),
+        ({"batch_size": 1000}, "at least the batch size, got 96 and 1000"),
+        ({"control_ratio": 2.0}, "must be positive and increasing, got 2.0 and 1.3"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)
