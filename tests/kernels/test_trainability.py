@@ -17,6 +17,7 @@ def test_one_for_the_identity_and_zero_for_equal_inputs():
     assert float(trainability(3 * jnp.eye(4))) == pytest.approx(1.0)
     assert float(trainability(jnp.ones((4, 4)))) == pytest.approx(0.0, abs=1e-12)
     assert float(trainability(jnp.zeros((4, 4)))) == 0.0
+    assert float(trainability(jnp.diag(jnp.array([-0.1, 1.0])))) == 0.0  # by rounding, say
 
 
 def test_the_slowest_mode_needs_so_many_steps():

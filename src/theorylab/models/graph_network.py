@@ -28,6 +28,7 @@ from .network import Model
 from .parameters import Parameter, initialize
 from .parametrization import Scaling
 
+Written = Array | np.ndarray  # on the host first, then on the device
 _SPARSE = 8  # a matrix with fewer than one in eight entries is not written out
 
 
@@ -100,12 +101,12 @@ class Wiring(NamedTuple):
         outputs: The places of the outputs.
     """
 
-    numbers: Int[Array, "*g p"]
-    reads: Int[Array, "*g r"]
-    scales: tuple[Float[Array, "*g v"], ...]
-    linear: tuple[Bool[Array, "*g v"], ...]
-    shortcuts: tuple[Int[Array, "*g v"], ...]
-    outputs: Int[Array, "*g k"]
+    numbers: Int[Written, "*g p"]
+    reads: Int[Written, "*g r"]
+    scales: tuple[Float[Written, "*g v"], ...]
+    linear: tuple[Bool[Written, "*g v"], ...]
+    shortcuts: tuple[Int[Written, "*g v"], ...]
+    outputs: Int[Written, "*g k"]
 
 
 class Frame(NamedTuple):

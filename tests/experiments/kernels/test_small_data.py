@@ -23,6 +23,8 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("with every one of the largest", worse) == Verdict.REFUTED
     signs = np.where(np.arange(len(smoke.kernel)) % 2, 0.2, -0.2)[:, None]
     assert verdict("vary alike", smoke._replace(kernel=smoke.kernel + signs)) == Verdict.REFUTED
+    calm = smoke._replace(kernel=0.5 * smoke.kernel)
+    assert verdict("varies less", calm) == Verdict.SUPPORTED
     assert verdict("at chance", smoke._replace(shuffled=smoke.kernel)) == Verdict.REFUTED
 
 

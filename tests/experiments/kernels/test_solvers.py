@@ -32,6 +32,8 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         assert verdict(words, result) == Verdict.REFUTED, words
     corrected = smoke._replace(printed_gradient=smoke.corrected_gradient)
     assert verdict("solves (Θ + λI)α = y", corrected) == Verdict.SUPPORTED
+    exact = smoke._replace(usual_accuracy=smoke.exact_accuracy)
+    assert verdict("within 1 %", exact) == Verdict.SUPPORTED
 
 
 def test_same_config_same_bytes():

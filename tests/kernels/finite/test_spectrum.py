@@ -14,7 +14,17 @@ from theorylab.kernels import (
     ntk_full,
     ntk_moments,
 )
-from theorylab.models import Activation, Conv, Dense, GlobalPool, Serial, mlp, network
+from theorylab.models import (
+    Activation,
+    Conv,
+    Dense,
+    GlobalPool,
+    Serial,
+    mlp,
+    network,
+    vit,
+    wide_resnet,
+)
 
 MODEL = network(mlp([30], num_outputs=2, activation="tanh"), (4,), bias="normal")
 PARAMS = MODEL.init(jax.random.key(0))
@@ -61,6 +71,21 @@ def test_eigenvalues_and_residuals_are_those_of_the_matrix(matrix, block_size):
     spectrum = np.linalg.eigvalsh(matrix)
     for value, residual in zip(rough.values, rough.residuals, strict=True):
         assert np.abs(spectrum - float(value)).min() <= float(residual)
+
+
+@pytest.mark.parametrize("kind", ["wide resnet", "vision transformer"])
+def test_the_largest_eigenvalue_of_image_networks_is_that_of_the_jacobian(kind):
+    """Oracle: the largest eigenvalue of JJᵀ, from a dense Jacobian."""
+    architectures = {
+        "wide resnet": wide_resnet(10, 1, base=2),
+        "vision transformer": vit(1, 4, 2, 2),
+    }
+    model = network(architectures[kind], (4, 4, 1))
+    params, x = model.init(KEY), jax.random.normal(KEY, (3 * 16,)).reshape(3, 4, 4, 1)
+    found = ntk_eigenpairs(model.apply, params, x, 1, KEY, num_steps=3)
+    jacobian = jax.jit(jax.jacrev(lambda w: model.apply(w, x).ravel()))(params)
+    rows = np.concatenate([np.reshape(leaf, (3, -1)) for leaf in jax.tree.leaves(jacobian)], 1)
+    assert float(found.values[0]) == pytest.approx(np.linalg.eigvalsh(rows @ rows.T)[-1], rel=1e-9)
 
 
 def test_moments_lie_within_their_errors(matrix):

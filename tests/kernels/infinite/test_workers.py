@@ -48,6 +48,23 @@ def test_every_piece_is_done_once_and_errors_come_through():
         workers.compute(_double, reading, 7, lambda number: (np.zeros(2),), fail)
 
 
+def test_pieces_are_done_in_the_precision_of_the_caller_which_stays_as_it_was():
+    """Oracle: the type of a number made by JAX, in the threads that work and after them."""
+    reading = make_reading(mlp([1]), X, NTK(), "none", False, tangent=True)
+    seen = []
+
+    def prepare(number):
+        seen.append(str(jax.numpy.zeros(()).dtype))
+        return (np.zeros(2, np.float32),)
+
+    for double in (False, True):
+        with jax.enable_x64(double):
+            workers.compute(_double, reading, 5, prepare, lambda number, result: None)
+            seen.append(str(jax.numpy.zeros(()).dtype))
+    assert seen == ["float32"] * 7 + ["float64"] * 7
+    assert jax.numpy.zeros(()).dtype == float
+
+
 def test_another_xla_without_these_options_works_too(monkeypatch):
     """Oracle: the kernels with them."""
     expected = infinite_kernels(mlp([1, 1]), X)

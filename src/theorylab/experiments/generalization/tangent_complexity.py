@@ -94,7 +94,15 @@ class Config:
 
 PRESETS = {
     "smoke": Config(width=2048, num_fitted=50, num_steps=60, num_seeds=7, num_trials=500),
-    "paper": Config(images="mnist5k", num_samples=500, num_tests=500, width=10000, num_fitted=500),
+    "paper": Config(
+        images="mnist5k",
+        num_samples=500,
+        num_tests=500,
+        width=10000,
+        num_fitted=500,
+        num_steps=5000,
+        num_seeds=20,
+    ),
 }
 
 
@@ -150,9 +158,9 @@ def run(config: Config) -> Result:
     num_rows = 1 + 2 * config.num_noises  # for images, and for labels
     shape = (config.num_seeds, len(PAIRS), num_rows, 1000)
     uniform = np.asarray(jax.random.uniform(image_key, shape))
-    pixels = [_pixels(config.images, pair) for pair in PAIRS]
+    images = [_read(config.images)("unit", pair, "sign").centred() for pair in PAIRS]
     pairs = [
-        [_drawn(*pixels[k], uniform[s, k], parts, config) for k in range(len(PAIRS))]
+        [_drawn(images[k], uniform[s, k], parts, config) for k in range(len(PAIRS))]
         for s in range(config.num_seeds)
     ]
     report("the kernel's predictions", 0.1)
@@ -180,17 +188,9 @@ def _read(images: str) -> Callable[..., Dataset]:
     return digits if images == "digits" else mnist5k
 
 
-def _pixels(images: str, pair: tuple[int, int]) -> tuple[Array, np.ndarray]:
-    """Centred images of length 1, and their true labels ±1."""
-    found = _read(images)("unit", classes=pair, labels="sign")
-    centred = found.x - jnp.mean(found.x, axis=0, keepdims=True)
-    return centred / jnp.linalg.norm(centred, axis=1, keepdims=True), np.asarray(found.y[:, 0])
-
-
-def _drawn(
-    pixels: Array, signs: np.ndarray, uniform: np.ndarray, parts: np.ndarray, config: Config
-) -> Images:
+def _drawn(images: Dataset, uniform: np.ndarray, parts: np.ndarray, config: Config) -> Images:
     """Choose images; give each a coin flip for a label, at every part above its own number."""
+    signs = np.asarray(images.y[:, 0])
     n, total = config.num_samples, config.num_samples + config.num_tests
     chosen = np.argsort(uniform[0, : len(signs)])[:total]
     own, coins = uniform[1::2, :total].T, uniform[2::2, :total].T
@@ -198,7 +198,7 @@ def _drawn(
     labels = np.where(
         random, np.where(coins < 0.5, -1.0, 1.0)[:, :, None], signs[chosen, None, None]
     )
-    x, tests = pixels[chosen[:n]], pixels[chosen[n:]]
+    x, tests = images.x[chosen[:n]], images.x[chosen[n:]]
     kernel, cross = two_layer.limit_kernel(x), two_layer.limit_kernel(tests, x)
     return Images(x, tests, kernel, cross, labels[:n], labels[n:], signs[chosen[n:]])
 

@@ -105,13 +105,11 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Train every network on three kinds of labels, and on single directions."""
     report("the kernel's eigenvectors", 0.0)
-    images = digits("unit", classes=(0, 1), labels="sign")
-    centred = images.x - jnp.mean(images.x, axis=0, keepdims=True)
-    pixels = centred / jnp.linalg.norm(centred, axis=1, keepdims=True)
+    images = digits("unit", classes=(0, 1), labels="sign").centred()
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    order, random, network = _draws(keys, len(pixels), pixels.shape[1], config)
+    order, random, network = _draws(keys, *images.x.shape, config)
     tasks = [
-        _task(pixels[row], images.y[row, 0], y, config.label_scale)
+        _task(images.x[row], images.y[row, 0], y, config.label_scale)
         for row, y in zip(order, random, strict=True)
     ]
     task = jax.tree.map(lambda *leaves: jnp.stack(leaves), *tasks)
@@ -240,8 +238,10 @@ def _loss_error(result: Result) -> Float[np.ndarray, "s l"]:
     return np.abs(result.loss - result.predicted_loss).max(axis=2)
 
 
-# 5 % are the catalogue's; losses are compared in units of the first one. Its factor 3 between
-# worst and random labels holds at n = 100; fewer samples have a narrower spectrum, so 1.5 is asked.
+# 5 % are the catalogue's; losses are compared in units of the first one. It asks for a factor 3
+# between worst and random labels too. In the kernel's own closed form, of eight other draws each at
+# n = 30, 50, 70, 100, 200 and 300, the factor is 2.0 to 4.9 with medians of 3.1 to 3.9: 3 is in the
+# middle of it, and whether a median is above depends on the draw. So 1.5, below all, is asked.
 CLAIMS = (
     Claim(
         "True labels are fitted sooner than random ones.",

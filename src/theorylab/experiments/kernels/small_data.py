@@ -21,8 +21,9 @@ import optax
 from jaxtyping import Array, Float, Int, Key
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import levene
 
-from theorylab.claims import Claim, Source, median_at_least, median_between, ordered
+from theorylab.claims import Claim, Source, at_most, median_at_least, median_between, ordered
 from theorylab.data import digits
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import infinite_kernels
@@ -171,6 +172,19 @@ def _deviation(values: Float[np.ndarray, "s m"]) -> Float[np.ndarray, "s m"]:
     return np.abs(values - np.median(values, axis=0))
 
 
+def _smaller_spread(result: Result) -> float:
+    """Levene's p that the kernel's accuracies vary less, all sizes together, each about its median.
+
+    A kernel that varies more is no support for that: then it is 1.
+    """
+    few = result.sizes <= FEW
+    kernel, own = (
+        (values - np.median(values, axis=0))[:, few].ravel()
+        for values in (result.kernel, result.network)
+    )
+    return float(levene(kernel, own).pvalue) if np.std(kernel) < np.std(own) else 1.0
+
+
 CLAIMS = (
     Claim(
         "Up to 160 examples the kernel loses at most half a point to its network.",
@@ -183,13 +197,20 @@ CLAIMS = (
         source=PRACTICE,
     ),
     Claim(
-        # A smaller spread of the kernel's was expected; 60 splits of another seed show none at any
-        # size (Levene's p from 0.3 to 0.98), so its absence is claimed, to within two points.
-        "From one training set to the next, kernel and network vary alike.",
+        # The catalogue's demand. 60 splits of another seed show no difference at any size: p from
+        # 0.3 to 0.98. The spread is the data's, and a finite network on the same data has it too.
+        "From one training set to the next the kernel varies less than the network: p < 0.05.",
+        judge=lambda r: at_most(_smaller_spread(r), 0.05),
+        source=SMALL,
+        kind="printed",
+    ),
+    Claim(
+        "From one training set to the next, kernel and network vary alike, to two points.",
         judge=lambda r: median_between(
             _few(r, _deviation(r.kernel) - _deviation(r.network)), -0.02, 0.02
         ),
         source=SMALL,
+        kind="corrected",
     ),
     Claim(
         # A split's accuracy by chance has a deviation of some 0.03 with few examples.

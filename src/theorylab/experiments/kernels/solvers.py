@@ -3,8 +3,8 @@
 Regression with a kernel solves (Θ + λI)α = y, which costs n³. Nyström's way keeps m′ of the n
 points as centres and solves (Θ_m′n Θ_nm′ + λΘ_m′m′)α̃ = Θ_m′n y by preconditioned conjugate
 gradients. With m′ ∝ √n it costs n√n: operations are counted here, for the tangent kernel of a deep
-network on handwritten digits. Accuracy pays for it: 20√n centres come within 2 % of the exact
-solution, √n lose a fifth of the digits.
+network on handwritten digits. Accuracy pays for it: √n centres lose a fifth of the digits, 5√n a
+few of a hundred (the catalogue hopes for one), and 20√n come within 2 % of the exact solution.
 
 The equation minimises ½Σ(f − y)² + ½λ‖f‖². The source writes the penalty as λ‖f‖², which would give
 2λ. With k outputs the kernel is Θ ⊗ I_k, and Θ alone does.
@@ -104,6 +104,7 @@ class Result(NamedTuple):
     multiples: Float[np.ndarray, " c"]
     exact_accuracy: Float[np.ndarray, " s"]  # by Cholesky, at the largest n
     accuracy: Float[np.ndarray, "s c"]  # on centres, at the largest n
+    usual_accuracy: Float[np.ndarray, " s"]  # on 5√n centres, at the largest n
     operations: Float[np.ndarray, "s z"]  # of Nyström's way, with 5√n centres
     exact_operations: Float[np.ndarray, "s z"]  # n³/3 + n²k
     centre_iterations: Float[np.ndarray, "s z"]  # of conjugate gradients on centres
@@ -188,10 +189,12 @@ def _split(pool: Pool, random: np.random.Generator, config: Config) -> dict[str,
     usual = [
         _on_centres(pool, train[:n], math.ceil(5 * math.sqrt(n)), config) for n in config.sizes
     ]
+    last = usual[-1].coefficients
     exact_operations = [n**3 / 3 + n**2 * NUM_CLASSES for n in config.sizes]
     return {
         "exact_accuracy": np.asarray(accuracy(exact)),
         "accuracy": np.asarray(on_centres),
+        "usual_accuracy": np.asarray(accuracy(cross[:, : len(last)] @ last)),
         "operations": np.asarray([float(one.num_operations) for one in usual]),
         "exact_operations": np.asarray(exact_operations),
         "centre_iterations": np.asarray([float(one.num_iterations) for one in usual]),
@@ -262,8 +265,9 @@ def _outputs_together(matrix: np.ndarray, y: np.ndarray, ridge: float) -> dict[s
 
 
 # The exponent's tolerance is the catalogue's, 1.5 ± 0.25, and so are 30 iterations. It proposes 1 %
-# at m′ = 5√n; on digits 5√n centres lose 3 to 4 % at every ridge and 20√n 0.9 to 1.4 %
-# (n = 4000, other seeds): the source's O(√n) has a constant, and on digits this is it.
+# at m′ = 5√n. On digits, with other seeds, 5√n centres lose 3 to 4 % at n = 4000 at every ridge,
+# and 6 % at n = 600; 20√n lose 0.9 to 1.4 % and 0.3 %: the source's O(√n) has a constant. What a
+# preconditioner saves has no number there; it was a factor 2.1 at n = 600 (2.11 to 2.18).
 CLAIMS = (
     Claim(
         "Regression on 5√n centres costs n^1.5 operations.",
@@ -287,9 +291,16 @@ CLAIMS = (
         source=CENTRES,
     ),
     Claim(
+        "With 5√n centres it is within 1 % of the exact one.",
+        judge=lambda r: median_at_most(r.exact_accuracy - r.usual_accuracy, 0.01),
+        source=CENTRES,
+        kind="printed",
+    ),
+    Claim(
         "With 20√n centres it is within 2 % of the exact one.",
         judge=lambda r: median_at_most(r.exact_accuracy - r.accuracy[:, -1], 0.02),
         source=CENTRES,
+        kind="corrected",
     ),
     Claim(
         "Conjugate gradients and Cholesky give one solution.",

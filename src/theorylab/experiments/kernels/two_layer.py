@@ -250,9 +250,10 @@ def _descended(
     return two_layer.descend(network, task.x, y, task.learning_rate, *steps, activation)
 
 
-# Tolerances are the catalogue's; the kernel's movement may fall faster than it says. The lemma has
-# at most m^(−1/2), the rate at which patterns flip; but as many open as close because signs aᵣ are
-# random, and the sum over neurons then goes as m^(−3/4). Runs with other seeds gave −0.58 to −0.7.
+# Tolerances are the catalogue's. The lemma has at most m^(−1/2) for the kernel's movement, the rate
+# at which patterns flip; but as many open as close because signs aᵣ are random, and the sum over
+# neurons then goes as m^(−3/4). Smoke runs with seeds 21 and 22 gave −0.62 and −0.61 (intervals
+# from −0.66 to −0.57), between the two.
 CLAIMS = (
     Claim(
         "The kernel of random networks goes to its limit with xᵀx′ as m^(−1/2).",
@@ -291,7 +292,7 @@ CLAIMS = (
     ),
     Claim(
         "In training the kernel moves as m^(−1/2) or less.",
-        judge=lambda r: exponent_between(r.widths, r.kernel_movement, -0.85, -0.45),
+        judge=lambda r: exponent_between(r.widths, r.kernel_movement, -0.7, -0.45),
         source=TRAINING,
         formula=r"\|H(t) - H(0)\| = O(t n^3/\sqrt{m})",
     ),

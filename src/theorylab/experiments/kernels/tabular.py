@@ -1,0 +1,309 @@
+"""On small tables, the tangent kernel is a classifier to begin with.
+
+Kernel regression with the tangent kernel of a wide network, beside a support vector machine with a
+Gaussian kernel, a random forest, nearest neighbours and a linear model, on eleven small tables:
+five real ones that scikit-learn carries (iris, wine, breast cancer, diabetes, digits) and six made
+ones, whose laws `theorylab.data.table` states. Hyper-parameters are chosen by cross-validation
+within the training part; the test part is for the accuracy alone, and inputs are standardised by
+the training part.
+
+What is compared: the average rank over tables (1 is best), the mean accuracy, and on how many
+tables a method reaches 95 % of the best accuracy there (P95). Friedman's test says whether ranks
+differ by more than chance; it is reported and not judged. The source speaks of 90 tables of the UCI
+repository: `paper` takes twenty of them from OpenML.
+
+Source: arora · ntk-practice · §9.5.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from scipy.stats import friedmanchisquare, rankdata
+
+from theorylab.claims import Claim, Source, median_at_least, median_at_most, median_between
+from theorylab.data import TABLES, Dataset, table
+from theorylab.experiments.drawing import panels
+from theorylab.kernels import NTKClassifier, infinite_kernels
+from theorylab.models import NTK, mlp
+from theorylab.progress import report
+
+PRECISION = "float64"
+FORMULA = r"\hat y(x) = \arg\max_k\, \Theta(x, X)\,(\Theta(X, X) + \lambda I)^{-1}\,Y_k"
+PRACTICE = Source("arora", "ntk-practice", "§9.5")
+
+METHODS = ("tangent kernel", "Gaussian kernel", "random forest", "nearest neighbours", "linear")
+OWN, GAUSSIAN, FOREST, LINEAR = 0, 1, 2, 4
+CURVED = ("circles", "shells", "chessboard", "product")  # of which a line says nothing
+DEPTHS = (1, 3)  # hidden layers, to choose from
+RIDGES = (0.001, 0.03, 1.0)  # λ, to choose from
+BIAS_SCALE = 1.0  # as large as inputs are: without biases a kernel does not see how long x is
+NUM_FOLDS = 3
+COLUMNS = 64  # inputs are filled up to so many with zeros: one shape, compiled once
+# Tables of the UCI repository, by their names at OpenML.
+UCI = (
+    "openml:balance-scale",
+    "openml:banknote-authentication",
+    "openml:blood-transfusion-service-center",
+    "openml:breast-w",
+    "openml:climate-model-simulation-crashes",
+    "openml:diabetes",
+    "openml:ecoli",
+    "openml:glass",
+    "openml:haberman",
+    "openml:heart-statlog",
+    "openml:ilpd",
+    "openml:ionosphere",
+    "openml:liver-disorders",
+    "openml:parkinsons",
+    "openml:qsar-biodeg",
+    "openml:seeds",
+    "openml:sonar",
+    "openml:vehicle",
+    "openml:vertebra-column",
+    "openml:yeast",
+)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Five classifiers on small tables."""
+
+    tables: Literal["bundled", "openml"] = "bundled"  # which tables
+    num_train: int = 120  # rows to learn from, at most three fifths of a table
+    num_test: int = 300  # rows to classify, at most
+    num_trees: int = 100  # of a random forest
+    num_splits: int = 10  # random training and test parts of every table
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("num_test", "num_trees", "num_splits"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if not 40 <= self.num_train <= 2048:
+            raise ValueError(f"num_train must be in [40, 2048], got {self.num_train}.")
+
+
+PRESETS = {
+    "smoke": Config(num_train=60, num_test=128, num_trees=12, num_splits=6),
+    "paper": Config(tables="openml", num_train=2048, num_test=5000, num_trees=500),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s splits, a tables, m methods."""
+
+    names: tuple[str, ...]  # of tables
+    accuracy: Float[np.ndarray, "s a m"]
+    ranks: Float[np.ndarray, "s m"]  # in the mean over tables, 1 is best
+    shuffled: Float[np.ndarray, "s a"]  # accuracy less chance, with labels in random order
+    friedman: float  # p of Friedman's test on accuracies in the mean over splits
+
+
+class Part(NamedTuple):
+    """One split of one table, standardised by its training rows."""
+
+    x: np.ndarray  # (n, d)
+    classes: np.ndarray  # (n,)
+    tests: np.ndarray
+    truth: np.ndarray
+
+
+def memory(config: Config) -> int:
+    """Bytes of a few kernels of the training rows, and of one of all rows."""
+    return 8 * config.num_train * (8 * config.num_train + 2 * config.num_test)
+
+
+def run(config: Config) -> Result:
+    """Classify every table in all ways."""
+    names = TABLES if config.tables == "bundled" else (*UCI, *CURVED)
+    accuracy = np.zeros((config.num_splits, len(names), len(METHODS)))
+    shuffled = np.zeros((config.num_splits, len(names)))
+    for number, name in enumerate(names):
+        report(name, number / len(names))
+        data = table(name, config.seed)
+        for split in range(config.num_splits):
+            random = np.random.default_rng([config.seed, number, split])
+            part = _part(data, random, config)
+            accuracy[split, number] = _accuracies(part, random, config)
+            shuffled[split, number] = _shuffled(part, random)
+    ranks = rankdata(-accuracy, axis=2).mean(axis=1)
+    friedman = float(friedmanchisquare(*accuracy.mean(axis=0).T).pvalue)
+    return Result(names, accuracy, ranks, shuffled, friedman)
+
+
+def _part(data: Dataset, random: np.random.Generator, config: Config) -> Part:
+    """Rows in random order; every class has its share among those that train."""
+    x, classes = np.asarray(data.x), np.asarray(data.y).argmax(axis=1)
+    order = random.permutation(len(x))
+    # Every class in turn: the first rows then have as many of each as there are.
+    rank = np.empty(len(x))
+    for one in np.unique(classes):
+        members = order[classes[order] == one]
+        rank[members] = (np.arange(len(members)) + random.uniform()) / len(members)
+    order = np.argsort(rank)
+    num_train = min(config.num_train, 3 * len(x) // 5)
+    train, test = order[:num_train], random.permutation(order[num_train:])[: config.num_test]
+    mean, deviation = x[train].mean(axis=0), x[train].std(axis=0)
+    x = (x - mean) / np.where(deviation > 0, deviation, 1.0)
+    return Part(x[train], classes[train], x[test], classes[test])
+
+
+def _accuracies(part: Part, random: np.random.Generator, config: Config) -> Float[np.ndarray, " m"]:
+    """The share of test rows that every method tells right."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.svm import SVC
+
+    folds = _folds(part.classes)
+    widths = [factor / part.x.shape[1] for factor in (0.3, 1.0, 3.0)]
+    machines = [SVC(C=cost, gamma=width) for cost in (1.0, 10.0, 100.0) for width in widths]
+    others: list[Any] = [
+        _best(machines, part, folds),
+        RandomForestClassifier(config.num_trees, random_state=int(random.integers(2**31))),
+        KNeighborsClassifier(),
+        RidgeClassifier(),
+    ]
+    scores = [model.fit(part.x, part.classes).score(part.tests, part.truth) for model in others]
+    depth, ridge = _chosen(part.x, part.classes, folds)
+    return np.array([_by_kernel(part, depth, ridge), *scores])
+
+
+def _folds(classes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Parts of the training rows, to choose hyper-parameters by; the same for all methods."""
+    place = np.argsort(np.argsort(classes, kind="stable"), kind="stable") % NUM_FOLDS
+    return [
+        (np.flatnonzero(place != fold), np.flatnonzero(place == fold)) for fold in range(NUM_FOLDS)
+    ]
+
+
+def _best(models: list[Any], part: Part, folds: list[tuple[np.ndarray, np.ndarray]]) -> Any:
+    """The model with the best accuracy in cross-validation, the first of equals."""
+
+    def right(model: Any) -> int:
+        told = [model.fit(part.x[a], part.classes[a]).predict(part.x[b]) for a, b in folds]
+        return sum(
+            int(np.sum(found == part.classes[b])) for found, (_, b) in zip(told, folds, strict=True)
+        )
+
+    return max(models, key=right)
+
+
+def _chosen(
+    x: np.ndarray, classes: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]
+) -> tuple[int, float]:
+    """Depth and ridge with the best accuracy in cross-validation; one kernel serves all folds."""
+    targets = np.eye(classes.max() + 1)[classes]
+    best, chosen = -1.0, (DEPTHS[0], RIDGES[0])
+    for depth in DEPTHS:
+        scales = NTK(weight_scale=math.sqrt(2.0), bias_scale=BIAS_SCALE)
+        points = jnp.asarray(_filled(x))
+        kernels = infinite_kernels(mlp([1] * depth), points, parametrization=scales, bias="normal")
+        gram = np.asarray(kernels.ntk)
+        for ridge in RIDGES:
+            right = 0
+            for rest, fold in folds:
+                matrix = gram[np.ix_(rest, rest)] + ridge * np.eye(len(rest))
+                alpha = np.linalg.solve(matrix, targets[rest] - 1 / targets.shape[1])
+                told = (gram[np.ix_(fold, rest)] @ alpha).argmax(axis=1)
+                right += np.sum(told == classes[fold])
+            if right > best:
+                best, chosen = right, (depth, ridge)
+    return chosen
+
+
+def _filled(x: np.ndarray) -> np.ndarray:
+    """Zeros for further columns. Kernels are functions of xᵀx′/d, so what is there gets √(D/d)."""
+    _, d = x.shape
+    columns = max(COLUMNS, d)
+    return np.pad(math.sqrt(columns / d) * x, ((0, 0), (0, columns - d)))
+
+
+def _by_kernel(part: Part, depth: int, ridge: float) -> float:
+    model = NTKClassifier(num_hidden=depth, bias_scale=BIAS_SCALE, ridge=ridge)
+    return model.fit(_filled(part.x), part.classes).score(_filled(part.tests), part.truth)
+
+
+def _shuffled(part: Part, random: np.random.Generator) -> float:
+    """The tangent kernel's accuracy less chance, after training on labels in random order."""
+    wrong = part._replace(classes=random.permutation(part.classes))
+    chance = np.mean(part.truth[:, None] == part.classes[None, :])
+    return float(_by_kernel(wrong, DEPTHS[0], RIDGES[-1]) - chance)
+
+
+def _mean(result: Result, method: int) -> Float[np.ndarray, " s"]:
+    """Accuracy in the mean over tables."""
+    return result.accuracy[:, :, method].mean(axis=1)
+
+
+def _near_best(result: Result, method: int) -> Float[np.ndarray, " s"]:
+    """P95: the share of tables where a method reaches 95 % of the best accuracy."""
+    return np.mean(result.accuracy[:, :, method] >= 0.95 * result.accuracy.max(axis=2), axis=1)
+
+
+def _on_curved(result: Result, method: int) -> Float[np.ndarray, " s"]:
+    chosen = np.isin(result.names, CURVED)
+    return result.accuracy[:, chosen, method].mean(axis=1)
+
+
+# The catalogue asks for a rank better than or tied with the other two; a tie is half a rank here. A
+# smoke run with seed 31 gave differences of 0.07 and −0.7 in rank (intervals up to 0.32 and −0.14),
+# 0.4 points of accuracy, and P95 from 0.73 to 0.91, so that 0.6 is asked; Friedman's p was 0.003.
+# With biases of 0.1 the rank was half of one behind: `shells` is at chance for such a kernel.
+CLAIMS = (
+    Claim(
+        "In average rank the tangent kernel is ahead of the Gaussian kernel, or tied with it.",
+        judge=lambda r: median_at_most(r.ranks[:, OWN] - r.ranks[:, GAUSSIAN], 0.5),
+        source=PRACTICE,
+    ),
+    Claim(
+        "And ahead of the random forest, or tied with it.",
+        judge=lambda r: median_at_most(r.ranks[:, OWN] - r.ranks[:, FOREST], 0.5),
+        source=PRACTICE,
+    ),
+    Claim(
+        "Its mean accuracy is that of the better of the two, or larger, to two points.",
+        judge=lambda r: median_at_least(
+            _mean(r, OWN) - np.maximum(_mean(r, GAUSSIAN), _mean(r, FOREST)), -0.02
+        ),
+        source=PRACTICE,
+    ),
+    Claim(
+        "On most tables, six of ten, it reaches 95 % of the best accuracy.",
+        judge=lambda r: median_at_least(_near_best(r, OWN), 0.6),
+        source=PRACTICE,
+    ),
+    Claim(
+        "Where classes are curved, a linear model is at least 15 points behind.",
+        judge=lambda r: median_at_least(_on_curved(r, OWN) - _on_curved(r, LINEAR), 0.15),
+        source=PRACTICE,
+        kind="control",
+    ),
+    Claim(
+        "With labels in random order, the tangent kernel is at chance.",
+        judge=lambda r: median_between(r.shuffled.mean(axis=1), -0.1, 0.1),
+        source=PRACTICE,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw average ranks with every split, and the accuracy on every table."""
+    figure, (ranks, accuracy) = panels(
+        f"average rank (Friedman: p = {result.friedman:.2g})", "mean accuracy on every table"
+    )
+    for number, method in enumerate(METHODS):
+        ranks.plot(result.ranks[:, number], np.full(len(result.ranks), number), "o", ms=3)
+        ranks.plot(np.median(result.ranks[:, number]), number, "|", color="black", ms=14)
+        places = np.arange(len(result.names))
+        accuracy.plot(result.accuracy[:, :, number].mean(axis=0), places, "o", ms=4, label=method)
+    ranks.set(yticks=range(len(METHODS)), yticklabels=METHODS, xlabel="rank, 1 is best")
+    accuracy.set(yticks=range(len(result.names)), yticklabels=result.names, xlabel="accuracy")
+    accuracy.legend(fontsize=6)
+    return figure
