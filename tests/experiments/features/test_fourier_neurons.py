@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features import fourier_neurons as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("95 % of their power", "mean", 0.9),
+        ("Half of the vectors", "median", 0.9),
+        ("spread before", "initial", 0.99),
+        ("phases add up", "agreement", 0.5),
+        ("belongs to some neuron", "coverage", 0.8),
+        ("above 0.7 γ*", "margin", 0.6),
+        ("margin above γ*", "average", 1.01),
+        ("within 2 %", "excess", 1.1),
+        ("No loss is below", "excess", 0.99),
+        ("margin over all sums stays", "decayed_margin", 0.9),
+    ],
+)
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) == Verdict.REFUTED
+
+
+def test_the_weight_decay_control_can_fail(smoke, verdict):
+    words = "power stays below 0.8"
+    assert verdict(words, smoke._replace(decayed=smoke.mean)) == Verdict.REFUTED
+
+
+def test_unequal_frequencies_are_seen(smoke, verdict):
+    uneven = smoke._replace(p_value=0 * smoke.p_value, imbalance=0 * smoke.imbalance + 5)
+    assert verdict("used about equally", uneven) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"moduli": (13, 11)}, "num_terms and moduli must be as many"),
+        ({"moduli": (13, 11, 3)}, "moduli must be at least 5, for two frequencies, got 3"),
+        ({"penalty": 0.0}, "penalty must be positive, got 0"),
+        ({"fraction": 1.5}, r"fraction must be in \(0, 1\], got 1.5"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)
