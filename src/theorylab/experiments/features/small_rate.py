@@ -90,8 +90,8 @@ class Config:
         return Until(self.target, self.max_steps, self.check_every)
 
 
-# At the source's size batches of 5 and 10 differ by more than 30 %. Smaller tasks are easier, so that
-# a fifth is asked there: a choice, which no pilot gives.
+# At the source's size batches of 5 and 10 differ by more than 30 %. Smaller tasks are easier, so
+# that a fifth is asked there: a choice, which no pilot gives.
 PRESETS = {
     "smoke": Config(
         dimension=30,
