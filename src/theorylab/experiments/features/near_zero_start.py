@@ -116,7 +116,7 @@ def run(config: Config) -> Result:
     scales = jnp.array([config.weight_scale, 1.0])
     report("small and ordinary start", 0.0)
     pairs = (jnp.concatenate([keys, keys]), jnp.repeat(scales, len(keys)))
-    calm = ensemble(lambda pair: _descent(*pair, 0, config), pairs)
+    calm = ensemble(lambda pair: _descent(pair[0], pair[1], 0, config), pairs)
     report("ordinary start with catapults", 0.6)
     thrown = ensemble(lambda key: _descent(key, 1.0, config.num_catapults, config), keys)
     small, ordinary = (
@@ -125,7 +125,7 @@ def run(config: Config) -> Result:
     )
     found = (small, ordinary, thrown)
     losses = [np.asarray(one.losses) for one in found]
-    rates = np.asarray(ensemble(lambda pair: _kernel_rate(*pair, config), pairs))
+    rates = np.asarray(ensemble(lambda pair: _kernel_rate(pair[0], pair[1], config), pairs))
     return Result(
         test=np.stack([np.asarray(one.test) for one in found]),
         alignment=np.stack([np.asarray(one.alignment) for one in found]),
