@@ -52,14 +52,14 @@ LINEAR = Source("zhu", "linear-dynamics", "Eqs 3.7–3.8")
 
 TARGET, FIRST_OUTPUT = 1.0, 0.7  # y; and where the map begins
 MAP_STEPS = 5000  # nearest to ηλ₀ = 2 the peak comes after about 1000 steps
+DIAGRAM_STEPS = 400  # to draw, the band that needs more is too thin to be seen
 MAP_WIDTHS = (1e4, 1e5, 1e6, 1e7, 1e8)
-WIDE = 2  # from 10⁶ on, all δ below are outside the band
 DELTAS = (0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 1.9)  # ηλ₀ − 2
+WIDE = 2  # from this width on, 10⁶, all δ are outside the band
 SMALL, SMOOTH = 3, 4  # the first δ: small ones; those where a peak between two steps hardly matters
 BELOW = (0.5, 1.0, 1.5)  # ηλ₀ below the threshold
 PEAK_RATIO, PEAK_STEPS = 3.0, 40  # the peak comes after about log m / (2 log 2) steps
-NUM_SAMPLES, LINEAR_WIDTH = 8, 256  # of the linear models
-LINEAR_RATIO, LINEAR_STEPS = 1.2, 500  # their η in units of 2/λ_max, steps to see divergence
+NUM_SAMPLES, LINEAR_WIDTH, LINEAR_STEPS, LINEAR_RATIO = 8, 256, 500, 1.2  # linear models
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Config:
     num_steps: int = 200  # steps of gradient descent on them
     widths: tuple[int, ...] = (100, 1000, 10000, 100000)  # widths at which peaks are compared
     num_settings: int = 300  # random (width, learning rate) whose phase is predicted
-    resolution: int = 60  # points along each axis of the phase diagram
+    resolution: int = 1000  # points along each axis of the phase diagram
     num_seeds: int = 20  # random networks
     seed: int = 0  # of all randomness
 
@@ -116,8 +116,8 @@ class Result(NamedTuple):
     peak_rise: Float[np.ndarray, "k w"]  # highest loss over first loss
     mirror: Float[np.ndarray, "k w"]  # final 2 − ηλ, in units of δ
     drift: Float[np.ndarray, "b w"]  # sup |λ − λ₀|
-    phase_ratios: Float[np.ndarray, "h h"]  # ηλ₀ and m of the phase diagram
-    phase_widths: Float[np.ndarray, "h h"]
+    phase_ratios: Float[np.ndarray, " h"]  # ηλ₀ and m of the phase diagram
+    phase_widths: Float[np.ndarray, " h"]
     phase_rise: Float[np.ndarray, "h h"]  # highest loss over first loss; infinite or NaN beyond 4
 
 
@@ -219,9 +219,12 @@ def _maps(key: RandomKey, num_settings: int, resolution: int) -> dict[str, Array
     ratio, width = phases.draw_settings(key, num_settings)
     deltas, widths = jnp.meshgrid(jnp.array(DELTAS), jnp.array(MAP_WIDTHS), indexing="ij")
     below = jnp.meshgrid(jnp.array(BELOW), jnp.array(MAP_WIDTHS), indexing="ij")
+    settings = [(ratio, width), (2 + deltas, widths), tuple(below)]
+    courses = partial(phases.courses, FIRST_OUTPUT, TARGET)
+    random, catapults, calm = courses(settings, MAP_STEPS)
     diagram = phases.diagram(resolution)
-    settings = [(ratio, width), (2 + deltas, widths), tuple(below), diagram]
-    random, catapults, calm, phase = phases.courses(FIRST_OUTPUT, TARGET, settings, MAP_STEPS)
+    # Row by row, because a row stays in a core's cache.
+    phase = jax.lax.map(lambda row: courses(settings=[row], num_steps=DIAGRAM_STEPS)[0], diagram)
     return {
         "predicted_phase": phases.predicted_phase(ratio),
         "observed_phase": phases.observed_phase(random),
@@ -231,9 +234,9 @@ def _maps(key: RandomKey, num_settings: int, resolution: int) -> dict[str, Array
         "peak_rise": catapults.highest_loss / catapults.first_loss,
         "mirror": (2 - (2 + deltas) * catapults.last.curvature) / deltas,
         "drift": calm.drift,
-        "phase_ratios": diagram[0],
-        "phase_widths": diagram[1],
-        "phase_rise": phase.highest_loss / phase.first_loss,
+        "phase_ratios": diagram[0][0],
+        "phase_widths": diagram[1][:, 0],
+        "phase_rise": (phase.highest_loss / phase.first_loss).astype(jnp.float32),
     }
 
 

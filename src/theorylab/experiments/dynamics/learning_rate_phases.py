@@ -1,0 +1,319 @@
+"""Beyond the critical learning rate weights leave every ball; how far η may go does not shrink.
+
+Below the critical learning rate a wide network hardly moves: its weights stay in a ball whose
+radius does not depend on the width m, and its kernel is constant. Just beyond, the kernel must
+change by a constant factor, and since its derivative in the weights is O(1/√m), the weights travel
+a distance ∝ √m. So the transition is not continuous in the limit of infinite width: the interval
+of learning rates with a catapult, from η_crit to η_max, does not shrink. For the quadratic model on
+one example η_max is 2η_crit: it diverges at ηλ₀ = 4. For the linear model η_max is η_crit. For ReLU
+networks η_max is found by bisection, on one example and on images of two digits.
+
+Source: zhu · lr-phases · Figs 3.1, 3.2a; zhu · nqm-2d-map · Thm B.7.1.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_most,
+    exponent_between,
+    holds,
+    median_at_least,
+    median_at_most,
+    median_between,
+)
+from theorylab.data import Dataset, digits
+from theorylab.dynamics import gated, one_example, phases, threshold
+from theorylab.dynamics.one_example import Travel
+from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.models import linearize
+from theorylab.numerics import power_law_exponents
+from theorylab.progress import report
+from theorylab.training import descend, ensemble, gradient_descent, squared
+from theorylab.typing import Apply, RandomKey, Scalar
+
+PRECISION = "float64"
+FORMULA = r"\|w_T - w_0\| \propto \sqrt m, \quad \eta_{\max} / \eta_{\rm crit} \to 2"
+
+BALL = Source("zhu", "lr-phases", "Fig. 3.1")
+JUMP = Source("zhu", "lr-phases", "Fig. 3.2a, discontinuity")
+DIVERGENCE = Source("zhu", "nqm-2d-map", "Thm B.7.1")
+
+RATIOS = (1.5, 2.5, 3.0)  # ηλ₀ on one example: below the threshold 2, and twice beyond
+TARGET, FIRST_OUTPUT, MAP_STEPS = 1.0, 0.7, 1000
+MAP_WIDTHS = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)
+HIGHEST = 12.0  # in units of η_crit: no network converges there
+LOSS = squared("half_sum")
+
+
+@dataclass(frozen=True)
+class Config:
+    """One example at growing width; and networks on images, whose η_max is bisected."""
+
+    widths: tuple[int, ...] = (300, 3000, 30000, 100000)  # widths of the networks on one example
+    edge_width: int = 2000  # width at which η_max on one example is bisected
+    num_inputs: int = 2  # inputs d of both
+    num_steps: int = 80  # their steps
+    image_widths: tuple[int, ...] = (128, 512)  # widths of the networks on images
+    num_images: int = 48  # threes and eights, 8 × 8
+    image_steps: int = 100  # steps after which the loss must be below its first value
+    num_seeds: int = 10  # random networks
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("num_inputs", "num_steps", "num_images", "image_steps", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        for name in ("widths", "image_widths"):
+            values = getattr(self, name)
+            if len(set(values)) < 2 or min(values) < 1:
+                raise ValueError(f"{name} must be two or more different counts, got {values}.")
+        if self.edge_width < 1000:
+            raise ValueError(f"edge_width must be at least 1000, got {self.edge_width}.")
+
+
+PRESETS = {
+    "smoke": Config(
+        widths=(300, 3000, 30000),
+        edge_width=1000,
+        image_widths=(64, 128),
+        num_images=16,
+        num_seeds=12,
+    ),
+    "paper": Config(
+        widths=(300, 3000, 30000, 300000, 3000000),
+        image_widths=(256, 1024, 5000),
+        num_images=128,
+        image_steps=1000,
+        num_seeds=20,
+    ),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s seeds, w widths, r ratios, v image widths, m widths of the map; 2 models."""
+
+    widths: Int[np.ndarray, " w"]
+    image_widths: Int[np.ndarray, " v"]
+    quadratic: Travel  # r s w, of quadratic models
+    network: Travel  # r s w, of the ReLU networks themselves
+    map_limit: Float[np.ndarray, " m"]  # η_max/η_crit of the map
+    edge_width: int
+    quadratic_limit: Float[np.ndarray, " s"]  # and of quadratic models in their weights
+    network_limit: Float[np.ndarray, " s"]  # and of ReLU networks, on one example
+    image_limit: Float[np.ndarray, "s v"]  # and on images
+    linear_limit: Float[np.ndarray, "s v"]  # and of their linear models
+
+
+def memory(config: Config) -> int:
+    """Bytes of the widest network on one example at all ratios, or of those on images."""
+    one = max(config.widths) * (config.num_inputs + 1) * (2 * len(RATIOS) + 2)
+    images = max(config.image_widths) * (64 + 4 * config.num_images)
+    return 8 * 2 * 8 * max(one, images)
+
+
+def run(config: Config) -> Result:
+    """Train on one example, bisect; then train on images, bisect."""
+    example_key, image_key, data_key = jax.random.split(jax.random.key(config.seed), 3)
+    report("the map", 0.0)
+    limits = jax.jit(jax.vmap(lambda m: phases.largest_ratio(FIRST_OUTPUT, TARGET, m, MAP_STEPS)))
+    map_limit = np.asarray(limits(jnp.asarray(MAP_WIDTHS))) / 2
+    keys = jax.random.split(example_key, config.num_seeds)
+    sizes, travels = (config.num_inputs, config.num_steps), []
+    for index, width in enumerate(config.widths):
+        report(f"one example, width {width}", 0.05 + 0.5 * index / len(config.widths))
+        found = ensemble(partial(_travel, width, *sizes), keys)
+        travels.append(jax.tree.map(np.asarray, found))
+    travel = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *travels)  # s model r w
+    edge = np.asarray(ensemble(partial(_edge, config.edge_width, *sizes), keys))  # s model
+    images = digits("standard", (3, 8), "sign").shuffled(data_key)
+    data = images.subset(slice(config.num_images))
+    keys = jax.random.split(image_key, config.num_seeds)
+    on_images = []
+    for index, width in enumerate(config.image_widths):
+        report(f"images, width {width}", 0.55 + 0.45 * index / len(config.image_widths))
+        on_images.append(ensemble(partial(_images, width, config.image_steps, data), keys))
+    network_limits, linear_limits = np.stack(on_images, axis=-1).swapaxes(0, 1)
+    by_ratio = jax.tree.map(lambda values: np.moveaxis(values, 0, 2), travel)  # model r s w
+    quadratic, networks = (Travel(*(part[index] for part in by_ratio)) for index in (0, 1))
+    return Result(
+        widths=np.asarray(config.widths),
+        image_widths=np.asarray(config.image_widths),
+        quadratic=quadratic,
+        network=networks,
+        map_limit=map_limit,
+        edge_width=config.edge_width,
+        quadratic_limit=edge[:, 0],
+        network_limit=edge[:, 1],
+        image_limit=network_limits,
+        linear_limit=linear_limits,
+    )
+
+
+def _drawn(width: int, num_inputs: int, key: RandomKey) -> tuple[gated.Weights, Array, Array]:
+    """Weights, an input with ‖x‖² = d, and a target at distance 1 from the first output."""
+    weights, x = gated.init(key, width, num_inputs), jnp.ones(num_inputs)
+    return weights, x, gated.network(weights, x[None])[0, 0] + 1
+
+
+def _travel(width: int, num_inputs: int, num_steps: int, key: RandomKey) -> Travel:
+    """How far weights travel at every ratio: quadratic model first, then the network."""
+    drawn = _drawn(width, num_inputs, key)
+
+    def one(frozen: Bool[Array, ""]) -> Travel:
+        return jax.lax.map(
+            lambda ratio: one_example.travel(*drawn, ratio, num_steps, frozen), jnp.asarray(RATIOS)
+        )
+
+    return jax.lax.map(one, jnp.array([True, False]))
+
+
+def _edge(width: int, num_inputs: int, num_steps: int, key: RandomKey) -> Float[Array, " 2"]:
+    """η_max/η_crit on one example: quadratic model first, then the network."""
+    drawn = _drawn(width, num_inputs, key)
+
+    def one(frozen: Bool[Array, ""]) -> Float[Array, ""]:
+        return one_example.largest_ratio(*drawn, num_steps, frozen, 2 * HIGHEST) / 2
+
+    return jax.lax.map(one, jnp.array([True, False]))
+
+
+def _images(width: int, num_steps: int, data: Dataset, key: RandomKey) -> Float[Array, " 2"]:
+    """η_max/η_crit of a ReLU network on images, and of its linear model."""
+    weights = gated.init(key, width, data.x.shape[1])
+    kernel = gated.tangent_kernel(weights, gated.gates(weights, data.x), data.x)
+    critical = LOSS.critical_learning_rate(jnp.linalg.eigvalsh(kernel)[-1], data.num_samples)
+
+    def edge(apply: Apply, share: float) -> Float[Array, ""]:
+        # Neurons may die, and the loss is then hardly below its first value: that is no training.
+        def objective(w: gated.Weights) -> Float[Array, ""]:
+            return LOSS(apply(w, data.x), data.y)
+
+        def converges(ratio: Scalar) -> Bool[Array, ""]:
+            optimizer, steps = gradient_descent(ratio * critical), np.array([0, num_steps])
+            loss = descend(objective, weights, optimizer, steps, objective).records
+            return loss[1] < share * loss[0]
+
+        return threshold(converges, 0.8, HIGHEST, num_halvings=8)
+
+    linear = linearize(gated.network, weights)
+    return jnp.stack([edge(gated.network, 0.5), edge(linear, 1.0)])
+
+
+def _beyond(travel: Travel) -> Travel:
+    """Runs beyond the threshold: axes ratios, seeds, widths."""
+    return jax.tree.map(lambda values: values[1:], travel)
+
+
+# The intervals are the catalogue's acceptance numbers.
+CLAIMS = (
+    Claim(
+        "Below the threshold the distance that weights travel does not depend on the width.",
+        judge=lambda r: exponent_between(r.widths, r.quadratic.distance[0], -0.1, 0.1),
+        source=BALL,
+        formula=r"\|w_T - w_0\| \propto m^0",
+    ),
+    Claim(
+        "Nor does it for the ReLU network.",
+        judge=lambda r: exponent_between(r.widths, r.network.distance[0], -0.1, 0.1),
+        source=BALL,
+    ),
+    Claim(
+        "Beyond it, at ηλ₀ = 2.5, quadratic models travel a distance ∝ √m.",
+        judge=lambda r: exponent_between(r.widths, r.quadratic.distance[1], 0.44, 0.56),
+        source=JUMP,
+        formula=r"\|w_T - w_0\| \propto \sqrt m",
+    ),
+    Claim(
+        "So they do at ηλ₀ = 3.",
+        judge=lambda r: exponent_between(r.widths, r.quadratic.distance[2], 0.44, 0.56),
+        source=JUMP,
+    ),
+    Claim(
+        "The length of their path grows as √m too.",
+        judge=lambda r: exponent_between(r.widths, r.quadratic.length[2], 0.44, 0.56),
+        source=JUMP,
+    ),
+    Claim(
+        "ReLU networks travel a distance ∝ √m at ηλ₀ = 3.",
+        judge=lambda r: exponent_between(r.widths, r.network.distance[2], 0.44, 0.56),
+        source=JUMP,
+    ),
+    Claim(
+        "Beyond the threshold the curvature falls to less than two thirds, at every width.",
+        judge=lambda r: median_at_most(_beyond(r.quadratic).curvature.max(axis=(0, 2)), 0.667),
+        source=JUMP,
+    ),
+    Claim(
+        "The map converges up to η_max = 2η_crit, at every width from 10³ to 10⁸.",
+        judge=lambda r: holds(np.minimum(r.map_limit - 1.95, 2.02 - r.map_limit)),
+        source=DIVERGENCE,
+        formula=r"1.95 \le \eta_{\max} / \eta_{\rm crit} \le 2.02",
+    ),
+    Claim(
+        "Quadratic models in their weights diverge there too, at ηλ₀ = 4.",
+        judge=lambda r: median_between(r.quadratic_limit, 1.95, 2.02),
+        source=DIVERGENCE,
+    ),
+    Claim(
+        "The interval of catapults does not shrink with the width.",
+        judge=lambda r: at_most(
+            np.abs(power_law_exponents(np.asarray(MAP_WIDTHS), r.map_limit[None])).max(), 0.005
+        ),
+        source=JUMP,
+    ),
+    Claim(
+        "ReLU networks on images survive more than quadratic models: beyond 2η_crit.",
+        judge=lambda r: median_at_least(r.image_limit.min(axis=1), 2.0),
+        source=JUMP,
+    ),
+    Claim(
+        "Linear models have no such interval: η_max is η_crit to 5 %.",
+        judge=lambda r: median_between(r.linear_limit.max(axis=1), 0.95, 1.05),
+        source=JUMP,
+        kind="control",
+    ),
+    Claim(
+        "Below the threshold the widest quadratic model keeps its curvature to one in a hundred.",
+        judge=lambda r: median_at_most(np.abs(r.quadratic.curvature[0, :, -1] - 1), 0.01),
+        source=BALL,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw distances over width, of both models, and how far the learning rate may go."""
+    figure, (quadratic, network, limit) = panels(
+        "quadratic model: ‖w − w₀‖", "ReLU network: ‖w − w₀‖", "η_max / η_crit"
+    )
+    for axis, travel in ((quadratic, result.quadratic), (network, result.network)):
+        for ratio, distance, colour in zip(RATIOS, travel.distance, COLOURS, strict=False):
+            middle = np.median(distance, axis=0)
+            axis.loglog(result.widths, middle, "o", color=colour, label=f"ηλ₀ = {ratio:g}")
+        root = middle[0] * np.sqrt(result.widths / result.widths[0])
+        axis.loglog(result.widths, root, label="√m", **THEORY)
+        axis.set(xlabel="width m")
+        axis.legend(fontsize=7)
+    limit.semilogx(MAP_WIDTHS, result.map_limit, "o", label="map")
+    one = np.array([result.edge_width])
+    for name, widths, values in (
+        ("quadratic model", one, result.quadratic_limit[:, None]),
+        ("ReLU, one example", one, result.network_limit[:, None]),
+        ("ReLU, images", result.image_widths, result.image_limit),
+        ("linear, images", result.image_widths, result.linear_limit),
+    ):
+        limit.semilogx(widths, np.median(values, axis=0), "s-", markersize=4, label=name)
+    limit.axhline(2.0, **THEORY)
+    limit.set(xlabel="width m", ylim=(0, None))
+    limit.legend(fontsize=7)
+    return figure

@@ -1,0 +1,317 @@
+"""Signs and constants of the quadratic model, as they are printed and as they should read.
+
+The quadratic model of a two-layer ReLU network on one example, with output g, target y, step size η
+and curvature λ, is a map in u = cη²(g − y)², v = ηλ and w = cη²(g − y)y:
+
+    u' = (1 − v + u + w)² u,    v' = v − u(4 − v) − 4w,    |w| = C √(u/m),
+
+for width m. What the source says about it on the way to its theorems has some slips, and here each
+is run in both readings: the sign of the curvature's change in a catapult and in divergence; the
+loss beyond which v falls for certain, 16C²/(m(4 − v)²); the order 1/m of the first w; and points
+with v = 2 + u + w, where |g − y| stays for one step, which are no equilibria because w turns.
+
+The initial curvature is ‖x‖²/d on average, for d inputs, and lies within a half of it with high
+probability. Its relative deviation is √(2/m) with second weights ±1 (as in the theorems) and √(3/m)
+with normal ones (as in the proof).
+
+Source: zhu · nqm-relu2 · Prop. B.9.1; zhu · nqm-2d-map · Lemma 3.3.3, B.5–B.8.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    at_most,
+    between,
+    holds,
+    identity,
+    mean_between,
+    probability_at_least,
+)
+from theorylab.dynamics import gated, one_example, quadratic
+from theorylab.dynamics.quadratic import Problem, Reduced, State
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.numerics import power_law
+from theorylab.progress import report
+from theorylab.typing import RandomKey, Scalar
+
+PRECISION = "float64"
+FORMULA = r"v' = v - u (4 - v) - 4 w, \quad |w| = C \sqrt{u / m}"
+
+SCALE = Source("zhu", "nqm-relu2", "Prop. B.9.1")
+LAW = Source("zhu", "nqm-relu2", "§3.3 and B.9")
+FALLING = Source("zhu", "nqm-2d-map", "Lemmas 3.3.3, B.8.1")
+DIVERGENCE = Source("zhu", "nqm-2d-map", "divergence, after Thm B.7.1")
+CERTAIN = Source("zhu", "nqm-2d-map", "B.5.2")
+START = Source("zhu", "nqm-2d-map", "B.5")
+REST = Source("zhu", "nqm-2d-map", "B.6")
+
+TARGET, FIRST_OUTPUT = 1.0, 0.7
+CATAPULTS, BEYOND = (2.2, 2.6, 3.0, 3.4), (4.3, 4.6, 5.0)  # ηλ₀
+WIDTHS = (1e4, 1e5, 1e6, 1e7, 1e8)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Runs of the map, points drawn at random, and random networks."""
+
+    width: int = 400  # width m of the networks
+    num_inputs: int = 4  # their inputs d
+    num_networks: int = 4000  # how many are drawn
+    num_points: int = 2000  # random points (u, v, w) at which v must fall
+    num_steps: int = 300  # of the map
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("width", "num_inputs", "num_points", "num_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.num_networks < 30:
+            raise ValueError(f"num_networks must be at least 30, got {self.num_networks}.")
+
+
+PRESETS = {
+    "smoke": Config(width=200, num_networks=2000, num_points=500),
+    "paper": Config(width=5000, num_inputs=100, num_networks=20000, num_points=100000),
+}
+
+
+class Result(NamedTuple):
+    """Axes: n networks, q points, e ratios, t steps, m widths; 3: u, v, w."""
+
+    width: int
+    curvatures: Float[np.ndarray, " n"]  # λ₀ d/‖x‖², second weights ±1
+    normal_curvatures: Float[np.ndarray, " n"]  # and normal second weights
+    pulls: Float[np.ndarray, "e t"]  # u(4 − v) along catapults
+    changes: Float[np.ndarray, " e"]  # λ₀ − λ when u first exceeds 1, of divergent runs
+    printed_falls: Float[np.ndarray, " q"]  # v − v' just beyond the printed threshold of u
+    corrected_falls: Float[np.ndarray, " q"]  # and beyond the corrected one
+    lower_falls: Float[np.ndarray, " q"]  # and just below it
+    first_pulls: Float[np.ndarray, " m"]  # |w(0)|
+    rest: Float[np.ndarray, "m 3"]  # a point with v = 2 + u + w and v' = v
+    after_two: Float[np.ndarray, "m 3"]  # and two steps later
+
+
+def memory(config: Config) -> int:
+    """Bytes of a random network, of the curvatures, of the points."""
+    drawn = config.width * config.num_inputs + config.num_points + config.num_networks
+    return 8 * 20 * drawn
+
+
+def run(config: Config) -> Result:
+    """Draw networks, run the map, try the points."""
+    network_key, point_key = jax.random.split(jax.random.key(config.seed))
+    report("random networks", 0.0)
+    keys = jax.random.split(network_key, config.num_networks)
+    signs, normal = _curvatures(config.width, config.num_inputs, keys)
+    report("the map", 0.8)
+    found = _map(config.num_points, config.num_steps, point_key)
+    return Result(
+        width=config.width,
+        curvatures=np.asarray(signs),
+        normal_curvatures=np.asarray(normal),
+        **{name: np.asarray(values) for name, values in found.items()},
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _curvatures(
+    width: int, num_inputs: int, keys: Key[Array, " n"]
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """λ₀ of random networks for an input with ‖x‖² = d: second weights ±1, and normal ones."""
+
+    def one(key: RandomKey) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        x, weights = jnp.ones(num_inputs), gated.init(key, width, num_inputs, "normal")
+        signs = weights._replace(second=jnp.sign(weights.second))
+        return one_example.initial_curvature(signs, x), one_example.initial_curvature(weights, x)
+
+    return jax.lax.map(one, keys)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
+    """All that the map shows by itself."""
+
+    def start(ratio: Scalar, width: Scalar) -> Reduced:
+        problem = Problem(TARGET, ratio, 1 / width)
+        return quadratic.reduce(State(jnp.asarray(FIRST_OUTPUT), jnp.asarray(1.0)), problem)
+
+    def pulls(ratio: Scalar) -> Float[Array, " t"]:
+        path = quadratic.reduced_trajectory(start(ratio, 1e6), num_steps)
+        return jnp.asarray(path.loss * (4 - path.curvature))
+
+    def change(ratio: Scalar) -> Float[Array, ""]:
+        path = quadratic.reduced_trajectory(start(ratio, 1e6), num_steps)
+        curvature = jnp.asarray(path.curvature)
+        return (curvature[0] - curvature[jnp.argmax(jnp.asarray(path.loss) > 1)]) / ratio
+
+    draws = jax.random.uniform(key, (3, num_points))
+    v, m, strength = 4 * draws[0] * 0.95, 10 ** (2 + 6 * draws[1]), 0.5 + 2.5 * draws[2]
+
+    def falls(loss: Float[Array, " q"]) -> Float[Array, " q"]:
+        point = Reduced(1.001 * loss, v, -strength * jnp.sqrt(1.001 * loss / m))
+        return v - quadratic.reduced_step(point).curvature
+
+    widths = jnp.asarray(WIDTHS)
+    rest = jax.vmap(_rest)(widths)
+    after = quadratic.reduced_step(quadratic.reduced_step(rest))
+    return {
+        "pulls": jax.vmap(pulls)(jnp.asarray(CATAPULTS)),
+        "changes": jax.vmap(change)(jnp.asarray(BEYOND)),
+        "printed_falls": falls(4 * strength / (m * (4 - v) ** 2)),
+        "corrected_falls": falls(16 * strength**2 / (m * (4 - v) ** 2)),
+        "lower_falls": falls(0.99 * 16 * strength**2 / (m * (4 - v) ** 2)),
+        "first_pulls": jnp.abs(jax.vmap(lambda m: start(3.0, m).pull)(widths)),
+        "rest": jnp.stack([*rest], axis=1),
+        "after_two": jnp.stack([*after], axis=1),
+    }
+
+
+def _rest(width: Scalar) -> Reduced:
+    """Solve v = 2 + u + w, u(4 − v) + 4w = 0 and w = −C √(u/m) with C = 1, by iteration."""
+    a = 1 / jnp.sqrt(width)
+
+    def improve(_, root: Float[Array, ""]) -> Float[Array, ""]:
+        return 4 * a / (2 - root**2 + a * root)  # √u, from √u (4 − v) = 4a
+
+    root = jax.lax.fori_loop(0, 60, improve, 2 * a)
+    w = -a * root
+    return Reduced(root**2, 2 + root**2 + w, w)
+
+
+def _deviation(curvatures: np.ndarray, width: int, variance: int) -> float:
+    """The relative standard deviation of the curvature, in units of √(variance/m)."""
+    return float(curvatures.std(ddof=1) / np.sqrt(variance / width))
+
+
+# A tenth is four standard errors of a deviation from 2000 networks; √3 and √2 differ by 22 %.
+CLAIMS = (
+    Claim(
+        "The initial curvature is between half and three halves of ‖x‖²/d, in 99 of 100 networks.",
+        judge=lambda r: probability_at_least(
+            np.count_nonzero(np.abs(r.normal_curvatures - 1) <= 0.5), len(r.curvatures), 0.99
+        ),
+        source=SCALE,
+        formula=r"\|x\|^2 / 2d \le \lambda(0) \le 3 \|x\|^2 / 2d",
+    ),
+    Claim(
+        "Its mean is ‖x‖²/d.",
+        judge=lambda r: mean_between(r.curvatures, 0.98, 1.02),
+        source=SCALE,
+    ),
+    Claim(
+        "Its relative deviation is √(2/m) with signs as second weights.",
+        judge=lambda r: between(_deviation(r.curvatures, r.width, 2), 0.9, 1.1),
+        source=LAW,
+    ),
+    Claim(
+        "It is √(3/m) with normal second weights.",
+        judge=lambda r: between(_deviation(r.normal_curvatures, r.width, 3), 0.9, 1.1),
+        source=LAW,
+    ),
+    Claim(
+        "With normal second weights the deviation is that with signs.",
+        judge=lambda r: between(_deviation(r.normal_curvatures, r.width, 2), 0.9, 1.1),
+        source=LAW,
+        kind="printed",
+    ),
+    Claim(
+        "While a catapult falls, u(4 − v) is negative.",
+        judge=lambda r: at_most(r.pulls.max(), 0.0),
+        source=FALLING,
+        kind="printed",
+    ),
+    Claim(
+        "u(4 − v) is positive throughout, and lowers the curvature.",
+        judge=lambda r: holds(r.pulls),
+        source=FALLING,
+        kind="corrected",
+    ),
+    Claim(
+        "In divergence R_λ = λ − λ′ is positive.",
+        judge=lambda r: at_least(r.changes.min(), 0.0),
+        source=DIVERGENCE,
+        kind="printed",
+    ),
+    Claim(
+        "In divergence R_λ = λ − λ′ is negative, so that the curvature rises.",
+        judge=lambda r: at_most(r.changes.max(), 0.0),
+        source=DIVERGENCE,
+        kind="corrected",
+    ),
+    Claim(
+        "Beyond u = 4C/(m(4 − v)²) the curvature falls for certain.",
+        judge=lambda r: holds(r.printed_falls),
+        source=CERTAIN,
+        kind="printed",
+    ),
+    Claim(
+        "Beyond u = 16C²/(m(4 − v)²) it does.",
+        judge=lambda r: holds(r.corrected_falls),
+        source=CERTAIN,
+        kind="corrected",
+    ),
+    Claim(
+        "The first |w| is of order m^(−3/2).",
+        judge=lambda r: between(
+            power_law(np.asarray(WIDTHS), r.first_pulls).exponent, -1.51, -1.49
+        ),
+        source=START,
+        kind="printed",
+    ),
+    Claim(
+        "The first |w| is of order 1/m.",
+        judge=lambda r: between(
+            power_law(np.asarray(WIDTHS), r.first_pulls).exponent, -1.01, -0.99
+        ),
+        source=START,
+        kind="corrected",
+    ),
+    Claim(
+        "Where v = 2 + u + w and v′ = v, the map rests.",
+        judge=lambda r: identity(r.after_two[:, 1] - 2, r.rest[:, 1] - 2, 1e-6),
+        source=REST,
+        kind="printed",
+    ),
+    Claim(
+        "There w turns, and the second step moves v by 8w.",
+        judge=lambda r: identity(r.after_two[:, 1] - r.rest[:, 1], 8 * r.rest[:, 2], 1e-6),
+        source=REST,
+        kind="corrected",
+    ),
+    Claim(
+        "Just below it, and with w < 0, the curvature rises: the threshold is sharp.",
+        judge=lambda r: at_most(r.lower_falls.max(), 0.0),
+        source=CERTAIN,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the law of the initial curvature, u(4 − v) along catapults, and falls of v."""
+    figure, (law, pull, fall) = panels("initial λ d/‖x‖²", "u(4 − v) in catapults", "v − v′")
+    for values, name in ((result.curvatures, "v = ±1"), (result.normal_curvatures, "v normal")):
+        law.hist(values, bins=60, histtype="step", density=True, label=name)
+    law.legend(fontsize=7)
+    for ratio, values in zip(CATAPULTS, result.pulls, strict=True):
+        pull.semilogy(values[:60] + 1e-30, label=f"ηλ₀ = {ratio:g}")
+    pull.set(xlabel="step", ylim=(1e-12, 10))
+    pull.legend(fontsize=7)
+    for values, name in ((result.printed_falls, "printed"), (result.corrected_falls, "corrected")):
+        fall.plot(np.sort(values), label=name)
+    fall.axhline(0.0, **THEORY)
+    fall.set(yscale="symlog", xlabel="points, sorted")
+    fall.set_yscale("symlog", linthresh=1e-8)
+    fall.legend(fontsize=7)
+    return figure

@@ -1,0 +1,321 @@
+"""A catapult helps the test loss, of a network and of its quadratic model; a linear model has none.
+
+A network, its linear model f_lin and its quadratic model f_quad, all from the same weights, learn
+to tell two digits apart, by gradient descent on the mean squared error with a constant learning
+rate η. Below the critical rate η_crit = n/λ_max(K) of n images with tangent kernel K, the three
+have the same test loss. Beyond it f_lin diverges; the network and f_quad catapult, f_quad up to
+2η_crit, and their best test loss is lower than that of any η below η_crit.
+
+That could be faked by training too little with a small η. So every run is taken until its training
+loss is down to the same value, and the best test loss on the way counts, without the first steps'
+beginning. The best η beyond η_crit is chosen on other seeds than those on which it is judged.
+
+Learning-rate grids, widths of three layers and the preparation of images are not given in the
+source. Speech and text are not available here.
+
+Source: zhu · quad-generalisation · §3.4, Figs 3.2b, 3.4, B.5–B.13.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
+from theorylab.data import Dataset, digits, mnist5k
+from theorylab.dynamics import critical_learning_rate
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
+from theorylab.progress import report
+from theorylab.training import descend, ensemble, every, gradient_descent, squared, zero_one
+from theorylab.typing import Params, RandomKey, Scalar
+
+PRECISION = "float32"
+FORMULA = r"f_{\rm quad}(w) = f + \Delta^T \nabla f + \tfrac12 \Delta^T H_f \Delta"
+
+BELOW = Source("zhu", "quad-generalisation", "Fig. 3.4, η < η_crit")
+BEYOND = Source("zhu", "quad-generalisation", "Fig. 3.4, η > η_crit")
+ACCURACY = Source("zhu", "quad-generalisation", "Figs B.5–B.7")
+
+LOSS, ERROR = squared("mean"), zero_one("mean")
+LINEAR, QUADRATIC, NETWORK = 0, 1, 2  # the models, in the order of their axis
+
+
+@dataclass(frozen=True)
+class Config:
+    """Two digits learned by a network and its Taylor models at several learning rates."""
+
+    images: Literal["digits", "mnist5k"] = "digits"  # which images
+    pairs: tuple[int, ...] = (3, 8, 4, 9, 1, 7, 5, 6)  # digits to tell apart, two by two
+    num_train: int = 64  # images n to learn from; the others test
+    architecture: Literal["mlp", "cnn"] = "mlp"  # fully connected, or windows of 3 × 3
+    depth: int = 2  # layers with weights
+    activation: Literal["relu", "swish", "tanh"] = "relu"
+    width: int = 256  # neurons or channels of every hidden layer
+    ratios: tuple[float, ...] = (0.5, 0.9, 1.2, 1.5, 1.8, 2.2)  # η/η_crit
+    matched_loss: float = 0.1  # training loss down to which all are trained
+    num_steps: int = 300  # steps at most
+    gap: int = 5  # steps from one test to the next
+    num_choosing: int = 3  # seeds on which the best η is chosen
+    num_seeds: int = 6  # seeds on which it is judged, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("num_train", "width", "num_steps", "gap", "num_choosing", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if not self.pairs or len(self.pairs) % 2:
+            raise ValueError(f"pairs must be digits two by two, got {self.pairs}.")
+        if self.depth < 2:
+            raise ValueError(f"depth must be at least 2, got {self.depth}.")
+        if not 0 < min(self.ratios) < 1 or not any(1.05 <= ratio < 2 for ratio in self.ratios):
+            raise ValueError(
+                f"ratios must be positive, one below 1 and one in [1.05, 2), got {self.ratios}."
+            )
+        if not self.matched_loss > 0:
+            raise ValueError(f"matched_loss must be positive, got {self.matched_loss}.")
+
+
+PRESETS = {
+    "smoke": Config(
+        pairs=(3, 8, 4, 9),
+        num_train=48,
+        width=192,
+        ratios=(0.8, 1.5, 2.2),
+        num_steps=100,
+        num_choosing=2,
+        num_seeds=16,
+    ),
+    "paper": Config(
+        images="mnist5k",
+        num_train=128,
+        width=5000,
+        ratios=(0.25, 0.5, 0.75, 0.9, 1.1, 1.2, 1.4, 1.6, 1.8, 1.9, 2.2, 3.0),
+        num_steps=3000,
+        num_choosing=5,
+        num_seeds=10,
+    ),
+}
+
+
+class Result(NamedTuple):
+    """Axes: p pairs, s seeds (those that choose first), 3 models, r ratios, t tests."""
+
+    ratios: Float[np.ndarray, " r"]
+    num_choosing: int
+    matched_loss: float
+    train: Float[np.ndarray, "p s 3 r t"]  # training loss
+    test: Float[np.ndarray, "p s 3 r t"]  # test loss
+    error: Float[np.ndarray, "p s 3 r t"]  # share of test images told wrongly
+
+
+def memory(config: Config) -> int:
+    """Bytes of two runs of the quadratic model, and of the records."""
+    inputs, count = {"digits": (64, 400), "mnist5k": (784, 1000)}[config.images]
+    positions = 1 if config.architecture == "mlp" else inputs
+    hidden = (config.depth - 1) * config.width * positions * count
+    first = inputs if config.architecture == "mlp" else 9 + positions
+    weights = config.width * (first + (config.depth - 2) * 9 * config.width)
+    runs = len(config.pairs) // 2 * (config.num_choosing + config.num_seeds) * len(config.ratios)
+    records = 9 * runs * (config.num_steps // config.gap + 2)
+    return 4 * (2 * (12 * hidden + 16 * weights + count * inputs) + 2 * records)
+
+
+def run(config: Config) -> Result:
+    """Train all three models on every pair."""
+    source = {"digits": digits, "mnist5k": mnist5k}[config.images]
+    num_seeds, found = config.num_choosing + config.num_seeds, []
+    num_pairs = len(config.pairs) // 2
+    for index in range(num_pairs):
+        pair = config.pairs[2 * index], config.pairs[2 * index + 1]
+        report(f"digits {pair[0]} and {pair[1]}", index / num_pairs)
+        data = source("standard", pair, "sign")
+        if config.architecture == "cnn":
+            side = round(data.input_shape[0] ** 0.5)
+            data = data.reshaped(side, side, 1)
+        key = jax.random.fold_in(jax.random.key(config.seed), index)
+        found.append(_trained(config, data, jax.random.split(key, num_seeds)))
+    train, test, error = (np.stack(parts) for parts in zip(*found, strict=True))
+    return Result(
+        np.asarray(config.ratios), config.num_choosing, config.matched_loss, train, test, error
+    )
+
+
+def _model(config: Config, input_shape: tuple[int, ...]) -> Model:
+    widths = [config.width] * (config.depth - 1)
+    activation = config.activation
+    if config.architecture == "cnn":
+        return network(cnn(widths, (3, 3), activation=activation), input_shape)
+    return network(mlp(widths, activation=activation), input_shape)
+
+
+def _trained(config: Config, data: Dataset, keys: Key[Array, " s"]) -> list[np.ndarray]:
+    """Training loss, test loss and test error of all seeds, models and ratios on one pair."""
+    shape = (len(keys), 3, len(config.ratios))
+    seeds, orders, rates = (part.ravel() for part in np.indices(shape))
+    settings = (keys[seeds], jnp.asarray(orders), jnp.asarray(config.ratios)[rates])
+    model, steps = _model(config, data.input_shape), every(config.gap, config.num_steps)
+    found = ensemble(partial(_run, model, data, config.num_train, steps), settings)
+    return [np.asarray(values).reshape(*shape, -1) for values in found]
+
+
+def _run(
+    model: Model,
+    data: Dataset,
+    num_train: int,
+    steps: Int[np.ndarray, " t"],
+    setting: tuple[RandomKey, Int[Array, ""], Scalar],
+) -> tuple[Float[Array, " t"], Float[Array, " t"], Float[Array, " t"]]:
+    """One model at one learning rate on one split; which model is known when it runs."""
+    key, order, ratio = setting
+    split_key, init_key = jax.random.split(key)
+    train, test = data.shuffled(split_key).split(num_train)
+    params = model.init(init_key)
+    models = (linearize(model.apply, params), quadratize(model.apply, params), model.apply)
+
+    def apply(w: Params, x: Array) -> Array:
+        return jax.lax.switch(order, models, w, x)
+
+    def objective(w: Params) -> Float[Array, ""]:
+        return LOSS(apply(w, train.x), train.y)
+
+    def measure(w: Params) -> tuple[Array, Array, Array]:
+        outputs = apply(w, test.x)
+        return objective(w), LOSS(outputs, test.y), ERROR(outputs, test.y)
+
+    rate = ratio * critical_learning_rate(model.apply, params, train, LOSS)
+    return descend(objective, params, gradient_descent(rate), steps, measure).records
+
+
+def _reached(result: Result) -> Bool[np.ndarray, "p s 3 r"]:
+    """Whether the training loss came down to the matched one."""
+    return np.asarray(np.nanmin(result.train, axis=-1) <= result.matched_loss)
+
+
+def _best(result: Result, values: np.ndarray) -> Float[np.ndarray, "p s 3 r"]:
+    """Lowest value after the start, until the training loss is matched; ∞ if it never is."""
+    matched = np.nan_to_num(result.train, nan=np.inf) <= result.matched_loss
+    # A test counts up to the first one with a matched training loss, and not at the start.
+    counts = np.cumsum(matched, axis=-1) - matched == 0
+    counts[..., 0] = False
+    lowest = np.where(counts, np.nan_to_num(values, nan=np.inf), np.inf).min(axis=-1)
+    return np.where(_reached(result), lowest, np.inf)
+
+
+def _below(result: Result) -> Bool[np.ndarray, " r"]:
+    return result.ratios < 1
+
+
+def _gap_below(result: Result, order: int) -> Float[np.ndarray, " s"]:
+    """Relative distance of the test loss from the linear model's, the largest over η < η_crit.
+
+    Pairs of digits have seeds of their own, so that all are independent: axes are flattened.
+    """
+    best = _best(result, result.test)[..., _below(result)]
+    return np.abs(best[:, :, order] / best[:, :, LINEAR] - 1).max(axis=2).ravel()
+
+
+def _gain(result: Result, values: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """The value at the best η beyond η_crit, chosen on other seeds, and the best below it."""
+    test, wanted = _best(result, result.test)[:, :, order], _best(result, values)[:, :, order]
+    beyond, count = ~_below(result), result.num_choosing
+    chosen = test[:, :count, beyond].mean(axis=1).argmin(axis=1)
+    judged = wanted[:, count:]
+    places = np.flatnonzero(beyond)[chosen][:, None, None]
+    at_chosen = np.take_along_axis(judged, places, axis=-1)
+    return at_chosen.ravel(), judged[..., _below(result)].min(axis=-1).ravel()
+
+
+def _highest_below(result: Result) -> float:
+    """The highest training loss below the critical rate, in units of the first one."""
+    train = result.train[..., _below(result), :]
+    return float((train / train[..., :1]).max())
+
+
+def _survivors(result: Result, order: int, ratio: float) -> int:
+    """How many runs at this ratio or beyond end with a training loss below the first."""
+    train = result.train[:, :, order, result.ratios >= ratio]
+    return int(np.count_nonzero(train[..., -1] < train[..., 0]))
+
+
+def _catapults(result: Result) -> np.ndarray:
+    """For every seed, the share of networks' and quadratic models' catapults that come back."""
+    inside = (result.ratios > 1) & (result.ratios < 1.7)
+    return _reached(result)[:, :, QUADRATIC:, inside].mean(axis=(0, 2, 3))
+
+
+# Thresholds are the catalogue's.
+CLAIMS = (
+    Claim(
+        "Below the critical rate the quadratic model's test loss is the linear model's, to 5 %.",
+        judge=lambda r: median_at_most(_gap_below(r, QUADRATIC), 0.05),
+        source=BELOW,
+    ),
+    Claim(
+        "So is the network's, to 5 %.",
+        judge=lambda r: median_at_most(_gap_below(r, NETWORK), 0.05),
+        source=BELOW,
+    ),
+    Claim(
+        "Linear models diverge at every learning rate from 1.05 η_crit on.",
+        judge=lambda r: at_most(_survivors(r, LINEAR, 1.05), 0),
+        source=BEYOND,
+    ),
+    Claim(
+        "Quadratic models diverge at every learning rate from 2.1 η_crit on.",
+        judge=lambda r: at_most(_survivors(r, QUADRATIC, 2.1), 0),
+        source=BEYOND,
+    ),
+    Claim(
+        "Between, networks and quadratic models catapult and come back to the same training loss.",
+        judge=lambda r: median_at_least(_catapults(r), 0.95),
+        source=BEYOND,
+    ),
+    Claim(
+        "Quadratic models: the best test loss beyond η_crit is lower than any below it.",
+        judge=lambda r: ordered(*_gain(r, r.test, QUADRATIC)),
+        source=BEYOND,
+    ),
+    Claim(
+        "Networks: the best test loss beyond η_crit is lower than any below it.",
+        judge=lambda r: ordered(*_gain(r, r.test, NETWORK)),
+        source=BEYOND,
+    ),
+    Claim(
+        "Networks: there they tell at most one in a hundred more test images wrongly than below.",
+        judge=lambda r: median_at_most(np.subtract(*_gain(r, r.error, NETWORK)), 0.01),
+        source=ACCURACY,
+    ),
+    Claim(
+        "No run below the critical rate is trained too little: all come to the same training loss.",
+        judge=lambda r: at_most(np.count_nonzero(~_reached(r)[..., _below(r)]), 0),
+        source=BELOW,
+        kind="control",
+    ),
+    Claim(
+        "Below the critical rate no model's training loss ever exceeds its first value.",
+        judge=lambda r: at_most(_highest_below(r), 1.0 + 1e-5),
+        source=BELOW,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw the best test loss over η/η_crit for every pair of digits."""
+    best = _best(result, result.test)
+    figure, axes = panels(*(f"best test loss, pair {index + 1}" for index in range(len(best))))
+    for axis, losses in zip(axes, best, strict=True):
+        for order, name in enumerate(("linear", "quadratic", "network")):
+            middle = np.median(losses[:, order], axis=0)
+            shown = np.where(np.isfinite(middle), middle, np.nan)
+            axis.plot(result.ratios, shown, "o-", label=name)
+        axis.axvline(1.0, **THEORY)
+        axis.set(xlabel="η / η_crit")
+    axes[0].legend(fontsize=7)
+    return figure
