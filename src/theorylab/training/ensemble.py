@@ -7,6 +7,7 @@ compiled once, and every core calls it for one seed after another (`benchmarks/t
 """
 
 import os
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,6 +22,10 @@ from jaxtyping import Array, Int
 # LLVM's higher levels take two to three times as long to compile, and run no faster: the time goes
 # into matrix products, which are compiled already.
 _CPU_OPTIONS = {"xla_backend_optimization_level": 1}
+# XLA deals a batch of factorisations (eigenvalues, Cholesky, …) to its pool of threads and waits
+# for them in it, so that two programs at once wait for each other for ever: one after another then.
+_BATCHED = re.compile(r'@lapack_.*num_batch_dims = "[1-9]')
+_WITHOUT_POOL = {"xla_cpu_multi_thread_eigen": False}
 
 
 def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None) -> Any:
@@ -46,18 +51,18 @@ def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None)
     size = min(at_once or (1 if on_cpu else num_seeds), num_seeds)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(inputs)):
         return jax.lax.map(run, inputs, batch_size=size)
-    program = _compiled(run, inputs, size, on_cpu)
+    program, num_threads = _compiled(run, inputs, size, on_cpu)
     # The last call may overlap the one before, so that all have one size and one program.
     firsts = [min(first, num_seeds - size) for first in range(0, num_seeds, size)]
-    with ThreadPoolExecutor(_num_cores() if on_cpu else 1) as pool:
+    with ThreadPoolExecutor(num_threads) as pool:
         parts = list(pool.map(program, firsts))
     return jax.tree.map(lambda *leaves: _joined(leaves, num_seeds), *parts)
 
 
 def _compiled(
     run: Callable[[Any], Any], inputs: Any, size: int, on_cpu: bool
-) -> Callable[[int], Any]:
-    """The program: the number of the first seed ─► the results of `size` seeds."""
+) -> tuple[Callable[[int], Any], int]:
+    """The program, first seed ─► results of `size` seeds, and how many of it may run at once."""
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), inputs)
     hoisted, constants = _hoisted(run, one)
 
@@ -69,10 +74,19 @@ def _compiled(
         alone = hoisted(constants, jax.tree.map(lambda leaf: leaf[0], chosen))
         return jax.tree.map(lambda leaf: leaf[None], alone)
 
-    jitted = jax.jit(some, compiler_options=_CPU_OPTIONS if on_cpu else None)
     # A number with its type: a thread does not know the precision that was set for this one.
-    compiled = jitted.lower(constants, inputs, np.int32(0)).compile()
-    return lambda first: jax.block_until_ready(compiled(constants, inputs, np.int32(first)))
+    lowered = jax.jit(some).lower(constants, inputs, np.int32(0))
+    options, num_threads = None, 1
+    if on_cpu and _BATCHED.search(lowered.as_text()):
+        options = _CPU_OPTIONS | _WITHOUT_POOL
+    elif on_cpu:
+        options, num_threads = _CPU_OPTIONS, _num_cores()
+    compiled = lowered.compile(options)
+
+    def call(first: int) -> Any:
+        return jax.block_until_ready(compiled(constants, inputs, np.int32(first)))
+
+    return call, num_threads
 
 
 def _hoisted(run: Callable[[Any], Any], example: Any) -> tuple[Callable[..., Any], list[Any]]:
