@@ -74,6 +74,9 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        for name in ("num_samples", "dimension"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         for name in ("patience", "num_steps", "width", "num_halvings", "num_seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")

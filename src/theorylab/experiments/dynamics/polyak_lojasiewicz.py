@@ -68,6 +68,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        if self.gradient_width < 1:
+            raise ValueError(f"gradient_width must be at least 1, got {self.gradient_width}.")
         for name, value in vars(self).items():
             if name.startswith("num_") and value < 2:
                 raise ValueError(f"{name} must be at least 2, got {value}.")

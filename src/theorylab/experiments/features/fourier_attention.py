@@ -71,6 +71,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        if self.batch_size < 0:
+            raise ValueError(f"batch_size must be at least 0, got {self.batch_size}.")
         if len(self.num_terms) != len(self.moduli) or not self.num_terms:
             raise ValueError(
                 "num_terms and moduli must be as many and not none, "

@@ -75,6 +75,10 @@ class Config:
             )
         if not self.ascent_terms or not self.ascent_moduli:
             raise ValueError("ascent_terms and ascent_moduli must not be empty.")
+        for name, most in (("ascent_terms", 20), ("ascent_moduli", 10_000)):
+            # More would not end: powers of the modulus, and spectra of as many numbers.
+            if not 2 <= min(getattr(self, name)) <= max(getattr(self, name)) <= most:
+                raise ValueError(f"{name} must be from 2 to {most}, got {getattr(self, name)}.")
         for terms, modulus in (*self.cases, *self.ascents):
             maximum_margin(terms, modulus)  # refuses what has none
             num_sums(terms, modulus)

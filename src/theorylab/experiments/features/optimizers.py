@@ -68,6 +68,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        if self.num_train < 1:
+            raise ValueError(f"num_train must be at least 1, got {self.num_train}.")
         if len(self.learning_rates) != len(NAMES) or not min(self.learning_rates) > 0:
             raise ValueError(
                 f"learning_rates must be {len(NAMES)} positive numbers, got {self.learning_rates}."

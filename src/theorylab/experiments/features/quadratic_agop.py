@@ -55,6 +55,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        if self.num_seeds < 1:
+            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
         for name in ("dimension", "num_train", "num_test", "width", "max_steps"):
             if getattr(self, name) < 2:
                 raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")

@@ -65,6 +65,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        if self.num_train < 1:
+            raise ValueError(f"num_train must be at least 1, got {self.num_train}.")
         sizes = self.batch_sizes
         if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1] <= self.num_train:
             raise ValueError(f"batch_sizes must be two increasing sizes, got {sizes}.")

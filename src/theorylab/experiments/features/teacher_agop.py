@@ -71,6 +71,9 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        for name in ("width", "num_steps", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         most = {"digits": 1797, "mnist5k": 5000}[self.images]
         if not 50 <= self.num_train <= most - 100:
             raise ValueError(f"num_train must be from 50 to {most - 100}, got {self.num_train}.")
