@@ -76,7 +76,8 @@ def _compiled(
 
     # A number with its type: a thread does not know the precision that was set for this one.
     lowered = jax.jit(some).lower(constants, inputs, np.int32(0))
-    options, num_threads = None, 1
+    options: dict[str, Any] | None = None
+    num_threads = 1
     if on_cpu and _BATCHED.search(lowered.as_text()):
         options = _CPU_OPTIONS | _WITHOUT_POOL
     elif on_cpu:
