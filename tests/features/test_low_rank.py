@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.features import Task, begin, begin_each, bytes_of, learn_each, super_critical
+from theorylab.features import (
+    Task,
+    begin,
+    begin_each,
+    bytes_of,
+    learn_each,
+    learn_with_batches,
+    super_critical,
+)
 from theorylab.kernels import ntk
 from theorylab.models import Dense, Serial, mlp, network
 from theorylab.training import Batches, Until, gradient_descent
@@ -64,6 +72,18 @@ def test_measures_of_a_linear_network_follow_from_its_weights(starts):
         assert np.min(np.abs(np.array(losses) - float(learned.test[place]))) < 1e-10
     np.testing.assert_allclose(learned.relative, learned.test / 4, rtol=1e-12)
     assert not np.any(learned.reached)
+
+
+def test_sizes_of_batches_stand_in_the_middle(starts):
+    """Oracle: `learn_each`, with a key of its own for every size."""
+    rates, until = 0.5 * starts.critical_rate[None], Until(1e-3, max_steps=4, check_every=2)
+    learned = learn_with_batches(KEY, starts, rates, TASK, LINEAR, (5, 20), until)
+    assert learned.test.shape == (1, 2, 2)
+    for place, size in enumerate((5, 20)):
+        key, batch = jax.random.fold_in(KEY, size), Batches(size)
+        alone = learn_each(key, starts, rates, TASK, LINEAR, gradient_descent, batch, until)
+        np.testing.assert_allclose(learned.test[:, place], alone.test, rtol=1e-12)
+        np.testing.assert_array_equal(learned.num_catapults[:, place], alone.num_catapults)
 
 
 def test_parts_of_the_data_are_apart(starts):

@@ -27,6 +27,7 @@ from .low_rank import begin_each as begin_each
 from .low_rank import bytes_of as bytes_of
 from .low_rank import learn as learn
 from .low_rank import learn_each as learn_each
+from .low_rank import learn_with_batches as learn_with_batches
 from .low_rank import super_critical as super_critical
 from .radial import Radial as Radial
 from .radial import radial_agop as radial_agop

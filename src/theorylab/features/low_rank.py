@@ -3,7 +3,8 @@
     begin    draws a task and a network: data for training, validation and test, w₀, and η_crit
     learn    trains until the data are fitted, and measures at the best validation loss
 
-`begin_each` and `learn_each` do so for many seeds and learning rates, on all cores.
+`begin_each` and `learn_each` do so for many seeds and learning rates, on all cores, and
+`learn_with_batches` for several sizes of batches too.
 
 The loss is the mean squared error. What is measured: the test loss (noise included), alone and over
 Var f*; cos(G, G*), the alignment of the AGOP on the training inputs with the EGOP of f*; and the
@@ -36,7 +37,16 @@ from theorylab.data import (
 from theorylab.dynamics import kernel_matrix
 from theorylab.kernels import ntk_vector_product
 from theorylab.models import Model
-from theorylab.training import Batches, Until, empirical_risk, ensemble, squared, train_until
+from theorylab.progress import report
+from theorylab.training import (
+    Batches,
+    Until,
+    empirical_risk,
+    ensemble,
+    gradient_descent,
+    squared,
+    train_until,
+)
 from theorylab.typing import Apply, Params, RandomKey, Scalar
 
 from .agop import agop, agop_alignment
@@ -45,6 +55,7 @@ LOSS = squared("mean")
 CORNER = 10  # inputs of the corner of G that is kept: those of which a polynomial may depend
 # With the kernel of all samples, whose top eigenvector is nearly constant and stands far apart.
 _NUM_PRODUCTS = 12
+_LARGEST_COUNTED = 500  # samples of a batch; beyond, its η_crit costs more than its step
 
 
 @dataclass(frozen=True)
@@ -265,3 +276,37 @@ def learn_each(
     flat = jax.tree.map(jnp.ravel, (rates, settings))
     learned = ensemble(one, (keys, places, *flat))
     return jax.tree.map(lambda leaf: leaf.reshape(*rates.shape, *leaf.shape[1:]), learned)
+
+
+def learn_with_batches(
+    key: RandomKey,
+    starts: Start,
+    rates: Float[Array, "r s"],
+    task: Task,
+    model: Model,
+    batch_sizes: Sequence[int],
+    until: Until,
+) -> Learned:
+    """Learn by SGD with b sizes of batches and r learning rates from every one of s starts.
+
+    Every field has the axes r, b, s in front. In batches of more than 500 samples no super-critical
+    steps are counted: their number is −1.
+
+    Args:
+        key: The randomness of all batches.
+        starts: Where to begin, from `begin_each`.
+        rates: The learning rates η, of every start its own.
+        task: What is to be learned.
+        model: The network.
+        batch_sizes: The sizes.
+        until: When training ends.
+    """
+    runs = []
+    for index, size in enumerate(batch_sizes):
+        report(f"batches of {size}", (index + 1) / (len(batch_sizes) + 1))
+        own, batch, count = jax.random.fold_in(key, size), Batches(size), size <= _LARGEST_COUNTED
+        learned = learn_each(own, starts, rates, task, model, gradient_descent, batch, until, count)
+        if not count:
+            learned = learned._replace(num_catapults=jnp.full_like(learned.num_catapults, -1))
+        runs.append(learned)
+    return jax.tree.map(lambda *parts: jnp.stack(parts, axis=1), *runs)

@@ -26,10 +26,10 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, between, median_at_least
 from theorylab.data import Rank, polynomial_agop, polynomial_moments
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features import Learned, Task, begin_each, bytes_of, learn_each
+from theorylab.features import Task, begin_each, bytes_of, learn_with_batches
 from theorylab.models import mlp, network
 from theorylab.progress import report
-from theorylab.training import Batches, Until, gradient_descent
+from theorylab.training import Until
 
 PRECISION = "float32"
 FORMULA = r"\eta > \eta_{\rm crit}(\text{batch}) = b / \lambda_{\max}(K(X_{\rm batch}))"
@@ -38,7 +38,6 @@ TABLE = Source("zhu", "agop-sgd", "Table 4.1")
 COUNTS = Source("zhu", "agop-sgd", "Fig. 4.9")
 ERRATUM = Source("zhu", "agop-sgd", "§4.4, the number of catapults")
 
-LARGEST_COUNTED = 500  # beyond, η_crit of a batch costs more than its step
 CALM = 50  # at these batches and larger ones, no step is super-critical
 
 
@@ -154,34 +153,22 @@ def run(config: Config) -> Result:
     model = network(mlp(config.widths), (config.dimension,))
     start_key, batch_key = jax.random.split(jax.random.key(config.seed))
     starts = begin_each(start_key, config.num_seeds, task, model)
-    runs: list[Learned] = []
-    for index, size in enumerate(config.batch_sizes):
-        report(f"batches of {size}", (index + 1) / (len(config.batch_sizes) + 1))
-        learned = learn_each(
-            jax.random.fold_in(batch_key, size),
-            starts,
-            config.fraction * starts.critical_rate[None],
-            task,
-            model,
-            gradient_descent,
-            Batches(size),
-            config.until,
-            count=size <= LARGEST_COUNTED,
-        )
-        runs.append(jax.tree.map(np.asarray, learned))
-    together = jax.tree.map(lambda *parts: np.concatenate(parts), *runs)
-    sizes = np.array(config.batch_sizes)
-    counted = np.where((sizes <= LARGEST_COUNTED)[:, None], together.num_catapults, np.nan)
+    rates = config.fraction * starts.critical_rate[None]
+    learned = learn_with_batches(
+        batch_key, starts, rates, task, model, config.batch_sizes, config.until
+    )
+    together = jax.tree.map(lambda leaf: np.asarray(leaf[0]), learned)
+    counts = together.num_catapults
     truth = np.asarray(polynomial_agop(task.rank, task.dimension))
     ends = (config.batch_sizes[0], config.batch_sizes[-1])
     place = (config.rank, config.dimension, config.num_train, config.widths, *ends)
     return Result(
-        batch_sizes=sizes,
+        batch_sizes=np.array(config.batch_sizes),
         critical_rates=np.asarray(starts.critical_rate),
         test=together.test,
         relative=together.relative,
         alignment=together.alignment,
-        num_catapults=counted,
+        num_catapults=np.where(counts < 0, np.nan, counts),
         steps=together.step,
         loss=together.loss,
         reached=together.reached,
@@ -212,13 +199,12 @@ def _standard_errors(result: Result) -> float:
 
 def _counted(result: Result) -> np.ndarray:
     """Super-critical steps, where they were counted."""
-    return result.num_catapults[result.batch_sizes <= LARGEST_COUNTED]
+    return result.num_catapults[np.isfinite(result.num_catapults).all(axis=1)]
 
 
 def _calm(result: Result) -> float:
     """The most super-critical steps of any run with large batches."""
-    sizes = result.batch_sizes
-    return float(result.num_catapults[(sizes >= CALM) & (sizes <= LARGEST_COUNTED)].max())
+    return float(np.nanmax(result.num_catapults[result.batch_sizes >= CALM]))
 
 
 # Thresholds are the catalogue's. Sign intervals of six seeds conclude only if all six agree.

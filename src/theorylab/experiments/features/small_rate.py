@@ -30,10 +30,10 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.experiments.drawing import panels
-from theorylab.features import Learned, Task, begin_each, bytes_of, learn_each
+from theorylab.features import Task, begin_each, bytes_of, learn_with_batches
 from theorylab.models import mlp, network
 from theorylab.progress import report
-from theorylab.training import Batches, Until, gradient_descent
+from theorylab.training import Until
 
 PRECISION = "float32"
 FORMULA = r"\eta = \eta_{\rm crit} / 40"
@@ -139,13 +139,10 @@ def run(config: Config) -> Result:
     starts = begin_each(start_key, config.num_seeds, task, model)
     fractions = np.array([config.small_fraction, config.large_fraction])
     rates = jnp.asarray(fractions, float)[:, None] * starts.critical_rate[None]
-    runs: list[Learned] = []
-    for index, size in enumerate(config.batch_sizes):
-        report(f"batches of {size}", 0.1 + 0.45 * index)
-        key, batch = jax.random.fold_in(batch_key, size), Batches(size)
-        learned = learn_each(key, starts, rates, task, model, gradient_descent, batch, config.until)
-        runs.append(jax.tree.map(np.asarray, learned))
-    together = jax.tree.map(lambda *parts: np.stack(parts, axis=1), *runs)
+    learned = learn_with_batches(
+        batch_key, starts, rates, task, model, config.batch_sizes, config.until
+    )
+    together = jax.tree.map(np.asarray, learned)
     return Result(
         batch_sizes=np.array(config.batch_sizes),
         fractions=fractions,

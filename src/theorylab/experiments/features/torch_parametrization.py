@@ -23,10 +23,10 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_between, ordered
 from theorylab.experiments.drawing import panels
-from theorylab.features import Learned, Task, begin_each, bytes_of, learn_each
+from theorylab.features import Task, begin_each, bytes_of, learn_with_batches
 from theorylab.models import Torch, mlp, network
 from theorylab.progress import report
-from theorylab.training import Batches, Until, gradient_descent
+from theorylab.training import Until
 
 PRECISION = "float32"
 FORMULA = r"W_{ij}, b_i \sim U(-1/\sqrt{\text{fan-in}},\ 1/\sqrt{\text{fan-in}})"
@@ -126,13 +126,10 @@ def run(config: Config) -> Result:
     starts = begin_each(start_key, num_seeds, task, model)
     learning_rates = config.learning_rate * np.array([config.calm_part, 1.0])
     rates = jnp.tile(jnp.asarray(learning_rates, float)[:, None], (1, num_seeds))
-    runs: list[Learned] = []
-    for index, size in enumerate(config.batch_sizes):
-        report(f"batches of {size}", 0.1 + 0.45 * index)
-        key, batch = jax.random.fold_in(batch_key, size), Batches(size)
-        learned = learn_each(key, starts, rates, task, model, gradient_descent, batch, config.until)
-        runs.append(jax.tree.map(np.asarray, learned))
-    together = jax.tree.map(lambda *parts: np.stack(parts, axis=1), *runs)
+    learned = learn_with_batches(
+        batch_key, starts, rates, task, model, config.batch_sizes, config.until
+    )
+    together = jax.tree.map(np.asarray, learned)
     return Result(
         batch_sizes=np.array(config.batch_sizes),
         learning_rates=learning_rates,
