@@ -63,12 +63,13 @@ def main() -> None:
             "×",
             "density s",
             "×",
+            "both ×",
             "compiling",
             "residual",
             "λ₁",
             "λ₁₀",
         )
-        print("{:22}{:>10}{:>7}{:>11}{:>7}{:>11}{:>10}  largest, tenth".format(*head))
+        print("{:22}{:>10}{:>7}{:>11}{:>7}{:>8}{:>11}{:>10}{:>10}{:>10}".format(*head))
         ours = None
         for name, command in commands.items():
             found = _run([*command, "--only", name], data, given)
@@ -80,11 +81,13 @@ def _line(name: str, found: dict[str, Any], ours: dict[str, Any]) -> None:
     if "failed" in found:
         print(f"{name:22}failed: {found['failed']}", flush=True)
         return
-    ratios = [found[part] / ours[part] for part in ("top", "density")]
+    parts = ("top", "density")
+    ratios = [found[part] / ours[part] for part in parts]
+    both = sum(found[part] for part in parts) / sum(ours[part] for part in parts)
     values = found["values"]
     print(
         f"{name:22}{found['top']:10.1f}{ratios[0]:7.2f}{found['density']:11.1f}{ratios[1]:7.2f}"
-        f"{found['compiling']:11.1f}{found['residual'] / values[0]:10.1e}"
+        f"{both:8.2f}{found['compiling']:11.1f}{found['residual'] / values[0]:10.1e}"
         f"{values[0]:10.4f}{values[-1]:10.4f}",
         flush=True,
     )

@@ -13,6 +13,7 @@ from theorylab.training import (
     descend,
     empirical_risk,
     exponential,
+    hinge,
     logistic,
     squared,
     zero_one,
@@ -52,6 +53,7 @@ def test_losses_of_entries_are_the_sums_they_say(normalization, outputs, signs):
         squared: (f - y) ** 2,
         logistic: np.log(1 + np.exp(-y * f)),
         exponential: np.exp(-y * f),
+        hinge: np.where(y * f < 1, 1 - y * f, 0),
     }
     for kind, values in terms.items():
         expected = s * sum(values.ravel().tolist())
@@ -158,8 +160,8 @@ def test_printed_logistic_loss_would_reward_errors():
 def test_bad_losses_are_refused(outputs, signs):
     with pytest.raises(ValueError, match=r"normalization must be one of half_sum, .* got 'total'"):
         Loss("squared", "total")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"kind must be one of .* got 'hinge'"):
-        Loss("hinge", "mean")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"kind must be one of .* got 'huber'"):
+        Loss("huber", "mean")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="one term per sample"):
         cross_entropy("mean_entries")
     with pytest.raises(ValueError, match=r"shape \(n, k\), got \(5, 3\) and \(5, 2\)"):

@@ -16,6 +16,7 @@ from .losses import convert_learning_rate as convert_learning_rate
 from .losses import cross_entropy as cross_entropy
 from .losses import empirical_risk as empirical_risk
 from .losses import exponential as exponential
+from .losses import hinge as hinge
 from .losses import logistic as logistic
 from .losses import squared as squared
 from .losses import zero_one as zero_one

@@ -7,9 +7,9 @@ For outputs f and targets y of n samples with k outputs each,
 
     squared        (f - y)²              zero_one    1[y f ≤ 0], or 1[argmax f ≠ argmax y]
     logistic       log(1 + exp(-y f))    cross_entropy    -Σₖ yₖ log softmax(f)ₖ
-    exponential    exp(-y f)
+    exponential    exp(-y f)             hinge       max(1 - y f, 0)
 
-Squared, logistic and exponential losses sum over samples and outputs (logistic and exponential take
+Squared, logistic, exponential and hinge losses sum over samples and outputs (the last three take
 y = ±1); cross-entropy and zero-one sum over samples. (The logistic loss is printed as
 1/(1 + exp(-y f)) in the source, which would fall, not rise, with the error.)
 
@@ -28,7 +28,7 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import Apply, Params, Scalar
 
-Kind = Literal["squared", "logistic", "cross_entropy", "exponential", "zero_one"]
+Kind = Literal["squared", "logistic", "cross_entropy", "exponential", "hinge", "zero_one"]
 Normalization = Literal["half_sum", "sum", "mean", "half_mean", "mean_entries"]
 
 # sup ℓ'' as a function of the outputs: exact for the squared loss, a bound for the others.
@@ -134,6 +134,11 @@ def exponential(normalization: Normalization) -> Loss:
     return Loss("exponential", normalization)
 
 
+def hinge(normalization: Normalization) -> Loss:
+    """The hinge loss s Σ max(1 - y f, 0), y = ±1."""
+    return Loss("hinge", normalization)
+
+
 def zero_one(normalization: Normalization) -> Loss:
     """The number (or share) of errors: of sign for one output, of argmax for several."""
     return Loss("zero_one", normalization)
@@ -188,6 +193,7 @@ _TERMS: dict[str, Callable[[Array, Array], Array]] = {
     "logistic": lambda f, y: jnp.logaddexp(0.0, -y * f),
     "cross_entropy": _cross_entropy,
     "exponential": lambda f, y: jnp.exp(-y * f),
+    "hinge": lambda f, y: jnp.maximum(1 - y * f, 0.0),
     "zero_one": _errors,
 }
 
