@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from theorylab.cli.commands import COMMANDS
 from theorylab.cli.completion import candidates
 
 HEAVY = {"jax", "jaxlib", "numpy", "matplotlib", "scipy", "rich", "optax"}
@@ -132,7 +133,10 @@ def test_an_experiment_that_cannot_be_read_is_named_in_one_line(theorylab, tree,
     ("words", "expected"),
     [
         (["s"], ["show"]),
-        ([""], ["--help", "--version", "completion", "list", "report", "run", "show", "tour"]),
+        (["f"], ["fetch"]),
+        (["fetch", "m"], ["mnist"]),
+        (["--"], ["--help", "--version"]),
+        ([""], ["--help", "--version", *sorted(command.name for command in COMMANDS)]),
         (["run", "toys/c"], ["toys/coin"]),
         (["run", "toys/coin", ""], ["toys/coin", "toys/dice"]),
         (["run", "toys/coin", "--s"], ["--seconds", "--seed", "--sizes", "--surprising"]),

@@ -1,4 +1,4 @@
-"""The command line: list · show · run · report · tour · completion.
+"""The command line: list · show · run · report · tour · completion · fetch.
 
 Data goes to standard output, everything else to standard error. What only reads the tree answers
 at once: JAX, NumPy and matplotlib are imported where a run begins.
@@ -16,6 +16,7 @@ from theorylab.experiments.tree import EXPERIMENTS, Tree
 from .background import is_busy
 from .commands import Parsed, command_named, help_for, overview, parse
 from .completion import print_candidates, print_script
+from .fetching import fetch
 from .flags import find
 from .listing import list_experiments, show_experiment
 from .requests import require_no_words, run_requests, tour_requests
@@ -81,6 +82,8 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
             return show_experiment(tree, parsed)
         case "completion":
             return print_script(parsed)
+        case "fetch":
+            return fetch(parsed)
         case "report":
             require_no_words(name, parsed)
             asked = []

@@ -44,6 +44,7 @@ _PRESET = Option("--preset", "PRESET", "smoke, default or paper: how large it is
 _OUT = Option("--out", "DIR", "The store, instead of the one in the user's data folder.")
 _FORCE = Option("--force", "", "Run even what is in the store already.")
 SHELLS = ("bash", "zsh", "fish")
+IMAGES = ("mnist", "fashion_mnist", "cifar10")  # what can be fetched
 
 COMMANDS = (
     Command(
@@ -80,6 +81,7 @@ COMMANDS = (
         (_PRESET, _OUT, _FORCE),
     ),
     Command("completion", "SHELL", "Print the completion script for bash, zsh or fish."),
+    Command("fetch", "IMAGES…", "Download images into the cache: mnist, fashion_mnist, cifar10."),
 )
 
 

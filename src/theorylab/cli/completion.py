@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from theorylab.experiments.entry import Entry, TreeError
 from theorylab.experiments.tree import Tree
 
-from .commands import COMMANDS, SHELLS, Command, Parsed
+from .commands import COMMANDS, IMAGES, SHELLS, Command, Parsed
 from .listing import KEYS
 from .usage import Usage
 
@@ -100,8 +100,8 @@ def _after(tree: Tree, command: Command, before: list[str], current: str) -> Ite
     if current.startswith("-"):
         flags = [option.flag for option in command.options]
         return [*flags, *_field_values(entries), "--help"]
-    if command.name == "completion":
-        return SHELLS
+    if command.name in ("completion", "fetch"):
+        return SHELLS if command.name == "completion" else IMAGES
     return names if command.words.startswith("NAME") else ()
 
 

@@ -3,10 +3,33 @@
 law of inputs, teacher ─► `Dataset`: x (n, ...), y (n, k), its law and its source in words.
 """
 
+from .backgrounds import Background as Background
+from .backgrounds import Placement as Placement
+from .backgrounds import background as background
+from .backgrounds import dataset_on_background as dataset_on_background
+from .backgrounds import offsets as offsets
+from .backgrounds import on_background as on_background
+from .backgrounds import paste as paste
+from .backgrounds import shrunk as shrunk
 from .cache import cache_folder as cache_folder
 from .contrast import image_like as image_like
 from .contrast import image_like_covariance as image_like_covariance
 from .dataset import Dataset as Dataset
+from .dictionary import CountLaw as CountLaw
+from .dictionary import ListedLaw as ListedLaw
+from .dictionary import PatternLaw as PatternLaw
+from .dictionary import dictionary_data as dictionary_data
+from .dictionary import incoherence as incoherence
+from .dictionary import incoherent_dictionary as incoherent_dictionary
+from .dictionary import independent_patterns as independent_patterns
+from .dictionary import listed_patterns as listed_patterns
+from .dictionary import orthonormal_dictionary as orthonormal_dictionary
+from .dictionary import parity_counts as parity_counts
+from .dictionary import parity_mixture as parity_mixture
+from .dictionary import threshold_counts as threshold_counts
+from .downloads import IMAGE_SETS as IMAGE_SETS
+from .downloads import downloaded as downloaded
+from .downloads import image_set as image_set
 from .images import digits as digits
 from .images import mnist5k as mnist5k
 from .inputs import Gaussian as Gaussian
@@ -17,6 +40,12 @@ from .inputs import chebyshev_points as chebyshev_points
 from .inputs import gaussian as gaussian
 from .inputs import hypercube as hypercube
 from .inputs import sphere as sphere
+from .mixtures import GaussianMixture as GaussianMixture
+from .mixtures import SeparableLaw as SeparableLaw
+from .mixtures import gaussian_mixture as gaussian_mixture
+from .mixtures import orthogonal_mixture as orthogonal_mixture
+from .mixtures import separable_law as separable_law
+from .mixtures import xor_mixture as xor_mixture
 from .modular import Sums as Sums
 from .modular import all_sums as all_sums
 from .modular import character_moment as character_moment
@@ -25,6 +54,14 @@ from .modular import num_sums as num_sums
 from .modular import numbered_sums as numbered_sums
 from .modular import sampled_sums as sampled_sums
 from .modular import split_sums as split_sums
+from .multi_index import MultiIndex as MultiIndex
+from .multi_index import quadratic_index as quadratic_index
+from .parities import BlockParity as BlockParity
+from .parities import SparseParity as SparseParity
+from .patches import PatchLaw as PatchLaw
+from .patches import noise_scale as noise_scale
+from .patches import patch_law as patch_law
+from .patches import signal_among_noise as signal_among_noise
 from .polynomials import Moments as Moments
 from .polynomials import Rank as Rank
 from .polynomials import low_rank_polynomial as low_rank_polynomial

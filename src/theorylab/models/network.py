@@ -55,6 +55,7 @@ from .parts import (
     linear,
     self_attention,
 )
+from .unfold import Patches, unfold
 from .windows import average, convolve, convolve_locally, convolve_transposed, total, upsample
 
 
@@ -167,6 +168,8 @@ def _function(layer: Architecture, place: Place) -> Callable[[Array], Array]:
             return lambda x: reduce(x, axis=tuple(range(1, x.ndim - 1)))
         case Flatten():
             return lambda x: x.reshape(x.shape[0], math.prod(place.shape))
+        case Patches():
+            return lambda x: unfold(x, layer.window, layer.strides, layer.padding)
         case Upsample():
             return lambda x: upsample(x, layer.factors, layer.method)
     raise TypeError(f"network has no reading for a layer of type {type(layer).__name__}.")

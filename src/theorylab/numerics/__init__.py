@@ -43,3 +43,11 @@ from .spectra import power_iteration as power_iteration
 from .spectra import top_eigenvalues as top_eigenvalues
 from .trace import TraceEstimate as TraceEstimate
 from .trace import trace as trace
+from .truncated_gaussian import Conditional as Conditional
+from .truncated_gaussian import Excess as Excess
+from .truncated_gaussian import conditional_moments as conditional_moments
+from .truncated_gaussian import excess_moments as excess_moments
+from .truncated_gaussian import maximum_tail as maximum_tail
+from .truncated_gaussian import mills_bounds as mills_bounds
+from .truncated_gaussian import mills_ratio as mills_ratio
+from .truncated_gaussian import small_ball_bound as small_ball_bound

@@ -1,0 +1,21 @@
+"""`theorylab fetch NAME…`: download images into the cache, so that runs need no network."""
+
+from .commands import IMAGES, Parsed
+from .usage import Usage, nearest
+
+
+def fetch(parsed: Parsed) -> int:
+    """Download what is named, unless it is in the cache already."""
+    if not parsed.words:
+        raise Usage(f"fetch needs one of {', '.join(IMAGES)}, got none.")
+    for name in parsed.words:
+        if name not in IMAGES:
+            offer = nearest(name, IMAGES)
+            raise Usage(f"fetch must be given one of {', '.join(IMAGES)}, got {name!r}.{offer}")
+
+    from theorylab.data import cache_folder, downloads  # heavy, and not needed to complain
+
+    for name in parsed.words:
+        images = downloads.downloaded(name)
+        print(f"{name}: {len(images['labels'])} images in {cache_folder()}")
+    return 0

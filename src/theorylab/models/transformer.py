@@ -1,0 +1,365 @@
+"""A pre-norm transformer, causal or not, on tokens or on vectors, of any depth, heads and loops.
+
+    h = read(x) + p                          p a learned vector for every place, or nothing
+    h ← h + Σ_heads softmax(q kᵀ/√e) v O     q, k, v = norm(h) Q, norm(h) K, norm(h) V
+    h ← h + σ(norm(h) U + b) D + c           σ: GELU or ReLU
+    f = norm(h) R
+
+norm brings every row to mean 0 and variance 1, then scales and shifts it. Places are learned, or
+rotary: q and k are turned by angles that grow with the place, so that their product depends on the
+distance of two places alone. With loops, the whole stack of layers is passed again and again, with
+the same weights. The weights of all layers are stacked: their first axis is the layer.
+
+A causal transformer need not compute again what came before: `begin` gives an empty cache of keys
+and values, and `extend` reads new places after those that it has.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+from jaxtyping import Array, Float, Int
+
+from theorylab.typing import RandomKey
+
+Reads = Literal["tokens", "vectors"]
+Places = Literal["learned", "rotary", "none"]
+Nonlinearity = Literal["gelu", "relu"]
+Inputs = Int[Array, "b n"] | Float[Array, "b n d"]
+
+_ROTARY_BASE = 10_000.0
+_SMALLEST_VARIANCE = 1e-5
+_UNROLLED = 8  # up to so many layers are compiled one by one, which is a little faster
+
+
+class Norm(NamedTuple):
+    """What follows the normalisation of rows."""
+
+    scale: Float[Array, "... w"]
+    shift: Float[Array, "... w"]
+
+
+class TransformerLayer(NamedTuple):
+    """Attention and neurons; the first axis of every array is the layer."""
+
+    before_attention: Norm
+    mix: Float[Array, "l w a"]  # queries, keys and values of all heads, side by side
+    combine: Float[Array, "l v w"]
+    before_neurons: Norm
+    up: Float[Array, "l w m"]
+    up_bias: Float[Array, "l m"]
+    down: Float[Array, "l m w"]
+    down_bias: Float[Array, "l w"]
+
+
+class TransformerWeights(NamedTuple):
+    """All parameters of a transformer."""
+
+    read: Float[Array, "i w"]
+    places: Float[Array, "c w"]  # c = 0 if places are not learned
+    layers: TransformerLayer
+    before_output: Norm
+    output: Float[Array, "w k"]
+
+
+class Memory(NamedTuple):
+    """Keys and values of every place that was read."""
+
+    keys: Float[Array, "*layers b c h e"]
+    values: Float[Array, "*layers b c h e"]
+
+
+class Cache(NamedTuple):
+    """What a causal transformer remembers, and how many places it has read."""
+
+    memory: Memory
+    length: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A transformer: what it reads, its sizes, and how places are told apart.
+
+    Args:
+        input_size: The number of tokens, or the dimension of the vectors.
+        num_outputs: Outputs k at every place.
+        context: The largest number of places.
+        width: Channels w between layers.
+        num_layers: Layers of different weights.
+        num_heads: Heads of every layer; they divide the width.
+        num_loops: How often the stack of layers is passed.
+        num_neurons: Neurons m of every layer; 0 means four times the width.
+        causal: Whether a place sees itself and those before it only.
+        reads: "tokens" or "vectors".
+        places: "learned", "rotary" or "none".
+        nonlinearity: "gelu" or "relu".
+
+    Example:
+        >>> model = Transformer(input_size=5, num_outputs=5, context=8, width=16)
+        >>> params = model.init(jax.random.key(0))
+        >>> model.apply(params, jnp.array([[0, 3, 1]])).shape
+        (1, 3, 5)
+    """
+
+    input_size: int
+    num_outputs: int
+    context: int
+    width: int = 64
+    num_layers: int = 2
+    num_heads: int = 4
+    num_loops: int = 1
+    num_neurons: int = 0
+    causal: bool = True
+    reads: Reads = "tokens"
+    places: Places = "learned"
+    nonlinearity: Nonlinearity = "gelu"
+
+    def __post_init__(self) -> None:
+        sizes = ("input_size", "num_outputs", "context", "width")
+        for name in (*sizes, "num_layers", "num_heads", "num_loops"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.num_neurons < 0:
+            raise ValueError(f"num_neurons must not be negative, got {self.num_neurons}.")
+        if self.width % self.num_heads:
+            raise ValueError(f"num_heads must divide the width {self.width}, got {self.num_heads}.")
+        choices = {"reads": Reads, "places": Places, "nonlinearity": Nonlinearity}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in get_args(allowed):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(get_args(allowed))}, "
+                    f"got {getattr(self, name)!r}."
+                )
+        if self.places == "rotary" and self.head_width % 2:
+            raise ValueError(
+                f"rotary places need heads of even width, got width {self.width} / "
+                f"{self.num_heads} heads = {self.head_width}."
+            )
+
+    @property
+    def head_width(self) -> int:
+        """Channels e of every head."""
+        return self.width // self.num_heads
+
+    @property
+    def hidden(self) -> int:
+        """Neurons m of every layer."""
+        return self.num_neurons or 4 * self.width
+
+    def init(self, key: RandomKey) -> TransformerWeights:
+        """Draw weights of variance 1/fan-in; what adds to h is smaller, by √(2 · layers · loops).
+
+        Learned places have standard deviation 0.02.
+        """
+        keys = iter(jax.random.split(key, 7))
+        layers, width, hidden = self.num_layers, self.width, self.hidden
+        added = 1 / math.sqrt(2 * layers * self.num_loops)
+
+        def drawn(shape: tuple[int, ...], scale: float) -> Array:
+            # Drawn flat: a draw of many axes takes long to compile.
+            flat = jax.random.normal(next(keys), (math.prod(shape),))
+            return scale * flat.reshape(shape)
+
+        def norm(*stack: int) -> Norm:
+            return Norm(jnp.ones((*stack, width)), jnp.zeros((*stack, width)))
+
+        # A token is a unit vector, of which one row is read; vectors have entries of size 1.
+        fan_in = 1 if self.reads == "tokens" else self.input_size
+        num_places = self.context if self.places == "learned" else 0
+        return TransformerWeights(
+            read=drawn((self.input_size, width), fan_in**-0.5),
+            places=drawn((num_places, width), 0.02),
+            layers=TransformerLayer(
+                norm(layers),
+                drawn((layers, width, 3 * width), width**-0.5),
+                drawn((layers, width, width), added * width**-0.5),
+                norm(layers),
+                drawn((layers, width, hidden), width**-0.5),
+                jnp.zeros((layers, hidden)),
+                drawn((layers, hidden, width), added * hidden**-0.5),
+                jnp.zeros((layers, width)),
+            ),
+            before_output=norm(),
+            output=drawn((width, self.num_outputs), width**-0.5),
+        )
+
+    def apply(self, params: TransformerWeights, x: Inputs) -> Float[Array, "b n k"]:
+        """The outputs at every place.
+
+        Args:
+            params: The weights.
+            x: Tokens (b, n), or vectors (b, n, d); n at most the context.
+        """
+        self._check(x)
+        return self._outputs(params, self._run(params, x, None)[0])
+
+    def attention(self, params: TransformerWeights, x: Inputs) -> Float[Array, "l b h n n"]:
+        """How much every place (last but one axis) attends to every place (last), pass by pass.
+
+        Args:
+            params: The weights.
+            x: As for `apply`.
+        """
+        self._check(x)
+        maps = self._run(params, x, None, keep_maps=True)[1]
+        return maps.reshape(-1, *maps.shape[2:])
+
+    def begin(self, batch_size: int) -> Cache:
+        """An empty cache for `batch_size` sequences."""
+        if not self.causal:
+            raise ValueError("only a causal transformer has a cache: causal must be True.")
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+        sizes = (batch_size, self.context, self.num_heads, self.head_width)
+        empty = jnp.zeros((self.num_loops, self.num_layers, *sizes))
+        return Cache(Memory(empty, empty), jnp.zeros((), int))
+
+    def extend(
+        self, params: TransformerWeights, cache: Cache, x: Inputs
+    ) -> tuple[Float[Array, "b n k"], Cache]:
+        """The outputs at new places after those of the cache, and the longer cache.
+
+        Inside a compiled function nobody can check that all places fit into the context.
+
+        Args:
+            params: The weights.
+            cache: What was read so far, from `begin` or `extend`.
+            x: What comes next, as for `apply`.
+        """
+        self._check(x)
+        length = cache.length
+        if not isinstance(length, Tracer) and int(length) + x.shape[1] > self.context:
+            raise ValueError(
+                f"the context has {self.context} places, got {int(length)} + {x.shape[1]}."
+            )
+        h, _, memory = self._run(params, x, cache)
+        return self._outputs(params, h), Cache(memory, length + x.shape[1])
+
+    def _outputs(self, params: TransformerWeights, h: Float[Array, "b n w"]) -> Array:
+        return _normalized(params.before_output, h) @ params.output
+
+    def _run(
+        self, params: TransformerWeights, x: Inputs, cache: Cache | None, keep_maps: bool = False
+    ) -> tuple[Float[Array, "b n w"], Any, Any]:
+        """What leaves the last layer; the attention of every pass, and the memory, if wanted."""
+        start = jnp.zeros((), int) if cache is None else cache.length
+        places = start + jnp.arange(x.shape[1])
+        h = self._read(params, x, places)
+
+        def layer(h: Array, slot: tuple[TransformerLayer, Memory | None]) -> tuple[Array, tuple]:
+            weights, memory = slot
+            added, map_, memory = self._attend(weights, h, places, memory)
+            h = h + added
+            rows = _normalized(weights.before_neurons, h)
+            bend = jax.nn.gelu if self.nonlinearity == "gelu" else jax.nn.relu
+            neurons = bend(rows @ weights.up + weights.up_bias[None, None])
+            h = h + neurons @ weights.down + weights.down_bias[None, None]
+            return h, (map_ if keep_maps else None, memory)
+
+        def loop(h: Array, memory: Memory | None) -> tuple[Array, tuple]:
+            unroll = self.num_layers if self.num_layers <= _UNROLLED else 1
+            return jax.lax.scan(layer, h, (params.layers, memory), unroll=unroll)
+
+        memory = None if cache is None else cache.memory
+        h, (maps, memory) = jax.lax.scan(loop, h, memory, length=self.num_loops)
+        return h, maps, memory
+
+    def _read(self, params: TransformerWeights, x: Inputs, places: Int[Array, " n"]) -> Array:
+        if self.reads == "tokens":
+            h = params.read.at[x].get(mode="fill", fill_value=jnp.nan)  # an unknown token is NaN
+        else:
+            h = x @ params.read
+        return h + params.places[places][None] if self.places == "learned" else h
+
+    def _attend(
+        self,
+        weights: TransformerLayer,
+        h: Float[Array, "b n w"],
+        places: Int[Array, " n"],
+        memory: Memory | None,
+    ) -> tuple[Float[Array, "b n w"], Float[Array, "b h n m"], Memory | None]:
+        """What attention adds, its map, and the memory with the new places in it."""
+        mixed = _normalized(weights.before_attention, h) @ weights.mix
+        split = mixed.reshape(*h.shape[:2], 3, self.num_heads, self.head_width)
+        queries, keys, values = split[:, :, 0], split[:, :, 1], split[:, :, 2]
+        if self.places == "rotary":
+            queries, keys = turned(queries, places), turned(keys, places)
+        seen = places
+        if memory is not None:
+            at = (0, places[0], 0, 0)
+            memory = Memory(
+                jax.lax.dynamic_update_slice(memory.keys, keys, at),
+                jax.lax.dynamic_update_slice(memory.values, values, at),
+            )
+            keys, values, seen = memory.keys, memory.values, jnp.arange(self.context)
+        scores = jnp.einsum("bnhe,bmhe->bhnm", queries, keys) / math.sqrt(self.head_width)
+        if self.causal:
+            earlier = seen[None, :] <= places[:, None]
+            scores = jnp.where(earlier[None, None], scores, -jnp.inf)
+        map_ = jax.nn.softmax(scores)
+        heads = jnp.einsum("bhnm,bmhe->bnhe", map_, values)
+        return heads.reshape(h.shape) @ weights.combine, map_, memory
+
+    def _check(self, x: Inputs) -> None:
+        tokens = self.reads == "tokens"
+        if x.ndim != (2 if tokens else 3) or jnp.issubdtype(x.dtype, jnp.integer) != tokens:
+            wanted = "whole numbers (b, n)" if tokens else f"vectors (b, n, {self.input_size})"
+            raise ValueError(f"inputs must be {wanted}, got {x.dtype} of shape {x.shape}.")
+        if not tokens and x.shape[-1] != self.input_size:
+            raise ValueError(f"vectors must have {self.input_size} entries, got {x.shape[-1]}.")
+        if not 1 <= x.shape[1] <= self.context:
+            raise ValueError(
+                f"inputs must have between 1 and {self.context} places, the context, "
+                f"got {x.shape[1]}."
+            )
+
+
+def turned(x: Float[Array, "b n h e"], places: Int[Array, " n"]) -> Float[Array, "b n h e"]:
+    """Rotary places: turn entries j and j + e/2 by the angle place / 10000^(2j/e).
+
+    The product of a turned query and a turned key depends on the distance of their places alone.
+    """
+    half = x.shape[-1] // 2
+    speeds = _ROTARY_BASE ** (-jnp.arange(half) / half)
+    angles = (places[:, None] * speeds[None, :]).astype(x.dtype)[None, :, None, :]
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    first, second = x[..., :half], x[..., half:]
+    return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
+
+
+def continued(
+    model: Transformer, params: TransformerWeights, prompt: Int[Array, "b n"], num_new: int
+) -> Int[Array, "b t"]:
+    """The most likely next token, again and again, with the cache: `num_new` of them.
+
+    Args:
+        model: A causal transformer on tokens whose outputs are the scores of tokens.
+        params: Its weights.
+        prompt: Tokens to continue.
+        num_new: How many tokens to add.
+    """
+    if num_new < 1 or prompt.shape[1] + num_new - 1 > model.context:
+        raise ValueError(
+            f"num_new must be at least 1, and prompt and new tokens must fit into the context "
+            f"{model.context}, got {prompt.shape[1]} and {num_new}."
+        )
+    outputs, cache = model.extend(params, model.begin(len(prompt)), prompt)
+
+    def step(state: tuple[Array, Cache], _: None) -> tuple[tuple[Array, Cache], Array]:
+        token, cache = state
+        outputs, cache = model.extend(params, cache, token[:, None])
+        new = outputs[:, -1].argmax(axis=-1).astype(prompt.dtype)
+        return (new, cache), new
+
+    first = outputs[:, -1].argmax(axis=-1).astype(prompt.dtype)
+    _, rest = jax.lax.scan(step, (first, cache), length=num_new - 1)
+    return jnp.concatenate([first[:, None], rest.T], axis=1)
+
+
+def _normalized(norm: Norm, h: Float[Array, "b n w"]) -> Float[Array, "b n w"]:
+    centred = h - h.mean(axis=-1, keepdims=True)
+    size = jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + _SMALLEST_VARIANCE)
+    return centred * size * norm.scale[None, None] + norm.shift[None, None]

@@ -1,0 +1,109 @@
+"""Images on backgrounds: the object intact, the noise of its law, and no trace of the label."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from theorylab.data import dataset_on_background, digits, offsets, on_background, shrunk
+from theorylab.data.backgrounds import background, paste
+
+KEY = jax.random.key(7)
+SIZES = ((8, 8), (16, 16))
+
+
+@pytest.mark.parametrize("kind", ["black", "gaussian", "texture", "tiles"])
+def test_pasted_pixels_are_bit_equal_and_the_rest_is_background(kind):
+    """Oracle: the same draws, cut by NumPy."""
+    images = digits().reshaped(8, 8, 1).x[:40]
+    canvases = on_background(KEY, images, (16, 16), kind, 2.0, "anywhere", tiles=images)
+    place_key, noise_key = jax.random.split(KEY)
+    places = np.asarray(offsets(place_key, 40, *SIZES, "anywhere"))
+    around = 2.0 * np.array(background(noise_key, kind, 40, (16, 16, 1), images))
+    for i, (row, column) in enumerate(places):
+        np.testing.assert_array_equal(
+            canvases[i, row : row + 8, column : column + 8].tobytes(), images[i].tobytes()
+        )
+        around[i, row : row + 8, column : column + 8] = images[i]
+    np.testing.assert_array_equal(canvases, around)
+
+
+@pytest.mark.parametrize(("placement", "num_places"), [("anywhere", 81), ("random_corner", 4)])
+def test_places_are_uniform(placement, num_places):
+    """χ² of 8100 places; a p-value below 0.1 % would be a wrong law."""
+    places = np.asarray(offsets(KEY, 8100, *SIZES, placement))
+    _, counts = np.unique(places, axis=0, return_counts=True)
+    assert counts.size == num_places
+    assert stats.chisquare(counts).pvalue > 1e-3
+    assert places.min() == 0
+    assert places.max() == 8
+
+
+def test_backgrounds_have_their_law():
+    """Gaussian: moments within 5 standard errors. Texture: power falls as 1/f², log–log slope."""
+    noise = np.asarray(background(KEY, "gaussian", 100, (16, 16, 1)))
+    error = (2 / noise.size) ** 0.5
+    np.testing.assert_allclose([noise.mean(), noise.var()], [0, 1], atol=5 * error)
+
+    texture = np.asarray(background(KEY, "texture", 200, (32, 32, 1)))[..., 0]
+    np.testing.assert_array_equal(texture.min(axis=(1, 2)), 0)
+    np.testing.assert_allclose(texture.max(axis=(1, 2)), 1, rtol=1e-15)
+    standard = texture / texture.std(axis=(1, 2), keepdims=True)
+    power = (np.abs(np.fft.fft2(standard)) ** 2).mean(axis=0)
+    column = np.arange(1, 16)
+    slope = np.polyfit(np.log(column), np.log((power[0, 1:16] + power[1:16, 0]) / 2), 1)[0]
+    assert abs(slope + 2) < 0.15
+
+    tiles = jnp.arange(3.0)[:, None, None, None] * jnp.ones((1, 2, 4, 1))
+    tiled = np.asarray(background(KEY, "tiles", 300, (4, 8, 1), tiles))
+    cells = tiled.reshape(300, 2, 2, 2, 4)
+    assert (cells == cells[:, :, :1, :, :1]).all()  # one tile in every cell
+    _, counts = np.unique(cells[:, :, 0, :, 0], return_counts=True)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_the_published_code_squares_the_level():
+    dot = jnp.zeros((1, 1, 1, 1))
+    arguments = (KEY, dot, (32, 32), "gaussian", 0.5, "fixed_corner")
+    stated, printed = on_background(*arguments), on_background(*arguments, squared_level=True)
+    np.testing.assert_allclose(printed, 0.5 * stated, rtol=1e-14)
+    assert 0.45 < float(stated.std()) < 0.55
+
+
+def test_places_and_backgrounds_say_nothing_about_the_label():
+    """Mutual information of label and corner: 2n·I is χ² with 9 · 3 degrees of freedom."""
+    labels = np.argmax(digits().y, axis=1)
+    places = np.asarray(offsets(KEY, len(labels), *SIZES, "random_corner"))
+    table = np.zeros((10, 4))
+    np.add.at(table, (labels, places[:, 0] // 4 + places[:, 1] // 8), 1)
+    independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True) / len(labels)
+    information = np.sum(table * np.log(table / independent)) / len(labels)
+    assert stats.chi2.sf(2 * len(labels) * information, df=27) > 1e-3
+
+
+def test_a_dataset_says_what_was_done_to_it():
+    data = digits().reshaped(8, 8, 1).subset(slice(5))
+    on = dataset_on_background(KEY, data, (16, 16), "gaussian", 2.0, "fixed_corner")
+    np.testing.assert_array_equal(on.x[:, 8:, 8:], data.x)
+    np.testing.assert_array_equal(on.y, data.y)
+    assert on.law.endswith("fixed corner of 16×16, gaussian background × 2")
+    with pytest.raises(ValueError, match=r"inputs must be images \(h, w, c\), got \(64,\)"):
+        dataset_on_background(KEY, digits(), (16, 16), "black", 1.0, "anywhere")
+
+
+def test_shrinking_keeps_the_mean_and_a_checkerboard_vanishes():
+    board = jnp.asarray(np.indices((4, 6)).sum(axis=0) % 2.0)[None, :, :, None]
+    np.testing.assert_array_equal(shrunk(board, 2), np.full((1, 2, 3, 1), 0.5))
+
+
+def test_what_does_not_fit_is_refused():
+    image = jnp.zeros((1, 3, 3, 1))
+    with pytest.raises(ValueError, match=r"have room for the image \(3, 3\), got \(2, 4\)"):
+        paste(image, jnp.zeros((1, 2, 4, 1)), jnp.zeros((1, 2), int))
+    with pytest.raises(ValueError, match="must be given tiles, got None"):
+        background(KEY, "tiles", 1, (4, 4, 1))
+    with pytest.raises(ValueError, match=r"tiles must fill a canvas \(4, 4, 1\) exactly"):
+        background(KEY, "tiles", 1, (4, 4, 1), image)
+    with pytest.raises(ValueError, match="factor must divide 3 and 3, got 2"):
+        shrunk(image, 2)
