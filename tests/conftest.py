@@ -1,6 +1,8 @@
 """Strict JAX for every test (float64, no silent broadcasting of ranks), and a small tree to run."""
 
+import itertools
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -9,9 +11,18 @@ import pytest
 from theorylab.experiments.tree import Tree
 
 TESTS = Path(__file__).parent
+MODULES = itertools.count(1)
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_programs() -> Iterator[None]:
+    """Thousands of compiled programs fill gigabytes: forget them after every 40 modules."""
+    yield
+    if next(MODULES) % 40 == 0:
+        jax.clear_caches()
 
 
 @pytest.fixture
