@@ -125,3 +125,18 @@ def test_soft_threshold_without_threshold_is_the_linear_classifier():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("bias", [-0.4, 0.4])
+def test_gated_features_are_the_gradient_where_the_bias_is_not_positive(bias):
+    """Oracle: sums over patches written out, with slope 2 for |z| < b if b > 0."""
+    x = GENERATOR.normal(size=(3, 5, 2))
+    gate = np.array([0.8, -0.6])
+    z = np.abs(x @ gate)
+    single = np.einsum("np,npd->nd", (z >= -bias).astype(float), x)
+    slopes = (z > -bias).astype(float) + (z < bias)
+    given = (jnp.asarray(gate), bias, jnp.asarray(x))
+    np.testing.assert_allclose(gated_patches.gated_features(*given), single, rtol=1e-12)
+    expected = np.einsum("np,npd->nd", slopes, x)
+    np.testing.assert_allclose(gated_patches.tangent_features(*given), expected, rtol=1e-12)
+    assert np.allclose(single, expected) == (bias < 0)

@@ -15,7 +15,12 @@ so that the best weights (Fisher's discriminant) have the signal-to-noise ratio
 and the error Φ(−SNR). A gate just open for the signal keeps pⱼ = 2Φᶜ(|gⱼ|), gⱼ = √d⟨w⁰ⱼ, w*⟩/‖w⁰ⱼ‖,
 which over random gates is uniform in (0, 1). So one gate has SNR = 1/(log k √p), and an error below
 e in a part 1/(z_e log k)² of all draws, with z_e = −Φ⁻¹(e). With no gate at all, p = 1, the error
-is Φ(−1/log k).
+is Φ(−1/log k). So it is for thresholds tⱼ = 0, with which training begins, at every width and for
+infinitely many filters, whose kernel is then ⟨Σᵢ Xᵢ, Σᵢ X′ᵢ⟩. For tⱼ > 0 that limit has no such
+bound, because SNR² grows without end in m.
+
+The features are the gradient in w of Σᵢ φ_b(⟨w, Xᵢ⟩), φ_b(z) = (z + b)₊ − (−z + b)₊, only if b ≤ 0:
+for b > 0 that counts patches with |⟨w, Xᵢ⟩| < b twice. What belongs to b itself is left out.
 
 Source: karp · lsa-cntk · 3.5, B.2, Thms 3.2, B.1; karp · lsa-linear · 3.3; karp · lsa-data · 3.3.
 """
@@ -31,18 +36,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import special
 
+from theorylab.data.patches import noise_scale
 from theorylab.typing import RandomKey, Scalar
 
 MOST_GATES = 10  # 2¹⁰ ways to open and close them are compared
 Numbers = float | int | Float[np.ndarray, "..."]
 Answer = Any  # as many numbers as came in
-
-
-def noise_scale(num_patches: int) -> float:
-    """σ = log k/√k."""
-    if num_patches < 2:
-        raise ValueError(f"num_patches must be at least 2, got {num_patches}.")
-    return math.log(num_patches) / math.sqrt(num_patches)
 
 
 def linear_error(num_patches: Numbers) -> Answer:
@@ -130,6 +129,28 @@ def logarithm_for_failure(probability: Numbers, error: float) -> Answer:
     return -1 / (special.ndtri(error) * np.sqrt(probability))
 
 
+@jax.jit
+def gated_features(
+    gate: Float[Array, " d"], bias: Scalar, x: Float[Array, "n patches d"]
+) -> Float[Array, "n d"]:
+    """Σᵢ Xᵢ 1{|⟨w⁰, Xᵢ⟩| + b ≥ 0} of every sample, for one gate."""
+    kept = (jnp.abs(x @ gate) + bias >= 0).astype(x.dtype)
+    return jnp.einsum("np,npd->nd", kept, x)
+
+
+@jax.jit
+def tangent_features(
+    weights: Float[Array, " d"], bias: Scalar, x: Float[Array, "n patches d"]
+) -> Float[Array, "n d"]:
+    """The gradient in w of Σᵢ φ_b(⟨w, Xᵢ⟩), sample by sample, by autodiff."""
+
+    def output(weights: Array, patches: Array) -> Array:
+        z = patches @ weights
+        return jnp.sum(jax.nn.relu(z + bias) - jax.nn.relu(bias - z))
+
+    return jax.vmap(jax.grad(output), in_axes=(None, 0))(weights, x)
+
+
 @partial(jax.jit, static_argnums=(3, 4))
 def sampled_features(
     key: RandomKey,
@@ -168,7 +189,7 @@ def discriminant_error(features: Float[np.ndarray, "samples p"]) -> float:
 
 @partial(jax.jit, static_argnums=(2, 3))
 def soft_threshold_outputs(
-    key: RandomKey, ratio: Scalar, num_patches: int, num_samples: int
+    key: RandomKey, ratio: Scalar, num_patches: int, num_samples: int, signal: Scalar = 1.0
 ) -> Float[Array, " samples"]:
     """Σᵢ φ(⟨w*, Xᵢ⟩) with φ(z) = (z − r)₊ − (−z − r)₊, for y = 1: one learned filter.
 
@@ -177,6 +198,7 @@ def soft_threshold_outputs(
         ratio: r = |b|/‖w‖, the threshold.
         num_patches: k.
         num_samples: How many samples.
+        signal: ⟨w*, Xᵢ⟩ of the signal patch, 0 if it is left out.
     """
 
     def soft(z: Array) -> Array:
@@ -184,6 +206,6 @@ def soft_threshold_outputs(
 
     def one(key: RandomKey) -> Float[Array, ""]:
         noise = noise_scale(num_patches) * jax.random.normal(key, (num_patches,))
-        return jnp.sum(soft(noise)) + soft(jnp.ones(()))
+        return jnp.sum(soft(noise)) + soft(jnp.asarray(signal, noise.dtype))
 
     return jax.lax.map(one, jax.random.split(key, num_samples), batch_size=256)

@@ -41,6 +41,19 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     )
 
 
+def test_what_the_definition_lacks_can_fail(smoke, verdict):
+    """A last patch that is not needed, gates that always agree, few gates as good as many."""
+    seeing = smoke._replace(blind_wrong=0)
+    assert verdict("finds the signal wherever", seeing) == Verdict.SUPPORTED
+    assert verdict("Without the patch", seeing) == Verdict.REFUTED
+    assert verdict("whatever the bias is", smoke._replace(gaps=0 * smoke.gaps)) == (
+        Verdict.SUPPORTED
+    )
+    wrong = smoke._replace(gaps=smoke.gaps + 1, open_gap=1.0, errors=0 * smoke.errors + 0.4)
+    for words in ("They are the gradient", "With b = 0", "one of few gates"):
+        assert verdict(words, wrong) == Verdict.REFUTED
+
+
 def test_needed_gates_are_interpolated():
     """By hand: the median is a tenth halfway between 4 and 8 gates, in logarithms."""
     medians = np.array([0.4, 0.3, 0.1 * 2**0.5, 0.1 / 2**0.5, 0.05, 0.01, 0.001])

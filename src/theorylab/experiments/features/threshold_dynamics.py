@@ -1,0 +1,305 @@
+"""A filter learns its threshold: noise is cut away step by step, and accuracy rises.
+
+A sample is k + 1 patches, one of them the signal y w*, the others noise of size σ = log k/√k. One
+filter with a soft threshold, f = Σᵢ φ_b(⟨w, Xᵢ⟩), is trained by SGD on fresh batches from w ≈ 0 and
+b = 0, with η_b = η/k. First w turns to w*; then b falls, the threshold rises relative to w, and
+more and more of the noise is cut away while the signal passes. SGD is simulated in three numbers,
+exactly in law, and stays near descent on the true risk, which needs no samples at all.
+
+The source prints σ = 1 for its figure. With that noise nothing is learned: the filter has no
+direction, its threshold falls until nothing passes, and all outputs are 0. What was run is
+σ = 1 · log k/√k. Its code counts an output of 0 as right, which calls this dead network perfect.
+
+Source: karp · lsa-synth · 3.4, B.3, Fig. 3.3; karp · lsa-cnn · 3.3, Algorithm 3.1.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    identity,
+    median_at_least,
+    median_at_most,
+    ordered,
+)
+from theorylab.data import PatchLaw, patch_law
+from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.features.local_signal import (
+    Grid,
+    Rates,
+    State,
+    descend_population,
+    error_rates,
+    learn_projected,
+    small_state,
+)
+from theorylab.progress import report
+from theorylab.training import ensemble, every
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = (
+    r"f(X) = \sum_i \mathrm{ReLU}(\langle w, X_i\rangle + b)"
+    r" - \mathrm{ReLU}(-\langle w, X_i\rangle + b)"
+)
+
+FIGURE = Source("karp", "lsa-synth", "3.4, Fig. 3.3")
+SETTING = Source("karp", "lsa-synth", "B.3, the noise of Fig. 3.3")
+CODE = Source("karp", "lsa-cnn", "3.3, the source's code")
+RISK = Source("karp", "lsa-pop", "3.4")
+QUARTERS = 4
+RECORDS = 40
+COARSE = Grid(num_frequencies=64, spacing=0.15, num_nodes=64)
+
+
+@dataclass(frozen=True)
+class Config:
+    """SGD on one filter, with the noise of the theory and with the printed one."""
+
+    num_patches: int = 1000  # noise patches k
+    num_inputs: int = 10  # dimension d of a patch
+    learning_rate: float = 0.1  # η of the filter
+    bias_factor: float = 1.0  # η_b = factor · η/k
+    batch_size: int = 500  # fresh samples in a step
+    num_steps: int = 2000
+    printed_noise: float = 1.0  # σ as the source prints it
+    printed_batch: int = 100  # fresh samples in a step with that noise
+    printed_steps: int = 1000
+    num_seeds: int = 6  # runs of each kind, at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name, least in (("num_patches", 2), ("num_inputs", 2)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        for name in ("batch_size", "printed_batch", "num_seeds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        for name in ("num_steps", "printed_steps"):
+            if getattr(self, name) < RECORDS:
+                raise ValueError(f"{name} must be at least {RECORDS}, got {getattr(self, name)}.")
+        for name in ("learning_rate", "bias_factor", "printed_noise"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+
+    @property
+    def rates(self) -> Rates:
+        """η and η_b."""
+        factor = self.bias_factor / self.num_patches
+        return Rates(self.learning_rate, factor * self.learning_rate)
+
+
+PRESETS = {
+    "smoke": Config(
+        num_patches=100,
+        num_inputs=3,
+        learning_rate=0.05,
+        bias_factor=5.0,
+        batch_size=300,
+        num_steps=400,
+        printed_noise=3.0,  # about as many times log k/√k as 1 is at k = 1000
+        printed_batch=20,
+        printed_steps=400,
+    ),
+    "paper": Config(num_steps=10000, printed_batch=500, printed_steps=10000),
+}
+
+
+class Result(NamedTuple):
+    """Axes: s seeds, t recorded steps; `true` is descent on the true risk."""
+
+    steps: Int[np.ndarray, " t"]
+    signal: Float[np.ndarray, "s t"]  # c = w · w*
+    rest: Float[np.ndarray, "s t"]  # v, the length of w at right angles to w*
+    bias: Float[np.ndarray, "s t"]
+    accuracy: Float[np.ndarray, "s t"]
+    true_signal: Float[np.ndarray, " t"]
+    true_bias: Float[np.ndarray, " t"]
+    true_accuracy: Float[np.ndarray, " t"]
+    first_bias: float  # after one step on the true risk, over η_b/2
+    printed_steps: Int[np.ndarray, " u"]
+    printed_signal: Float[np.ndarray, "s u"]  # with the printed noise
+    printed_accuracy: Float[np.ndarray, "s u"]
+    tied_accuracy: Float[np.ndarray, "s u"]  # where an output of 0 counts as right
+
+
+def memory(config: Config) -> int:
+    """Bytes of the noise of one batch, on two cores, and of what becomes of it."""
+    return 4 * 2 * 6 * config.batch_size * config.num_patches
+
+
+def run(config: Config) -> Result:
+    """Train with the noise of the theory and with the printed noise; descend on the true risk."""
+    law = patch_law(config.num_patches, config.num_inputs)
+    keys = jax.random.split(jax.random.key(config.seed), (2, config.num_seeds))
+    steps = np.unique(np.append(every(config.num_steps // RECORDS, config.num_steps), 1))
+    report("descent on the true risk", 0.0)
+    start = State(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
+    true = jax.jit(lambda s: descend_population(s, law, config.rates, steps, COARSE).records[0])
+    reference = true(start)
+    report("SGD", 0.1)
+    states = _trained(keys[0], law, config.batch_size, steps, config)
+    report("SGD with the printed noise", 0.8)
+    loud = PatchLaw(config.num_patches, config.num_inputs, config.printed_noise)
+    loud_steps = every(config.printed_steps // RECORDS, config.printed_steps)
+    loud_states = _trained(keys[1], loud, config.printed_batch, loud_steps, config)
+    loud_errors = error_rates(loud_states, loud, 2**12)
+    return Result(
+        steps=steps,
+        signal=np.asarray(states.signal),
+        rest=np.asarray(states.rest),
+        bias=np.asarray(states.bias),
+        accuracy=1 - error_rates(states, law, 2**12),
+        true_signal=np.asarray(reference.signal),
+        true_bias=np.asarray(reference.bias),
+        true_accuracy=1 - error_rates(reference, law, 2**12),
+        first_bias=float(reference.bias[1] / (config.rates.bias / 2)),
+        printed_steps=loud_steps,
+        printed_signal=np.asarray(loud_states.signal),
+        printed_accuracy=1 - loud_errors,
+        # The filter −w has the outputs −f, so that it errs where f ≥ 0.
+        tied_accuracy=error_rates(loud_states._replace(signal=-loud_states.signal), loud, 2**12),
+    )
+
+
+def _trained(
+    keys: jax.Array, law: PatchLaw, batch_size: int, steps: np.ndarray, config: Config
+) -> State:
+    """The recorded states of SGD from all seeds."""
+
+    def one(key: RandomKey) -> State:
+        start_key, batch_key = jax.random.split(key)
+        start = small_state(start_key, law)
+        return learn_projected(batch_key, start, law, config.rates, batch_size, steps).records
+
+    return ensemble(one, keys)
+
+
+def _quarters(result: Result, values: np.ndarray) -> np.ndarray:
+    """Means over the recorded steps of each quarter of the run, on the last axis."""
+    quarter = np.minimum(QUARTERS * result.steps // (result.steps[-1] + 1), QUARTERS - 1)
+    return np.stack([values[..., quarter == q].mean(axis=-1) for q in range(QUARTERS)], axis=-1)
+
+
+def _deviation(result: Result, values: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """|mean over the last quarter − true one| of every seed, relative to the true one."""
+    last, expected = _quarters(result, values)[..., -1], _quarters(result, true)[-1]
+    return np.abs(last / expected - 1)
+
+
+def _ratios(result: Result) -> np.ndarray:
+    """|b|/c of the means in every quarter."""
+    return -_quarters(result, result.bias) / _quarters(result, result.signal)
+
+
+# 5 %, 15 % and 1.5 points are the catalogue's, for single steps; here means over the last quarter,
+# because the noise of one batch moves c by a tenth. Early on SGD's own noise makes b fall a little
+# faster than on the true risk, so that 5 % begins at step 1500 or so.
+CLAIMS = (
+    Claim(
+        "The filter turns to the signal: w · w* grows from quarter to quarter of the run.",
+        judge=lambda r: median_at_least(np.diff(_quarters(r, r.signal)).min(axis=1), 0.0),
+        source=FIGURE,
+    ),
+    Claim(
+        "The bias falls from quarter to quarter.",
+        judge=lambda r: median_at_most(np.diff(_quarters(r, r.bias)).max(axis=1), 0.0),
+        source=FIGURE,
+    ),
+    Claim(
+        "On the true risk the bias first rises, by half of its learning rate in one step.",
+        judge=lambda r: identity(r.first_bias, 1.0, 1e-3),
+        source=FIGURE,
+    ),
+    Claim(
+        "The threshold rises relative to the filter: |b|/(w · w*) grows in every quarter.",
+        judge=lambda r: median_at_least(np.diff(_ratios(r)).min(axis=1), 0.0),
+        source=FIGURE,
+    ),
+    Claim(
+        "Accuracy grows from quarter to quarter.",
+        judge=lambda r: median_at_least(np.diff(_quarters(r, r.accuracy)).min(axis=1), 0.0),
+        source=FIGURE,
+    ),
+    Claim(
+        "In the last quarter the bias is that of descent on the true risk, to 5 %.",
+        judge=lambda r: median_at_most(_deviation(r, r.bias, r.true_bias), 0.05),
+        source=RISK,
+    ),
+    Claim(
+        "And w · w* is, to 15 %.",
+        judge=lambda r: median_at_most(_deviation(r, r.signal, r.true_signal), 0.15),
+        source=RISK,
+    ),
+    Claim(
+        "And accuracy is, to 1.5 points.",
+        judge=lambda r: median_at_most(
+            np.abs(_quarters(r, r.accuracy)[:, -1] - _quarters(r, r.true_accuracy)[-1]), 0.015
+        ),
+        source=RISK,
+    ),
+    Claim(
+        "With the printed noise (σ = 1 at k = 1000) accuracy rises above 0.55 too.",
+        judge=lambda r: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
+        source=SETTING,
+        kind="printed",
+    ),
+    Claim(
+        "It takes σ = log k/√k for accuracy to rise above 0.55.",
+        judge=lambda r: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
+        source=SETTING,
+        kind="corrected",
+    ),
+    Claim(
+        "With the printed noise the network ends dead: it gives 0, an error, for 99 % of samples.",
+        judge=lambda r: median_at_most(r.printed_accuracy[:, -1], 0.01),
+        source=SETTING,
+        kind="control",
+    ),
+    Claim(
+        "Counting y f ≥ 0 as right gives the accuracy of that network, to a point.",
+        judge=lambda r: median_at_most(np.abs(r.tied_accuracy - r.printed_accuracy)[:, -1], 0.01),
+        source=CODE,
+        kind="printed",
+    ),
+    Claim(
+        "Counting y f ≥ 0 as right calls the dead network better than the one that learns.",
+        judge=lambda r: ordered(r.accuracy[:, -1], r.tied_accuracy[:, -1]),
+        source=CODE,
+        kind="corrected",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Draw filter and bias, their ratio, accuracy, and accuracy with the printed noise."""
+    figure, (values, ratio, accuracy, printed) = panels(
+        "filter and bias", "threshold over filter", "accuracy", "with the printed noise"
+    )
+    values.plot(result.steps, result.signal.T, lw=0.6, color=COLOURS[0])
+    values.plot(result.steps, result.bias.T, lw=0.6, color=COLOURS[1])
+    values.plot(result.steps, result.true_signal, label="w · w*, true risk", **THEORY)
+    values.plot(result.steps, result.true_bias, label="b, true risk", **THEORY)
+    late = result.steps > result.steps[-1] // 20
+    ratios = (-result.bias / result.signal)[:, late]
+    ratio.plot(result.steps[late], ratios.T, lw=0.6, color=COLOURS[2])
+    true = (-result.true_bias / result.true_signal)[late]
+    ratio.plot(result.steps[late], true, label="true risk", **THEORY)
+    accuracy.plot(result.steps, result.accuracy.T, lw=0.6, color=COLOURS[3])
+    accuracy.plot(result.steps, result.true_accuracy, label="true risk", **THEORY)
+    printed.plot(result.printed_steps, result.printed_accuracy.T, lw=0.8, color=COLOURS[3])
+    printed.plot(result.printed_steps, result.tied_accuracy.T, ":", lw=0.8, color=COLOURS[4])
+    printed.set(ylabel="accuracy; dotted: if 0 counted as right", ylim=(-0.03, 1.03))
+    for axis in (values, ratio, accuracy, printed):
+        axis.set(xlabel="step")
+    for axis in (values, ratio, accuracy):
+        axis.legend(fontsize=6)
+    return figure

@@ -1,0 +1,43 @@
+"""Local signal adaptivity: how a convolution finds the one patch that matters among noisy ones.
+
+network      the filter with a soft threshold, and Algorithm 3.1 on fresh batches
+projected    the same algorithm in three numbers, exact in law
+population   descent on the true risk, without samples
+accuracy     how often a filter errs, exactly, and the best threshold
+lemmas       the steps of the proof, as numbers that can be checked
+"""
+
+from .accuracy import best_threshold as best_threshold
+from .accuracy import error_rate as error_rate
+from .accuracy import error_rates as error_rates
+from .accuracy import lower_tail as lower_tail
+from .lemmas import absolute_ratio as absolute_ratio
+from .lemmas import first_sound_size as first_sound_size
+from .lemmas import kept_noise as kept_noise
+from .lemmas import largest_threshold as largest_threshold
+from .lemmas import noise_bound as noise_bound
+from .lemmas import probability_ratio as probability_ratio
+from .lemmas import relative_threshold as relative_threshold
+from .lemmas import union_bound as union_bound
+from .lemmas import variance_ratio as variance_ratio
+from .lemmas import within as within
+from .network import Filter as Filter
+from .network import Rates as Rates
+from .network import descend_on_batch as descend_on_batch
+from .network import learn_filter as learn_filter
+from .network import outputs as outputs
+from .network import small_filter as small_filter
+from .network import soft_threshold as soft_threshold
+from .population import Grid as Grid
+from .population import ManyLaws as ManyLaws
+from .population import Risk as Risk
+from .population import descend_each as descend_each
+from .population import descend_population as descend_population
+from .population import population_step as population_step
+from .population import risk as risk
+from .projected import State as State
+from .projected import learn_projected as learn_projected
+from .projected import noise_sums as noise_sums
+from .projected import projected_step as projected_step
+from .projected import small_state as small_state
+from .projected import state_of as state_of

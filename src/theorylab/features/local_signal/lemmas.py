@@ -1,0 +1,122 @@
+"""What the proof that one filter learns says at every step, as numbers that can be checked.
+
+With s = ‖w‖σ the size of the noise that the threshold sees and α = |b|/s for b ≤ 0, one noise patch
+leaves S₁ = φ_b(Z), of which
+
+    P[S₁ ≠ 0] = 2Φᶜ(α),    E|S₁| = 2s E(z − α)₊,    Var S₁ = 2s² E(z − α)₊².
+
+The lemmas have constants that the source does not name, so each is a ratio that must stay away from
+0, or from infinity, while the error is at least 0.01:
+
+    B.5   α ≤ 2√log k;  conversely the error is at most 2k e^{−α²/2}, if the signal passes: c > |b|
+    B.6   k Var S₁/(c + b)² ≥ β
+    B.8   P[|S| < c + b + 10] ≥ 4/5
+    B.9   P[S₁ ≠ 0] ≥ C₅ k^{−3/4},   E|S₁| ≥ C₁ √(Var S₁/k^{3/4})
+    3.1   ∂L/∂c ≤ −A while |c| ≤ H/log⁴k       3.2   0 ≤ ∂L/∂v = O(v log³k)
+    3.3   ∂L/∂b ≥ C from c ≥ C₂/log⁴k on, while the error is at least 0.01 (a condition that the
+          statement lacks, and its proof uses)
+
+The noise pulls c back by at most k |c| (σ² + (3/2)σ²α/m(α)) P[Z ≥ |b|], with Mills' ratio m.
+
+B.5 in the other direction ends the proof: b falls until α > 2√log k, and then the error is small.
+But a threshold of 2s√log k is below the signal only if 2 log^{3/2}k < √k, that is from k ≈ 1600 on.
+
+Source: karp · lsa-pop · 3.4, B.1, Lemmas 3.1–3.3, B.3–B.9; karp · lsa-thm31 · B.1.3.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from theorylab.data.patches import PatchLaw
+from theorylab.numerics import conditional_moments, excess_moments
+from theorylab.typing import Scalar
+
+from .accuracy import lower_tail
+from .projected import State
+
+
+class Kept(NamedTuple):
+    """What a threshold leaves of one noise patch."""
+
+    probability: Float[Array, "..."]  # P[S₁ ≠ 0]
+    absolute: Float[Array, "..."]  # E|S₁|
+    variance: Float[Array, "..."]  # Var S₁
+
+
+def relative_threshold(state: State, law: PatchLaw) -> Float[Array, "..."]:
+    """α = |b|/s, 0 while b > 0."""
+    return jnp.maximum(-state.bias, 0.0) / (jnp.hypot(state.signal, state.rest) * law.noise)
+
+
+def largest_threshold(num_patches: int) -> float:
+    """2√log k, beyond which α does not come while the error is at least 0.01 (B.5)."""
+    if num_patches < 2:
+        raise ValueError(f"num_patches must be at least 2, got {num_patches}.")
+    return 2 * math.sqrt(math.log(num_patches))
+
+
+def union_bound(threshold: Scalar | Float[Array, "..."], num_patches: int) -> Float[Array, "..."]:
+    """2k e^{−α²/2}, at least the probability that any noise passes."""
+    return 2 * num_patches * jnp.exp(-(jnp.asarray(threshold, float) ** 2) / 2)
+
+
+def first_sound_size() -> float:
+    """The k from which on 2 log^{3/2}k < √k, so that a threshold of 2√log k spares the signal.
+
+    Example:
+        >>> 1600 < first_sound_size() < 1650
+        True
+    """
+    low, high = math.log(100.0), math.log(10000.0)  # log k; 2x^{3/2} − e^{x/2} changes sign once
+    for _ in range(60):
+        middle = (low + high) / 2
+        if 2 * middle**1.5 > math.exp(middle / 2):
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
+
+
+def kept_noise(state: State, law: PatchLaw) -> Kept:
+    """P[S₁ ≠ 0], E|S₁| and Var S₁, for b ≤ 0."""
+    scale = jnp.hypot(state.signal, state.rest) * law.noise
+    excess = excess_moments(relative_threshold(state, law))
+    return Kept(2 * excess.probability, 2 * scale * excess.mean, 2 * scale**2 * excess.square)
+
+
+def variance_ratio(state: State, law: PatchLaw) -> Float[Array, "..."]:
+    """The ratio k Var S₁/(c + b)², at least some β (B.6)."""
+    signal = state.signal + state.bias
+    return law.num_patches * kept_noise(state, law).variance / signal**2
+
+
+def probability_ratio(state: State, law: PatchLaw) -> Float[Array, "..."]:
+    """P[S₁ ≠ 0] k^{3/4}, at least some C₅ (B.9)."""
+    return kept_noise(state, law).probability * law.num_patches**0.75
+
+
+def absolute_ratio(state: State, law: PatchLaw) -> Float[Array, "..."]:
+    """E|S₁|/√(Var S₁/k^{3/4}), at least some C₁ (B.9)."""
+    kept = kept_noise(state, law)
+    return kept.absolute / jnp.sqrt(kept.variance / law.num_patches**0.75)
+
+
+def noise_bound(state: State, law: PatchLaw) -> Float[Array, "..."]:
+    """The bound k |c| (σ² + (3/2)σ²α/m(α)) P[Z ≥ |b|] on the noise's part of ∂L/∂c."""
+    alpha = relative_threshold(state, law)
+    factor = 1 + 1.5 * alpha * conditional_moments(alpha).mean
+    passing = kept_noise(state, law).probability / 2
+    return law.num_patches * jnp.abs(state.signal) * law.noise**2 * factor * passing
+
+
+def within(states: State, law: PatchLaw, slack: float = 10.0) -> Float[np.ndarray, "..."]:
+    """P[|S| < c + b + 10], at least 4/5 (B.8), for every filter."""
+    signal, rest, bias = (np.asarray(part, dtype=float) for part in states)
+    scales = np.hypot(signal, rest) * law.noise
+    each = zip(np.ravel(signal + bias + slack), np.ravel(scales), np.ravel(bias), strict=True)
+    tails = [lower_tail(level, scale, b, law.num_patches) for level, scale, b in each]
+    return 1 - 2 * np.reshape(tails, signal.shape)
