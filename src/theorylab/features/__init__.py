@@ -5,7 +5,12 @@ layers          the same for the inputs of every layer, beside what its weights 
 recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
                 `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
 low_rank        what a trained network learned of a polynomial of a few directions
+fixed           what can be learned without learning features: random, tangent and Fourier features
+compare         a network against all of them on your own data, in one call
+emergence       features that emerge from the structure of inputs in one or two steps
+gradient        gradient features: what the first step of descent finds in the data
 fourier         how networks add numbers modulo p: margins, cosines, frequencies of trained weights
+local_signal    how one filter with a threshold finds a patch among noisy ones
 """
 
 from importlib import import_module
@@ -16,6 +21,17 @@ from .agop import agop as agop
 from .agop import agop_alignment as agop_alignment
 from .agop import agop_product as agop_product
 from .agop import agop_sketch as agop_sketch
+from .compare import Comparison as Comparison
+from .compare import compare_features as compare_features
+from .fixed import Features as Features
+from .fixed import accuracy as accuracy
+from .fixed import best_rate as best_rate
+from .fixed import class_accuracies as class_accuracies
+from .fixed import fit_features as fit_features
+from .fixed import hinge as hinge
+from .fixed import random_features as random_features
+from .fixed import random_fourier_features as random_fourier_features
+from .fixed import tangent_features as tangent_features
 from .layers import LayerFeatures as LayerFeatures
 from .layers import feature_ansatz as feature_ansatz
 from .layers import layer_features as layer_features

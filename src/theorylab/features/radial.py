@@ -153,7 +153,7 @@ def median_distance(points: Float[np.ndarray, "n d"], at_most: int = 1000) -> fl
     """The median distance of two points, from a thousand of them at most; 1 if it is 0.
 
     Example:
-        >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
+        >>> round(median_distance(np.array([[0.0], [1.0], [3.0]])), 6)
         2.0
     """
     some = points[np.unique(np.linspace(0, len(points) - 1, min(len(points), at_most)).astype(int))]

@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import theorylab
@@ -83,8 +84,19 @@ def _file(name: str, roots: Mapping[str, Path]) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _imports(name: str, file: Path) -> Iterator[str]:
-    """The modules that a module may import: names of no module are among them."""
+def _imports(name: str, file: Path) -> frozenset[str]:
+    """The modules that a module may import; a file is read again only if it changed."""
+    state = file.stat()
+    return _read_imports(name, file, (state.st_mtime_ns, state.st_size))
+
+
+@cache
+def _read_imports(name: str, file: Path, state: tuple[int, int]) -> frozenset[str]:
+    return frozenset(_imported_names(name, file))
+
+
+def _imported_names(name: str, file: Path) -> Iterator[str]:
+    """What the imports of a file name: names of no module are among them."""
     yield from _ancestors(name)
     home = name if file.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(file.read_bytes())):

@@ -1,0 +1,282 @@
+"""While a convolutional network learns, its neurons fall silent: activations become sparse.
+
+A neuron of a fresh ReLU layer is active, φ(z) > 0, for about half of the images. During training
+the share falls, in most layers step by step: neurons specialise, and are silent on what is not
+theirs. This is what lets a network ignore noise that a fixed kernel cannot.
+
+The protocol is the source's: momentum 0.9, weight decay 5·10⁻⁴‖w‖², a learning rate that falls to
+a fifth at 2/5, 1/2 and 3/5 of training. Weight decay and the falling rate are part of what is
+measured; `undecayed` shows the same without weight decay. Where the source has batch normalisation
+there is layer normalisation here.
+
+Source: karp · wrn-sparsity · 3.1, Fig. 3.2, B.3.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most, ordered
+from theorylab.data import Dataset, image_set, shrunk
+from theorylab.experiments.drawing import panels
+from theorylab.features.activity import activations, active_shares
+from theorylab.features.own_kernel import accuracy
+from theorylab.models import (
+    Activation,
+    Architecture,
+    Conv,
+    Dense,
+    GlobalPool,
+    LayerNorm,
+    Serial,
+    Standard,
+    network,
+    rebuilt,
+    unfolded,
+    wide_resnet,
+)
+from theorylab.numerics import rank_correlations
+from theorylab.progress import report
+from theorylab.training import Batches, cross_entropy, empirical_risk, ensemble, sgd, stepwise
+from theorylab.typing import RandomKey
+
+PRECISION = "float32"
+FORMULA = r"s_l = \mathbb{E}_x\, \frac{1}{n_l} \#\{i : \phi(z_{l,i}(x)) > 0\}"
+
+SPARSE = Source("karp", "wrn-sparsity", "Fig. 3.2")
+PROTOCOL = Source("karp", "wrn-sparsity", "B.3")
+
+MONOTONE = -0.7  # the rank correlation with time below which a share falls throughout
+FROZEN = 1e-4  # by how much the control learns slower
+
+
+@dataclass(frozen=True)
+class Config:
+    """Active neurons of every ReLU layer along training."""
+
+    images: Literal["digits", "mnist5k", "mnist", "fashion_mnist", "cifar10"] = "digits"
+    shrink: int = 1  # the side of the square that becomes one pixel
+    architecture: Literal["cnn", "wide_resnet"] = "wide_resnet"
+    width: int = 8  # channels of the first convolution (wide_resnet: of the first group)
+    widening: int = 1  # of the wide_resnet
+    num_train: int = 1200
+    num_probed: int = 256  # images on which neurons are counted
+    batch_size: int = 64
+    num_epochs: int = 16
+    learning_rate: float = 0.1  # at the start
+    weight_decay: float = 0.0005  # in front of ‖w‖²
+    num_records: int = 9  # how often neurons are counted, about 0, 1, 2, 4, … epochs
+    num_seeds: int = 6  # at least 6 to conclude
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        for name in ("shrink", "width", "widening", "num_train", "num_probed", "batch_size"):
+            if not 1 <= getattr(self, name) <= 10**6:
+                raise ValueError(f"{name} must be in [1, 1000000], got {getattr(self, name)}.")
+        for name in ("num_epochs", "num_seeds"):
+            if not 1 <= getattr(self, name) <= 10**4:
+                raise ValueError(f"{name} must be in [1, 10000], got {getattr(self, name)}.")
+        if not 4 <= self.num_records <= 100:
+            raise ValueError(f"num_records must be in [4, 100], got {self.num_records}.")
+        if max(self.batch_size, self.num_probed) > self.num_train:
+            raise ValueError(
+                f"batch_size and num_probed must be at most {self.num_train}, "
+                f"got {self.batch_size} and {self.num_probed}."
+            )
+        if not self.learning_rate > 0 or not 0 <= self.weight_decay < 1:
+            raise ValueError(
+                "learning_rate must be positive and weight_decay in [0, 1), "
+                f"got {self.learning_rate} and {self.weight_decay}."
+            )
+
+    @property
+    def num_steps(self) -> int:
+        """All steps of training."""
+        return self.num_epochs * self.num_train // self.batch_size
+
+
+# The source: WRN-10-10 on CIFAR-10, 200 epochs.
+PRESETS = {
+    "smoke": Config(
+        architecture="cnn",
+        num_train=800,
+        batch_size=32,
+        num_epochs=5,
+        learning_rate=0.03,
+        num_records=4,
+    ),
+    "paper": Config(
+        images="cifar10",
+        width=16,
+        widening=10,
+        num_train=50000,
+        num_probed=1000,
+        batch_size=128,
+        num_epochs=200,
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What was measured: axes seeds (s), records (t), layers (l)."""
+
+    epochs: Float[np.ndarray, " t"]
+    shares: Float[np.ndarray, "s t l"]  # of active neurons
+    undecayed: Float[np.ndarray, "s t l"]  # without weight decay
+    frozen: Float[np.ndarray, "s t l"]  # at a learning rate of nearly 0
+    accuracy: Float[np.ndarray, "s t"]  # on the probed images, which are trained on
+
+
+def memory(config: Config) -> int:
+    """Bytes of patches and activations of all layers on the probed images, on two cores."""
+    side = {"digits": 8, "cifar10": 32}.get(config.images, 28) // config.shrink
+    channels = config.width * config.widening
+    return 4 * 2 * max(config.num_probed, 3 * config.batch_size) * side**2 * channels * 9 * 4
+
+
+def run(config: Config) -> Result:
+    """Train with the protocol, without weight decay, and with a rate of nearly 0."""
+    # Not in [0, 1]: black pixels would give z = 0, and any change of a bias would flip them all.
+    images = image_set(config.images, scaling="standard")
+    if images.num_samples < config.num_train:
+        raise ValueError(f"num_train must be at most {images.num_samples}, got {config.num_train}.")
+    data = Dataset(shrunk(images.x, config.shrink), images.y, images.law, images.source)
+    steps = _steps(config)
+    report(f"training {3 * config.num_seeds} networks", 0.05)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    rates = np.repeat([1.0, 1.0, FROZEN], config.num_seeds)
+    decays = np.repeat([1.0, 0.0, 1.0], config.num_seeds)
+    inputs = (jnp.tile(keys, 3), jnp.asarray(rates, float), jnp.asarray(decays, float))
+    shares, right = ensemble(_watched(config, data, steps), inputs)
+    decayed, undecayed, frozen = np.split(np.asarray(shares), 3)
+    return Result(
+        epochs=steps * config.batch_size / config.num_train,
+        shares=decayed,
+        undecayed=undecayed,
+        frozen=frozen,
+        accuracy=np.asarray(right)[: config.num_seeds],
+    )
+
+
+def _steps(config: Config) -> Int[np.ndarray, " t"]:
+    """0, and steps up to the last whose ratios are about equal."""
+    first = max(config.num_train // config.batch_size // 2, 1)
+    later = np.geomspace(first, config.num_steps, config.num_records - 1).round().astype(int)
+    return np.unique(np.append(0, later))
+
+
+def _architecture(config: Config, num_outputs: int) -> Architecture:
+    """The network, its convolutions unfolded, its normalisations with trained gains and offsets."""
+    if config.architecture == "wide_resnet":
+        layers = wide_resnet(10, config.widening, num_outputs, base=config.width, normalized=True)
+    else:
+        width = config.width
+        convolutions = [
+            Conv(width, (3, 3), padding="same"),
+            Conv(2 * width, (3, 3), (2, 2)),
+            Conv(4 * width, (3, 3)),
+        ]
+        after = (LayerNorm(), Activation("relu"))
+        hidden = [layer for each in convolutions for layer in (each, *after)]
+        layers = Serial(*hidden, GlobalPool(), Dense(num_outputs))
+    trained = rebuilt(
+        layers, lambda layer: LayerNorm(affine=True) if isinstance(layer, LayerNorm) else layer
+    )
+    return unfolded(trained)
+
+
+def _watched(config: Config, data: Dataset, steps: Int[np.ndarray, " t"]):
+    """(key, factors of rate and decay) ─► shares of active neurons and accuracy at every record."""
+    settings = (_architecture(config, data.num_outputs), data.input_shape)
+    standard = Standard(weight_scale=2**0.5)
+    model = network(*settings, standard, bias="zero")
+    probe = activations(*settings, standard, bias="zero")
+    loss_of = empirical_risk(cross_entropy("mean"), model.apply)
+    boundaries = sorted({max(config.num_steps * part // 10, 1) for part in (4, 5, 6)})
+    falling = stepwise([0.2**turn for turn in range(len(boundaries) + 1)], boundaries)
+
+    def one(given: tuple[RandomKey, Array, Array]) -> tuple[Array, Array]:
+        key, factor, decay = given
+        order_key, start_key, batch_key = jax.random.split(key, 3)
+        order = jax.random.permutation(order_key, data.num_samples)[: config.num_train]
+        train = data.subset(order)
+        seen = train.subset(slice(config.num_probed))
+        # The gradient of 5·10⁻⁴‖w‖², without a half, is 10⁻³w.
+        optimizer = optax.chain(
+            optax.add_decayed_weights(2 * config.weight_decay * decay),
+            optax.sgd(lambda step: config.learning_rate * factor * falling(step), momentum=0.9),
+        )
+        measure = lambda params: (  # noqa: E731
+            active_shares(probe, params, seen.x),
+            accuracy(model.apply(params, seen.x), seen.y),
+        )
+        start, batches = model.init(start_key), Batches(config.batch_size)
+        run = sgd(loss_of, start, train, optimizer, batches, batch_key, steps, measure)
+        return run.records
+
+    return one
+
+
+def _falling(result: Result) -> float:
+    """The part of layers whose share falls throughout, in the mean over networks.
+
+    One network's shares move by a hundredth up and down, as much as early layers fall in all.
+    """
+    curves = result.shares.mean(axis=0).T
+    times = np.broadcast_to(result.epochs, curves.shape)
+    return float(np.mean(rank_correlations(times, curves) <= MONOTONE))
+
+
+CLAIMS = (
+    Claim(
+        "In most layers the share of active neurons, averaged over networks, falls throughout.",
+        judge=lambda r: at_least(_falling(r), 0.51),
+        source=SPARSE,
+    ),
+    Claim(
+        "In the mean over layers, fewer neurons are active at the end than at the start.",
+        judge=lambda r: ordered(r.shares[:, -1].mean(axis=1), r.shares[:, 0].mean(axis=1)),
+        source=SPARSE,
+    ),
+    Claim(
+        "It is learning that makes the neurons silent: the network fits 90 % of its images.",
+        judge=lambda r: median_at_least(r.accuracy[:, -1], 0.9),
+        source=PROTOCOL,
+    ),
+    Claim(
+        "Weight decay is not needed: without it, fewer are active at the end than at the start.",
+        judge=lambda r: ordered(r.undecayed[:, -1].mean(axis=1), r.undecayed[:, 0].mean(axis=1)),
+        source=PROTOCOL,
+    ),
+    Claim(
+        "A network that hardly learns keeps its neurons: its mean share moves less than 0.01.",
+        judge=lambda r: median_at_most(
+            np.abs(r.frozen - r.frozen[:, :1]).mean(axis=2).max(axis=1), 0.01
+        ),
+        source=SPARSE,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Shares of every layer along training, with and without weight decay, and accuracy."""
+    figure, axes = panels("active neurons, layer by layer", "without weight decay", "accuracy")
+    for axis, shares in ((axes[0], result.shares), (axes[1], result.undecayed)):
+        for layer in range(shares.shape[2]):
+            mean = shares[..., layer].mean(axis=0)
+            axis.plot(result.epochs, mean, ".-", label=f"layer {layer + 1}")
+        axis.plot(result.epochs, result.frozen.mean(axis=(0, 2)), ":", color="#999999")
+        axis.set_ylabel("share (dotted: mean, hardly learning)")
+    axes[0].legend(frameon=False, fontsize=7)
+    axes[2].plot(result.epochs, result.accuracy.T, color="C0", alpha=0.6)
+    for axis in axes:
+        axis.set_xscale("symlog", linthresh=1)
+        axis.set_xlabel("epoch")
+    return figure

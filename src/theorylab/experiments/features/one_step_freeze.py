@@ -1,0 +1,244 @@
+"""One step of everything, then only the output layer: a convex problem with bounds that hold.
+
+After one gradient step the hidden layer is frozen, and descent in the output layer is descent on a
+convex and smooth loss (the logistic one, divided by ln 2). With step size 1/L the loss is within
+L‖a⁽⁰⁾ − a*‖²/2t of that of any a*, at every step t; and on ‖a‖ ≤ B the loss on new samples exceeds
+that on the n seen ones by no more than a Rademacher bound of order 1/√n. The source prints 1/t for
+the step size: such steps soon are far too short, and the loss ends much higher.
+
+Source: shi · one-step-freeze · Algorithm 4, Theorems 3.4, B.2, Lemma B.78.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    exponent_between,
+    holds,
+    median_at_most,
+    ordered,
+    probability_at_least,
+)
+from theorylab.data import SeparableLaw, separable_law
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.features.gradient import (
+    FiniteLaw,
+    descend_outputs,
+    descent_bound,
+    error_rate,
+    forgetting_schedule,
+    gap_bound,
+    gradient_step,
+    output_smoothness,
+    risk,
+    symmetric_network,
+)
+from theorylab.progress import report
+from theorylab.training import ensemble
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = r"\hat L(a^{(t)}) - \hat L(a^*) \le \frac{L \|a^{(0)} - a^*\|^2}{2t}"
+
+DESCENT = Source("shi", "one-step-freeze", "Theorem B.2, descent")
+GAP = Source("shi", "one-step-freeze", "Lemma B.78")
+STEP = Source("shi", "one-step-freeze", "Theorem 3.4, the step size")
+
+FIRST_RATE = 4.0  # η⁽¹⁾
+
+
+@dataclass(frozen=True)
+class Config:
+    """Separable data with bounded inputs, one step, then the output layer."""
+
+    dimension: int = 20
+    margin: float = 0.1  # β
+    radius: float = 1.0  # of an input across the separating direction
+    bias: float = 2.0  # over the standard deviation of ⟨w, x⟩
+    width: int = 16  # m, a quarter of the neurons
+    sample_sizes: tuple[int, ...] = (50, 100, 200, 400, 800)  # n, growing
+    num_steps: int = 1000  # T, in the output layer
+    num_tested: int = 5000
+    num_seeds: int = 100  # runs, at least 72 to conclude about 95 %
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.dimension <= 10**5:
+            raise ValueError(f"dimension must be from 2 to 10^5, got {self.dimension}.")
+        for name in ("margin", "radius", "bias"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        sizes = self.sample_sizes
+        if len(sizes) < 2 or list(sizes) != sorted(set(sizes)) or not 1 <= sizes[0] <= 10**7:
+            raise ValueError(f"sample_sizes must be two or more, growing, got {sizes}.")
+        for name in ("width", "num_tested", "num_seeds"):
+            if not 1 <= getattr(self, name) <= 10**7:
+                raise ValueError(f"{name} must be from 1 to 10^7, got {getattr(self, name)}.")
+        if not 10 <= self.num_steps <= 10**7:
+            raise ValueError(f"num_steps must be from 10 to 10^7, got {self.num_steps}.")
+
+    @property
+    def steps(self) -> np.ndarray:
+        """The recorded steps."""
+        return np.unique(np.geomspace(1, self.num_steps, 20).round().astype(int))
+
+
+PRESETS = {
+    "smoke": Config(
+        dimension=8, width=4, sample_sizes=(40, 160), num_steps=200, num_tested=1000, num_seeds=80
+    ),
+    "paper": Config(dimension=500, width=1024, sample_sizes=(1000, 10000, 100000)),
+}
+
+
+class Measured(NamedTuple):
+    """What is measured about one run."""
+
+    losses: Float[jax.Array, " t"]  # on the sample, at the recorded steps
+    bounds: Float[jax.Array, " t"]  # the comparison's loss + L‖a⁽⁰⁾ − a*‖²/2t
+    rises: Float[jax.Array, ""]  # the largest rise of the loss from one step to the next
+    printed: Float[jax.Array, " t"]  # losses with step sizes 1/t
+    smoothness: Float[jax.Array, ""]  # L
+    gap: Float[jax.Array, ""]  # loss on new samples − loss on the sample, at the end
+    gap_bound: Float[jax.Array, ""]
+    error: Float[jax.Array, ""]  # test error at the end
+    frozen: Float[jax.Array, ""]  # loss on the sample at the end, without the first step
+
+
+class Result(NamedTuple):
+    """What was measured: sample sizes (n), seeds (s), steps (t)."""
+
+    sample_sizes: Int[np.ndarray, " n"]
+    steps: Int[np.ndarray, " t"]
+    losses: Float[np.ndarray, "n s t"]
+    bounds: Float[np.ndarray, "n s t"]
+    rises: Float[np.ndarray, "n s"]
+    printed: Float[np.ndarray, "n s t"]
+    smoothness: Float[np.ndarray, "n s"]
+    gap: Float[np.ndarray, "n s"]
+    gap_bound: Float[np.ndarray, "n s"]
+    error: Float[np.ndarray, "n s"]
+    frozen: Float[np.ndarray, "n s"]
+
+
+def memory(config: Config) -> int:
+    """Bytes of the hidden layer on samples and on test samples."""
+    return 8 * 2 * 4 * 4 * config.width * (max(config.sample_sizes) + config.num_tested)
+
+
+def run(config: Config) -> Result:
+    """One step, then descent in the output layer, for every sample size."""
+    law = separable_law(jnp.ones(config.dimension), config.margin, 1.0, config.radius)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    levels = []
+    for place, size in enumerate(config.sample_sizes):
+        report(f"{size} samples", place / len(config.sample_sizes))
+        levels.append(ensemble(partial(_measured, law=law, size=size, config=config), keys))
+    stacked = {
+        name: np.stack([np.asarray(getattr(level, name)) for level in levels])
+        for name in Measured._fields
+    }
+    return Result(np.array(config.sample_sizes), config.steps, **stacked)
+
+
+def _measured(key: RandomKey, law: SeparableLaw, size: int, config: Config) -> Measured:
+    """One run of Algorithm 4, and its bounds."""
+    start_key, sample_key, test_key = jax.random.split(key, 3)
+    scale = 1 / (config.bias * law.mean_square**0.5)
+    start = symmetric_network(start_key, config.width, config.dimension, 1.0, scale)
+    drawn, test = law.sample(sample_key, size), law.sample(test_key, config.num_tested)
+    seen = FiniteLaw(drawn.x, drawn.y[:, 0], jnp.full(size, 1 / size))
+    unseen = FiniteLaw(test.x, test.y[:, 0], jnp.full(config.num_tested, 1 / config.num_tested))
+    moved = gradient_step(start, seen, forgetting_schedule(FIRST_RATE, 1.0, 1), 0, "logistic")
+    smoothness = output_smoothness(moved.hidden(seen.x)).exact
+    every, steps = np.arange(config.num_steps + 1), config.steps
+    rates = jnp.full(config.num_steps, 1 / smoothness)
+    run = descend_outputs(moved, seen, every, rates)
+    printed = descend_outputs(moved, seen, steps, 1 / jnp.arange(1.0, config.num_steps + 1))
+    # Any a* will do for the bound; this one has twice the last norm, and a smaller loss.
+    other = moved._replace(outputs=2 * run.params)
+    distance = jnp.linalg.norm(other.outputs - moved.outputs)
+    bounds = descent_bound(distance, smoothness, jnp.asarray(steps, rates.dtype))
+    last = moved._replace(outputs=run.params)
+    norm = jnp.linalg.norm(run.params)
+    still = start._replace(outputs=0 * start.outputs)
+    slow = jnp.full(config.num_steps, 1 / output_smoothness(start.hidden(seen.x)).exact)
+    return Measured(
+        losses=run.records[steps],
+        bounds=risk(other, seen, "logistic") + bounds,
+        rises=jnp.diff(run.records).max(),
+        printed=printed.records,
+        smoothness=smoothness,
+        gap=risk(last, unseen, "logistic") - risk(last, seen, "logistic"),
+        gap_bound=gap_bound(moved, norm, law.largest_norm, size),
+        error=error_rate(last, test),
+        frozen=descend_outputs(still, seen, [config.num_steps], slow).records[-1],
+    )
+
+
+CLAIMS = (
+    Claim(
+        "With step size 1/L the loss exceeds a comparison's by at most the bound, at every step.",
+        judge=lambda r: holds(r.bounds - r.losses, rounding=1e-9),
+        source=STEP,
+        kind="corrected",
+        formula=r"\hat L(a^{(t)}) - \hat L(a^*) \le L \|a^{(0)} - a^*\|^2 / 2t",
+    ),
+    Claim(
+        "The loss on new samples exceeds that on seen ones by less than its bound, in 95 %.",
+        judge=lambda r: probability_at_least(
+            int((r.gap <= r.gap_bound).all(axis=0).sum()), r.gap.shape[1], 0.95
+        ),
+        source=GAP,
+    ),
+    Claim(
+        "Step sizes 1/t end within 10 % of the loss that step size 1/L reaches.",
+        judge=lambda r: median_at_most(r.printed[-1, :, -1] / r.losses[-1, :, -1], 1.1),
+        source=STEP,
+        kind="printed",
+    ),
+    Claim(
+        "With step size 1/L the loss never rises.",
+        judge=lambda r: holds(-r.rises, rounding=1e-9),
+        source=DESCENT,
+    ),
+    Claim(
+        "The bound on new samples is half as large for four times as many.",
+        judge=lambda r: exponent_between(r.sample_sizes, r.gap_bound.T, -0.75, -0.25),
+        source=GAP,
+    ),
+    Claim(
+        "With the most samples, runs err less on new ones than with the fewest.",
+        judge=lambda r: ordered(r.error[-1], r.error[0]),
+        source=GAP,
+    ),
+    Claim(
+        "Without the first step, the same descent on the features of the start ends higher.",
+        judge=lambda r: ordered(r.losses[-1, :, -1], r.frozen[-1]),
+        source=DESCENT,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Losses and their bound over steps, and gaps over sample sizes."""
+    figure, axes = panels("descent in the output layer", "new samples")
+    axes[0].loglog(result.steps, result.losses[-1].T, color="#0072B2", alpha=0.15)
+    axes[0].loglog(result.steps, np.median(result.bounds[-1], axis=0), label="bound", **THEORY)
+    axes[0].set(xlabel="step", ylabel="loss on the sample")
+    axes[1].loglog(result.sample_sizes, np.abs(result.gap).mean(axis=1), "o-", label="gap")
+    axes[1].loglog(result.sample_sizes, result.gap_bound.mean(axis=1), label="bound", **THEORY)
+    axes[1].set(xlabel="samples", ylabel="loss on new − on seen samples")
+    for axis in axes:
+        axis.legend(fontsize=7)
+    return figure

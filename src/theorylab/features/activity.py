@@ -1,0 +1,90 @@
+"""How many neurons are active: the share with φ(z) > 0, layer by layer of any architecture.
+
+    share_l = mean over examples, positions and channels of 1[φ(z_l) > 0]
+
+A ReLU layer of a fresh network has about ½, by symmetry; training makes the share fall.
+
+Source: karp · wrn-sparsity · 3.1, Fig. 3.2, B.3.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.models import (
+    NTK,
+    Activation,
+    Architecture,
+    Bias,
+    Parametrization,
+    activation,
+    network,
+    rebuilt,
+)
+from theorylab.typing import Params
+
+Probe = Callable[[Params, Array], tuple[Array, ...]]
+
+
+def activations(
+    architecture: Architecture,
+    input_shape: tuple[int, ...],
+    parametrization: Parametrization = NTK(),  # noqa: B008 (it is frozen)
+    bias: Bias = "none",
+) -> Probe:
+    """Make (params, inputs) ─► φ(z) of every `Activation`, in the order in which they are computed.
+
+    Args:
+        architecture: What the network is; its parameters are those of `network` with the same
+            arguments.
+        input_shape: The shape of one input.
+        parametrization: That of the network.
+        bias: That of the network.
+    """
+    seen: list[Array] = []
+
+    def tap(layer: Architecture) -> Architecture:
+        if not isinstance(layer, Activation):
+            return layer
+        function = activation(layer.function)
+
+        def watched(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+            seen.append(function(z))
+            return seen[-1]
+
+        return Activation(watched)
+
+    model = network(rebuilt(architecture, tap), input_shape, parametrization, bias)
+
+    def probe(params: Params, x: Array) -> tuple[Array, ...]:
+        seen.clear()
+        model.apply(params, x)
+        found = tuple(seen)
+        seen.clear()  # what is traced must not outlive its trace
+        return found
+
+    return probe
+
+
+def active_shares(
+    probe: Probe, params: Params, x: Float[Array, "n ..."]
+) -> Float[Array, " layers"]:
+    """The share of active neurons of every layer, averaged over inputs.
+
+    Args:
+        probe: From `activations`.
+        params: The network's parameters.
+        x: Inputs.
+
+    Example:
+        >>> import jax
+        >>> from theorylab.models import Serial
+        >>> probe = activations(Serial(Activation("relu"), Activation("cosine")), (4,))
+        >>> active_shares(probe, ((), ()), jnp.array([[-1.0, 0.0, 1.0, -2.0]])).tolist()
+        [0.25, 1.0]
+    """
+    values = probe(params, x)
+    if not values:
+        raise ValueError("the architecture must have an Activation, got none.")
+    return jnp.stack([jnp.mean(value > 0, dtype=x.dtype) for value in values])

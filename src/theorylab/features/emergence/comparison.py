@@ -1,0 +1,292 @@
+"""A network against fixed features on the same data, with the same number of steps.
+
+    network     all three stages, and what their first two steps did to the weights
+    tangent     the linear model of the network's gradient at its start (finite-width NTK)
+    random      only the outer weights of the start are trained
+    probes      only the outer weights are trained, after the first or the second step
+
+`compare_laws` does all that for several laws of data and many seeds, in one compiled program.
+
+The first step's weights are 1e-10 of the biases' size, so that a probe of them sees constants. A
+probe has no freedom of scale; `normalized` gives the weights the length of those after the second
+step, by one constant, and leaves their directions.
+
+Accuracy is scored twice: as it is, and with both classes counting equally.
+
+Source: shi · exp-parity-six · Table A.1; shi · emergence-meters · A.7.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from theorylab.data import CountLaw
+from theorylab.training import Batches, ensemble
+from theorylab.typing import RandomKey
+
+from ..fixed import (
+    Features,
+    accuracy,
+    best_rate,
+    class_accuracies,
+    fit_features,
+    random_features,
+    tangent_features,
+    weighted_hinge,
+)
+from .meters import cosines, gradient_parts, normalized, relevant_direction, sampling_floor
+from .network import Neurons, first_half, opening, outputs, preactivations
+from .stages import Emerged, classifier_rates, classify, emerge
+from .tasks import Setting, Task, Theory, draw_task
+
+# In units of 1/E‖ψ‖²: at the stated size the tangent model is best at 3 or 10, random features
+# too, and probes from 100 on.
+TANGENT_RATES = (1.0, 3.0, 10.0, 30.0)
+PROBE_RATES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+_NUM_OPENED = 1000  # inputs at which the floor of the noise is estimated
+
+
+class Scored(NamedTuple):
+    """Accuracy and balanced accuracy: of tests at recorded steps, of training data at the end."""
+
+    test: Float[Array, "*seeds t 2"]
+    train: Float[Array, "*seeds 2"]
+
+
+class Learned(NamedTuple):
+    """What the network did."""
+
+    scored: Scored
+    emerged: Emerged
+    cosines: Float[Array, "*seeds 4"]  # the largest: at the start, after steps 1 and 2, at the end
+    noise: Float[Array, "*seeds 2"]  # over signal, the median of neurons, in steps 1 and 2
+    floor: Float[Array, "*seeds 2"]  # what the number of samples allows
+    improved: Float[Array, "*seeds"]  # share of neurons less noisy in the second step
+    dead: Float[Array, "*seeds"]  # share that the first step leaves closed but for the noise inside
+
+
+def learn_features(
+    key: RandomKey,
+    task: Task,
+    theory: Theory,
+    setting: Setting,
+    num_relevant: int,
+) -> Learned:
+    """Train the network in three stages, and look at its weights on the way."""
+    k = num_relevant
+    emerged = emerge(task.start, task.train, theory.stages, theory.class_weights)
+    batch, steps = _batches(setting), setting.steps - 2
+    weights = theory.class_weights
+    run = classify(
+        emerged.second,
+        task.train,
+        batch,
+        key,
+        steps,
+        lambda neurons: _scores(outputs(neurons, task.test.x), task.test.y),
+        classifier_rates(setting.num_pairs),
+        weights,
+    )
+    trained = _scores(outputs(run.params, task.train.x), task.train.y)
+    direction = relevant_direction(task.train.x.shape[1], k)
+    rest = jnp.tile((task.outside**2).sum(axis=1), 2)
+    kept = theory.stages[0].keep_weights
+    found = [
+        cosines(task.start.weights, direction, rest),
+        cosines(emerged.first.weights, direction, kept**2 * rest),
+        cosines(emerged.second.weights, direction),
+        cosines(run.params.weights, direction),
+    ]
+    noise, floor = _noise_ratios(task, emerged, k), _floors(task, emerged, theory)
+    medians = jnp.median(jnp.concatenate([noise, floor]), axis=1)
+    return Learned(
+        scored=Scored(run.records, trained),
+        emerged=emerged,
+        cosines=jnp.stack([each.max() for each in found]),
+        noise=medians[:2],
+        floor=medians[2:],
+        improved=jnp.mean(noise[1] <= noise[0]),
+        dead=jnp.mean((preactivations(emerged.first, task.train.x[:_NUM_OPENED]) <= 0).all(axis=0)),
+    )
+
+
+def _noise_ratios(task: Task, emerged: Emerged, num_relevant: int) -> Float[Array, "2 neurons"]:
+    first = gradient_parts(emerged.first_gradient.weights, task.start.outer, num_relevant)
+    second = gradient_parts(emerged.second_gradient.weights, emerged.first.outer, num_relevant)
+    return jnp.stack([part.noise / jnp.abs(part.signal) for part in (first, second)])
+
+
+def _floors(task: Task, emerged: Emerged, theory: Theory) -> Float[Array, "2 neurons"]:
+    x = task.train.x
+    opened = [
+        opening(preactivations(neurons, x[:_NUM_OPENED]), stage.noise)
+        for neurons, stage in zip((task.start, emerged.first), theory.stages, strict=True)
+    ]
+    return jnp.stack(
+        [sampling_floor(each, theory.structure, theory.other, len(x)) for each in opened]
+    )
+
+
+def fit_tangents(key: RandomKey, task: Task, theory: Theory, setting: Setting) -> Scored:
+    """Train the tangent model of the start; one neuron of every pair has all its features."""
+    features = tangent_features(outputs, first_half(task.start))
+    return _fitted(features, key, task, theory, setting, TANGENT_RATES)
+
+
+def fit_outer(
+    key: RandomKey, neurons: Neurons, task: Task, theory: Theory, setting: Setting
+) -> Scored:
+    """Train outer weights only: random features, or a probe of neurons after some steps."""
+    only_outer = jax.tree.unflatten(jax.tree.structure(neurons), (False, False, True))
+    features = random_features(outputs, neurons, only_outer)
+    return _fitted(features, key, task, theory, setting, PROBE_RATES)
+
+
+def fit_variants(
+    key: RandomKey,
+    emerged: Emerged,
+    task: Task,
+    theory: Theory,
+    setting: Setting,
+    probed: Bool[Array, ""],
+) -> Scored:
+    """Train outer weights on four first layers, the leading axis.
+
+    Of the start, of the first step, of the first step normalised, and of the second; NaN for the
+    last three if they are not asked for.
+    """
+    first, second = emerged.first, emerged.second
+    constant = normalized(first.weights, second.weights)
+    rescaled = first._replace(weights=constant * first.weights)
+    variants = (task.start, first, rescaled, second)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *variants)
+
+    def one(given: tuple[Neurons, Bool[Array, ""]]) -> Scored:
+        neurons, wanted = given
+
+        def fit() -> Scored:
+            return fit_outer(key, neurons, task, theory, setting)
+
+        shapes = jax.eval_shape(fit)
+        nothing = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), shapes)
+        return jax.lax.cond(wanted, fit, lambda: nothing)
+
+    return jax.lax.map(one, (stacked, jnp.arange(4) < jnp.where(probed, 4, 1)))
+
+
+def _fitted(
+    features: Features,
+    key: RandomKey,
+    task: Task,
+    theory: Theory,
+    setting: Setting,
+    rates: tuple[float, ...],
+) -> Scored:
+    batch, risk = _batches(setting), weighted_hinge(theory.class_weights)
+    fitted = fit_features(
+        features, task.train, task.test, risk, batch, key, setting.steps, rates, _scores
+    )
+    chosen = best_rate(fitted, fitted.test[:, -1, 1])
+    return Scored(chosen.test, chosen.train)
+
+
+def _batches(setting: Setting) -> Batches:
+    return Batches(setting.batch_size, replace=True)
+
+
+def _scores(found: Array, targets: Array) -> Float[Array, "2"]:
+    return jnp.stack([accuracy(found, targets), class_accuracies(found, targets).mean()])
+
+
+class Compared(NamedTuple):
+    """All methods, with laws and seeds as leading axes; probes are NaN where not asked for.
+
+    The third axis of `probes` is: first step, first step normalised, second step.
+    """
+
+    network: Scored
+    tangent: Scored
+    random: Scored
+    probes: Scored
+    cosines: Float[Array, "laws seeds 4"]  # see `Learned`
+    noise: Float[Array, "laws seeds 2"]
+    floor: Float[Array, "laws seeds 2"]
+    improved: Float[Array, "laws seeds"]
+    dead: Float[Array, "laws seeds"]
+    weights: Float[Array, "3 neurons d"]  # of the first law and seed: start, steps 1 and 2
+
+
+def compare_laws(
+    keys: Key[Array, " seeds"],
+    laws: Sequence[CountLaw],
+    theories: Sequence[Theory],
+    setting: Setting,
+    probed: Sequence[bool],
+) -> Compared:
+    """Train every method on every law, for all seeds, in one compiled program.
+
+    Args:
+        keys: One for every seed; laws share them.
+        laws: The laws of the data, with as many patterns and relevant ones.
+        theories: What the start and the first two steps are made from, for every law.
+        setting: Sizes.
+        probed: For which laws the first two steps are probed.
+    """
+    if not len(laws) == len(theories) == len(probed) >= 1:
+        raise ValueError("laws, theories and probed must be as many, and not none.")
+    if len({(law.num_patterns, law.num_relevant) for law in laws}) != 1:
+        raise ValueError("laws must have as many patterns and as many relevant ones.")
+    setting.check(laws[0].num_patterns)
+    num_laws, num_seeds = len(laws), len(keys)
+    stacked = jax.tree.map(lambda *leaves: jnp.array(leaves, float), *theories)
+
+    def one(given: tuple[Array, Array]) -> Compared:
+        which, key = given
+        theory = jax.tree.map(lambda leaf: leaf[which], stacked)
+        return _compared(key, laws, which, theory, setting, jnp.asarray(probed)[which])
+
+    which = jnp.repeat(jnp.arange(num_laws), num_seeds)
+    every = jnp.tile(jnp.arange(num_seeds), num_laws)
+    compared = ensemble(one, (which, keys[every]))
+    axes = jax.tree.map(
+        lambda leaf: jnp.reshape(leaf, (num_laws, num_seeds, *leaf.shape[1:])), compared
+    )
+    return axes._replace(weights=axes.weights[0, 0])
+
+
+def _compared(
+    key: RandomKey,
+    laws: Sequence[CountLaw],
+    which: Int[Array, ""],
+    theory: Theory,
+    setting: Setting,
+    probed: Bool[Array, ""],
+) -> Compared:
+    """One law, one seed."""
+    of_task, of_batches = jax.random.split(key)
+    task = draw_task(of_task, laws, which, theory, setting)
+    learned = learn_features(of_batches, task, theory, setting, laws[0].num_relevant)
+
+    fitted = fit_variants(of_batches, learned.emerged, task, theory, setting, probed)
+    halves = jnp.concatenate([task.start.weights[: setting.num_pairs], task.outside], axis=1)
+    padding = jnp.zeros((2 * setting.num_pairs, task.outside.shape[1]))
+    emerged = learned.emerged
+    steps = [
+        jnp.concatenate([neurons.weights, padding], axis=1)
+        for neurons in (emerged.first, emerged.second)
+    ]
+    return Compared(
+        network=learned.scored,
+        tangent=fit_tangents(of_batches, task, theory, setting),
+        random=jax.tree.map(lambda leaf: leaf[0], fitted),
+        probes=jax.tree.map(lambda leaf: leaf[1:], fitted),
+        cosines=learned.cosines,
+        noise=learned.noise,
+        floor=learned.floor,
+        improved=learned.improved,
+        dead=learned.dead,
+        weights=jnp.stack([jnp.tile(halves, (2, 1)), *steps]),
+    )

@@ -1,0 +1,164 @@
+"""Meters of emerging features: what a gradient is made of, where weights point, what counts allow.
+
+The gradient of neuron i has a part along every pattern,
+
+    ∇_{wᵢ} L = −aᵢ Σⱼ Mⱼ Tⱼ,   Tⱼ = E[y φⱼ · Pr(neuron open)]
+    signal: the mean of Tⱼ over j ∈ A;   noise: the root mean square of Tⱼ over j ∉ A
+
+In theory the signal is βγ/σ̃, and the noise vanishes with n. On n samples, with the neuron open with
+probability o(x), noise over signal is at least about
+
+    √(p_o(1 − p_o)/n) · √E[o²]/(γ E[o])
+
+which is 2/√n at γ = ¼, p_o = ½, if the neuron is open for all inputs alike, as it is after the
+weights were forgotten.
+
+A classifier of the count s with c changes of sign along s = 0 … k has at most the accuracy of
+`threshold_ceiling`; c = 1 is a threshold, the best that is linear. In five patterns of the fair
+parity mixture it is 27/32, with three changes 59/64.
+
+Source: shi · emergence-meters · §2.5, A.7; shi · exp-parity-six · Table A.1.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+from theorylab.data import CountLaw
+from theorylab.typing import Scalar
+
+_TINY = 1e-30  # weights of the theory's first step have squares of 1e-20
+
+
+class Parts(NamedTuple):
+    """Signal and noise in every neuron's gradient."""
+
+    signal: Float[Array, " neurons"]
+    noise: Float[Array, " neurons"]
+
+
+def gradient_parts(
+    gradient: Float[Array, "neurons patterns"], outer: Float[Array, " neurons"], num_relevant: int
+) -> Parts:
+    """Take gradients apart, in the coordinates of the dictionary.
+
+    Args:
+        gradient: ∇_w L.
+        outer: a, of the same neurons.
+        num_relevant: The number k of relevant patterns, which come first.
+    """
+    parts = -gradient / outer[:, None]
+    signal = parts[:, :num_relevant].mean(axis=1)
+    return Parts(signal, jnp.sqrt((parts[:, num_relevant:] ** 2).mean(axis=1)))
+
+
+def sampling_floor(
+    opened: Float[Array, "n neurons"],
+    structure: Scalar,
+    other_probability: Scalar,
+    num_samples: int,
+) -> Float[Array, " neurons"]:
+    """√(p_o(1 − p_o)/n) · √E[o²]/(γ E[o]): noise over signal that n samples cannot avoid.
+
+    Args:
+        opened: How open every neuron is at some inputs, o(x).
+        structure: γ of the data.
+        other_probability: p_o.
+        num_samples: n.
+    """
+    p = other_probability
+    spread = jnp.sqrt((opened**2).mean(axis=0)) / opened.mean(axis=0)
+    return jnp.sqrt(p * (1 - p) / num_samples) / structure * spread
+
+
+def cosines(
+    weights: Float[Array, "neurons d"],
+    direction: Float[Array, " d"],
+    outside: Float[Array, " neurons"] | None = None,
+) -> Float[Array, " neurons"]:
+    """cos(wᵢ, v); 0 for weights that are 0.
+
+    Args:
+        weights: w, or their coordinates in a dictionary.
+        direction: v, in the same coordinates.
+        outside: The squared length of what w has outside of the dictionary.
+    """
+    largest = jnp.maximum(jnp.abs(weights).max(axis=1), _TINY)
+    scaled = weights / largest[:, None]  # so that no square underflows
+    squares = (scaled**2).sum(axis=1)
+    if outside is not None:
+        squares = squares + outside / largest**2
+    lengths = jnp.sqrt(jnp.maximum(squares, _TINY))
+    return scaled @ direction / (lengths * jnp.linalg.norm(direction))
+
+
+def relevant_direction(num_patterns: int, num_relevant: int) -> Float[Array, " patterns"]:
+    """Σ_{j∈A} Mⱼ in the coordinates of the dictionary."""
+    return jnp.zeros(num_patterns).at[:num_relevant].set(1.0)
+
+
+def expected_largest_cosine(num_vectors: int, dimension: int) -> float:
+    """E max cos(wᵢ, v) over m random directions: z/√d, with the mean z of the largest of m normals.
+
+    By the quantile z ≈ Φ⁻¹((m − π/8)/(m − π/4 + 1)), right within 1 % for m of some ten or more.
+    """
+    m = num_vectors
+    return float(norm.ppf((m - np.pi / 8) / (m - np.pi / 4 + 1))) / np.sqrt(dimension)
+
+
+def cosine_map(
+    weights: Float[np.ndarray, "vectors d"], num_axes: int = 2
+) -> Float[np.ndarray, "vectors axes"]:
+    """Classical scaling: points in the plane whose distances are like 1 − cos(wᵢ, wⱼ).
+
+    Args:
+        weights: Vectors; those of length 0 are at distance 1 from all.
+        num_axes: Of the map.
+    """
+    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+    units = weights / np.maximum(lengths, _TINY)
+    distances = 1 - units @ units.T
+    np.fill_diagonal(distances, 0.0)
+    squares = distances**2
+    centred = squares - squares.mean(axis=0, keepdims=True)
+    centred = -0.5 * (centred - centred.mean(axis=1, keepdims=True))
+    values, vectors = np.linalg.eigh(centred)
+    top = slice(None, -num_axes - 1, -1)
+    return vectors[:, top] * np.sqrt(np.maximum(values[top], 0.0))
+
+
+def threshold_ceiling(law: CountLaw, num_changes: int, balanced: bool = False) -> float:
+    """The best accuracy of a classifier of the count that changes its sign at most c times.
+
+    Args:
+        law: The law of the data.
+        num_changes: c; 1 is a threshold.
+        balanced: Whether both classes count equally.
+
+    Example:
+        >>> from theorylab.data import parity_mixture
+        >>> law = parity_mixture(100, 5)
+        >>> threshold_ceiling(law, 1) == 27 / 32, threshold_ceiling(law, 3) == 59 / 64
+        (True, True)
+    """
+    if num_changes < 0:
+        raise ValueError(f"num_changes must be at least 0, got {num_changes}.")
+    classes = np.where(law.labels > 0, law.class_probabilities[1], law.class_probabilities[0])
+    weights = law.counts * (0.5 / classes if balanced else 1.0)
+    # right[c, sign]: the most that is right so far with c changes, ending with this sign.
+    signs = np.array([-1.0, 1.0])
+    right = np.full((num_changes + 1, 2), -np.inf)
+    right[0] = 0.0
+    for weight, label in zip(weights, law.labels, strict=True):
+        changed = np.vstack([np.full(2, -np.inf), right[:-1, ::-1]])
+        right = np.maximum(right, changed) + weight * (signs == label)[None, :]
+    return float(right.max())
+
+
+def normalized(weights: Float[Array, "neurons d"], like: Float[Array, "neurons d"]) -> Scalar:
+    """The one constant by which weights have the length, over all neurons, of some others."""
+    largest = jnp.maximum(jnp.abs(weights).max(), _TINY)
+    return jnp.linalg.norm(like) / (largest * jnp.linalg.norm(weights / largest))

@@ -1,0 +1,325 @@
+"""Gradient features: the directions in which the first step of descent moves the neurons.
+
+    G(w, b) = E[y x 1[⟨w, x⟩ > b]],   w⁽¹⁾ = −η⁽¹⁾ ℓ'(0) a⁽⁰⁾ G(w⁽⁰⁾, b)
+
+A direction D of length 1 with a sign s of the bias is a gradient feature, (D, s) ∈ S_{p,γ,B_G}, if
+
+    P_{w,b}[ |⟨G, D⟩| > (1 − γ)‖G‖,  ‖G‖ ≥ B_G,  b/|b| = s ] ≥ p
+
+The cone is a double one, so −D is a feature with D. G is known in closed form for a mixture of
+Gaussian clusters, with tⱼ = (⟨w, μⱼ⟩ − b)/(σⱼ‖w‖),
+
+    G(w, b) = Σⱼ pⱼyⱼ [Φ(tⱼ) μⱼ + σⱼ φ(tⱼ) w/‖w‖],
+
+by enumeration for a law of finitely many points, and by Monte Carlo with an error bar for any
+sampler. With E‖x‖² ≤ B_x2 and ‖x‖ ≤ B_x, its mean over n samples has the tail
+
+    P[‖G̃ − G‖ ≥ z] ≤ exp(¼ − nz²/8B_x2)   for 0 < z < B_x2/B_x
+
+Source: shi · gradient-features · Defs 3.5, 3.7, B.57, Lemma B.18.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.stats import norm
+from jaxtyping import Array, Bool, Float, Int
+
+from theorylab.data import Dataset, GaussianMixture
+from theorylab.numerics import Interval, clopper_pearson
+from theorylab.typing import RandomKey, Scalar
+
+from .network import FiniteLaw, Sampler
+
+Gradients = Float[Array, "m d"]
+_BLOCK = 1000  # samples at a time, so that no (n, m) array is made
+_POLISHED = 20  # power steps that move a found direction to the middle of its cone
+
+
+class Sampled(NamedTuple):
+    """Gradients by Monte Carlo, with √(E‖G̃ − G‖²) of each."""
+
+    gradients: Gradients
+    errors: Float[Array, " m"]
+
+
+class Directions(NamedTuple):
+    """Directions found blindly, the strongest first, and each one's share of all Σ‖G‖."""
+
+    directions: Float[Array, "r d"]
+    shares: Float[Array, " r"]
+
+
+class Feature(NamedTuple):
+    """A direction with a sign of the bias, and with which probability the first step finds it."""
+
+    direction: Float[Array, " d"]
+    sign: int  # s
+    strength: float  # median ‖G‖ of the neurons in its cone; NaN if there is none
+    probability: Interval  # p̂ with its Clopper–Pearson interval
+
+
+def mixture_gradients(
+    law: GaussianMixture, weights: Gradients, biases: Float[Array, " m"]
+) -> Gradients:
+    """G(w, b) of a mixture of Gaussian clusters, in closed form.
+
+    Args:
+        law: The mixture.
+        weights: w, one row for each neuron.
+        biases: b.
+    """
+    lengths = jnp.linalg.norm(weights, axis=1)
+    heights = (weights @ law.means.T - biases[:, None]) / lengths[:, None]
+    heights = heights / law.deviations[None, :]
+    signed = law.probabilities * law.labels
+    between = (signed[None, :] * norm.cdf(heights)) @ law.means
+    within = norm.pdf(heights) @ (signed * law.deviations)
+    return between + (within / lengths)[:, None] * weights
+
+
+def finite_gradients(law: FiniteLaw, weights: Gradients, biases: Float[Array, " m"]) -> Gradients:
+    """G(w, b) of a law of finitely many points (or of a dataset), by enumeration.
+
+    Args:
+        law: The points and their probabilities.
+        weights: w, one row for each neuron.
+        biases: b.
+    """
+    active = (law.x @ weights.T > biases[None, :]).astype(law.x.dtype)
+    return active.T @ ((law.probabilities * law.y)[:, None] * law.x)
+
+
+def sampled_gradients(
+    key: RandomKey,
+    sampler: Sampler,
+    weights: Gradients,
+    biases: Float[Array, " m"],
+    num_samples: int,
+) -> Sampled:
+    """G(w, b) of any law, by Monte Carlo; all neurons see the same samples.
+
+    Args:
+        key: Draws the samples.
+        sampler: The law: key, number of samples ─► `Dataset` with labels y (n, 1).
+        weights: w, one row for each neuron.
+        biases: b.
+        num_samples: n, rounded up to a whole number of blocks.
+    """
+    if num_samples < 2:
+        raise ValueError(f"num_samples must be at least 2, got {num_samples}.")
+    size = min(_BLOCK, num_samples)
+    num_blocks = -(-num_samples // size)
+
+    def add(sums: tuple[Array, Array], key: RandomKey) -> tuple[tuple[Array, Array], None]:
+        drawn = sampler(key, size)
+        active = (drawn.x @ weights.T > biases[None, :]).astype(drawn.x.dtype)
+        squares = (drawn.y[:, 0] ** 2) * (drawn.x**2).sum(axis=1)
+        return (sums[0] + active.T @ (drawn.y * drawn.x), sums[1] + squares @ active), None
+
+    zeros = (jnp.zeros_like(weights), jnp.zeros(len(weights), weights.dtype))
+    (total, squares), _ = jax.lax.scan(add, zeros, jax.random.split(key, num_blocks))
+    count = num_blocks * size
+    mean = total / count
+    variance = jnp.maximum(squares / count - (mean**2).sum(axis=1), 0)
+    return Sampled(mean, jnp.sqrt(variance / count))
+
+
+def bernstein_tail(
+    distance: Scalar, num_samples: int, mean_square: Scalar, largest_norm: Scalar
+) -> Float[Array, ""]:
+    """A bound on P[‖G̃ − G‖ ≥ z]: exp(¼ − nz²/8B_x2) if 0 < z < B_x2/B_x, and else 1.
+
+    Args:
+        distance: z.
+        num_samples: n.
+        mean_square: B_x2 ≥ E‖x‖².
+        largest_norm: B_x ≥ ‖x‖.
+    """
+    z = jnp.asarray(distance, float)
+    bound = jnp.exp(0.25 - num_samples * z**2 / (8 * mean_square))
+    covered = (z > 0) & (z < mean_square / largest_norm)
+    return jnp.where(covered, jnp.minimum(bound, 1.0), 1.0)
+
+
+def cone_members(
+    gradients: Gradients,
+    directions: Float[Array, "r d"],
+    opening: Scalar,
+    least_norm: Scalar,
+) -> Bool[Array, "m r"]:
+    """Which G lie in which double cone, |⟨G, D⟩| > (1 − γ)‖G‖, and are at least B_G long.
+
+    Args:
+        gradients: G, one row for each neuron.
+        directions: D, one row each, of length 1.
+        opening: γ.
+        least_norm: B_G.
+    """
+    lengths = jnp.linalg.norm(gradients, axis=1)
+    along = jnp.abs(gradients @ directions.T)
+    return (along > (1 - opening) * lengths[:, None]) & (lengths >= least_norm)[:, None]
+
+
+def box_members(
+    gradients: Gradients,
+    directions: Float[Array, "r d"],
+    opening: Scalar,
+    least_norm: Scalar,
+    largest_norm: Scalar = math.inf,
+) -> Bool[Array, "m r"]:
+    """The variant with the largest coordinate: ‖G/‖G‖ − D‖_∞ < γ_∞ and B_G ≤ ‖G‖ ≤ B_G1.
+
+    Args:
+        gradients: G, one row for each neuron.
+        directions: D, one row each, of length 1.
+        opening: γ_∞.
+        least_norm: B_G.
+        largest_norm: B_G1.
+    """
+    lengths = jnp.linalg.norm(gradients, axis=1)
+    units = gradients / jnp.maximum(lengths, jnp.finfo(gradients.dtype).tiny)[:, None]
+    gaps = jax.lax.map(lambda D: jnp.abs(units - D[None, :]).max(axis=1), directions).T
+    return (gaps < opening) & ((lengths >= least_norm) & (lengths <= largest_norm))[:, None]
+
+
+def frontier(
+    gradients: Gradients,
+    direction: Float[Array, " d"],
+    openings: Float[Array, " g"],
+    least_norms: Float[Array, " l"],
+) -> Int[Array, "g l"]:
+    """How many neurons count at every pair (γ, B_G): p̂ times the number of neurons.
+
+    Args:
+        gradients: G, one row for each neuron.
+        direction: D, of length 1.
+        openings: Values of γ.
+        least_norms: Values of B_G.
+    """
+    lengths = jnp.linalg.norm(gradients, axis=1)
+    cosines = jnp.abs(gradients @ direction) / jnp.maximum(lengths, jnp.finfo(lengths.dtype).tiny)
+    inside = (cosines[None, :] > 1 - openings[:, None]).astype(int)
+    return inside @ (lengths[:, None] >= least_norms[None, :]).astype(int)
+
+
+def blind_directions(gradients: Gradients, num_directions: int, cosine: float = 0.9) -> Directions:
+    """Find directions that many gradients share, without knowing them.
+
+    The cone |cos| ≥ c that has the largest Σ‖G‖ is taken, its axis moved to the first principal
+    axis of its members, these are put aside, and so on.
+
+    Args:
+        gradients: G, one row for each neuron; some thousands at most, for all pairs are compared.
+        num_directions: How many directions to find.
+        cosine: c, how close to a direction its members are.
+    """
+    if not 1 <= num_directions <= len(gradients):
+        raise ValueError(
+            f"num_directions must be from 1 to {len(gradients)}, got {num_directions}."
+        )
+    lengths = jnp.linalg.norm(gradients, axis=1)
+    units = gradients / jnp.maximum(lengths, jnp.finfo(gradients.dtype).tiny)[:, None]
+    close = (jnp.abs(units @ units.T) >= cosine).astype(gradients.dtype)
+
+    def take(left: Float[Array, " m"], _: None) -> tuple[Array, tuple[Array, Array]]:
+        best = jnp.argmax(close @ left)
+        members = close[best] * left
+
+        def polish(_: Array, axis: Float[Array, " d"]) -> Float[Array, " d"]:
+            axis = (members * (units @ axis)) @ units
+            return axis / jnp.maximum(jnp.linalg.norm(axis), jnp.finfo(axis.dtype).tiny)
+
+        axis = jax.lax.fori_loop(0, _POLISHED, polish, units[best])
+        apart = jnp.abs(units @ axis) < cosine
+        return jnp.where(apart, left * (1 - close[best]), 0.0), (axis, members.sum())
+
+    _, (axes, masses) = jax.lax.scan(take, lengths, length=num_directions)
+    return Directions(axes, masses / lengths.sum())
+
+
+def gradient_features(
+    key: RandomKey,
+    data: Sampler | Dataset,
+    num_directions: int,
+    threshold: float = 1.0,
+    opening: float = 0.1,
+    least_norm: float | None = None,
+    num_neurons: int = 2000,
+    num_samples: int = 20000,
+) -> tuple[Feature, ...]:
+    """Estimate S_{p,γ,B_G} of any data: a sampler of a law, or a dataset with labels ±1.
+
+    Neurons start with w ~ N(0, I) and b = ±c √(E‖x‖²). The directions are found from G itself, for
+    each sign of the bias its own, the strongest first; features with s = +1 come before s = −1.
+
+    Args:
+        key: Draws neurons and samples.
+        data: key, number of samples ─► `Dataset`; or one dataset, which is taken as the law.
+        num_directions: How many directions to look for, for each sign.
+        threshold: c, how many standard deviations of ⟨w, x⟩ the bias is.
+        opening: γ.
+        least_norm: B_G; by default 4 times the error of Monte Carlo, 0 for a dataset.
+        num_neurons: How many w are drawn for each sign of b.
+        num_samples: How many samples of the law.
+    """
+    if not threshold > 0 or not 0 < opening < 1:
+        raise ValueError(
+            f"threshold must be positive and opening in (0, 1), got {threshold} and {opening}."
+        )
+    weight_key, size_key, sample_key = jax.random.split(key, 3)
+    seen = data if isinstance(data, Dataset) else data(size_key, min(num_samples, _BLOCK))
+    _check_labels(seen)
+    weights = jax.random.normal(weight_key, (num_neurons, seen.x.shape[1]), seen.x.dtype)
+    bias = threshold * jnp.sqrt((seen.x**2).sum(axis=1).mean())
+    gradients, error = _both_signs(sample_key, data, weights, bias, num_samples)
+    floor = 4 * error if least_norm is None else least_norm
+    search = jax.jit(blind_directions, static_argnums=1)
+    return tuple(
+        _feature(direction, sign, found, opening, floor)
+        for sign, found in ((1, gradients[0]), (-1, gradients[1]))
+        for direction in search(found, num_directions).directions
+    )
+
+
+def _both_signs(
+    key: RandomKey,
+    data: Sampler | Dataset,
+    weights: Gradients,
+    bias: Float[Array, ""],
+    num_samples: int,
+) -> tuple[Float[Array, "2 m d"], float]:
+    """G(w, b̃) and G(w, −b̃), and the largest of their errors."""
+    count = len(weights)
+    both = jnp.concatenate([weights, weights])
+    biases = jnp.where(jnp.arange(2 * count) < count, bias, -bias)
+    if isinstance(data, Dataset):
+        shares = jnp.full(data.num_samples, 1 / data.num_samples, data.x.dtype)
+        gradients = finite_gradients(FiniteLaw(data.x, data.y[:, 0], shares), both, biases)
+        return jnp.reshape(gradients, (2, *weights.shape)), 0.0
+    sampled = jax.jit(sampled_gradients, static_argnums=(1, 4))
+    gradients, errors = sampled(key, data, both, biases, num_samples)
+    return jnp.reshape(gradients, (2, *weights.shape)), float(errors.max())
+
+
+def _feature(
+    direction: Float[Array, " d"], sign: int, gradients: Gradients, opening: float, floor: float
+) -> Feature:
+    """How often the gradients of one sign of the bias lie in the cone of a direction."""
+    inside = np.asarray(cone_members(gradients, direction[None, :], opening, floor))[:, 0]
+    lengths = np.linalg.norm(np.asarray(gradients), axis=1)[inside]
+    strength = float(np.median(lengths)) if len(lengths) else math.nan
+    return Feature(direction, sign, strength, clopper_pearson(len(lengths), len(inside)))
+
+
+def _check_labels(data: Dataset) -> None:
+    if len(data.input_shape) != 1 or data.num_outputs != 1:
+        raise ValueError(
+            f"data must have flat inputs and one label, got {data.input_shape} and "
+            f"{data.num_outputs} labels."
+        )
+    if not np.isin(np.asarray(data.y), (-1, 1)).all():
+        raise ValueError("labels must be -1 or 1.")

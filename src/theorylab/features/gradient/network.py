@@ -1,0 +1,289 @@
+"""The two-layer ReLU network of the gradient feature framework, and its online training.
+
+    g(x) = Σᵢ aᵢ σ(⟨wᵢ, x⟩ − bᵢ),   σ = max(0, ·),   the biases b are never trained
+
+Four-fold symmetric start, i ≤ m: aᵢ ~ N(0, σ_a²), wᵢ ~ N(0, σ_w² I), bᵢ = b̃; then (−a, −w, −b);
+then both halves again with (−a, w, b). So g ≡ 0 at the start, and with the loss ℓ(y g(x))
+
+    w⁽¹⁾ = −η⁽¹⁾ ℓ'(0) a⁽⁰⁾ G(w⁽⁰⁾, b),   G(w, b) = E[y x 1[⟨w, x⟩ > b]]   if λ⁽¹⁾ = 1/η⁽¹⁾,
+
+because the penalty (λ/2)(‖W‖² + ‖a‖²) with η⁽¹⁾λ⁽¹⁾ = 1 forgets the start. (Chapter 2 of the source
+writes the penalty without the ½, and forgets with 2ηλ = 1.)
+
+    Algorithm 1    every step draws a fresh sample, and descends in (a, W) at once   `train`
+    Algorithm 5    the same with the exact risk of a law of finitely many points     `train_exactly`
+
+A loss is 1-Lipschitz, convex and decreasing in the margin, with ℓ(0) = 1. (The logistic loss has
+ℓ(0) = ln 2, although the source lists it; here it is divided by ln 2.)
+
+Source: shi · gfl-net · §3.3, Eq. 3.9, Algorithms 1 and 5.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from theorylab.data import Dataset
+from theorylab.training import Measure, Steps, Trajectory, record
+from theorylab.typing import RandomKey, Scalar
+
+Loss = Literal["hinge", "logistic"]
+Sampler = Callable[[RandomKey, int], Dataset]  # a law: key, number of samples ─► samples
+
+_SLOPES = {"hinge": 1.0, "logistic": 1 / (2 * math.log(2))}
+
+
+class ReluNetwork(NamedTuple):
+    """The parameters Ξ = (a, W, b)."""
+
+    outputs: Float[Array, " m"]  # a
+    weights: Float[Array, "m d"]  # W, one row for each neuron
+    biases: Float[Array, " m"]  # b
+
+    def __call__(self, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+        """g(x) = Σᵢ aᵢ σ(⟨wᵢ, x⟩ − bᵢ)."""
+        return self.hidden(x) @ self.outputs
+
+    def hidden(self, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
+        """σ(⟨wᵢ, x⟩ − bᵢ)."""
+        return jax.nn.relu(x @ self.weights.T - self.biases[None, :])
+
+
+class Schedule(NamedTuple):
+    """Step sizes for a and for W, and the penalty λ, for each step."""
+
+    output_rates: Float[Array, " t"]
+    weight_rates: Float[Array, " t"]
+    penalties: Float[Array, " t"]
+
+
+class Recipe(NamedTuple):
+    """How a network learns online, in units in which b̃ = σ_a = 1."""
+
+    width: int  # m, a quarter of the neurons
+    num_samples: int  # n, in each step
+    first_rate: Scalar  # η⁽¹⁾; ‖w⁽¹⁾‖ is about η⁽¹⁾‖G‖
+    rate: Scalar  # η of all later steps
+
+
+class FiniteLaw(NamedTuple):
+    """A law of finitely many points (x, y) with probabilities; of a dataset, 1/n each."""
+
+    x: Float[Array, "n d"]
+    y: Float[Array, " n"]
+    probabilities: Float[Array, " n"]
+
+
+def symmetric_network(
+    key: RandomKey,
+    width: int,
+    dimension: int,
+    bias: Scalar,
+    weight_scale: Scalar = 1.0,
+    output_scale: Scalar = 1.0,
+) -> ReluNetwork:
+    """The four-fold symmetric start with 4m neurons, whose output is zero everywhere.
+
+    Args:
+        key: Draws the first m neurons.
+        width: m.
+        dimension: d.
+        bias: b̃ > 0.
+        weight_scale: σ_w.
+        output_scale: σ_a.
+
+    Example:
+        >>> start = symmetric_network(jax.random.key(0), width=2, dimension=3, bias=1.0)
+        >>> start.biases.tolist()
+        [1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0]
+    """
+    for name, value in (("width", width), ("dimension", dimension)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}.")
+    output_key, weight_key = jax.random.split(key)
+    a = output_scale * jax.random.normal(output_key, (width,))
+    w = weight_scale * jax.random.normal(weight_key, (width, dimension))
+    b = jnp.full((width,), bias, dtype=w.dtype)
+    a, w, b = jnp.concatenate([a, -a]), jnp.concatenate([w, -w]), jnp.concatenate([b, -b])
+    return ReluNetwork(jnp.concatenate([a, -a]), jnp.concatenate([w, w]), jnp.concatenate([b, b]))
+
+
+def forgetting_schedule(first_rate: Scalar, rate: Scalar, num_steps: int) -> Schedule:
+    """η⁽¹⁾ with λ⁽¹⁾ = 1/η⁽¹⁾, then η without a penalty.
+
+    Args:
+        first_rate: η⁽¹⁾.
+        rate: η of all later steps.
+        num_steps: T, with the first step.
+
+    Example:
+        >>> [rates.tolist() for rates in forgetting_schedule(2.0, 0.5, num_steps=3)]
+        [[2.0, 0.5, 0.5], [2.0, 0.5, 0.5], [0.5, 0.0, 0.0]]
+    """
+    if num_steps < 1:
+        raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
+    first = jnp.arange(num_steps) == 0
+    rates = jnp.where(first, first_rate, rate).astype(float)
+    return Schedule(rates, rates, jnp.where(first, 1 / first_rate, 0.0).astype(float))
+
+
+def train(
+    key: RandomKey,
+    start: ReluNetwork,
+    sampler: Sampler,
+    num_samples: int,
+    schedule: Schedule,
+    steps: Steps,
+    measure: Measure,
+    loss: Loss = "hinge",
+) -> Trajectory:
+    """Algorithm 1: every step on a fresh sample; compile it with `jax.jit` or `ensemble`.
+
+    Args:
+        key: Draws the samples.
+        start: Ξ⁽⁰⁾, such as `symmetric_network(…)`.
+        sampler: The law, such as `xor_mixture(64).sample`.
+        num_samples: n, in each step.
+        schedule: Step sizes and penalties, such as `forgetting_schedule(…)`.
+        steps: The increasing numbers of steps after which to measure; the last ends the run.
+        measure: What to record: network ─► any pytree of arrays.
+        loss: "hinge", or "logistic" (divided by ln 2).
+    """
+    _check_loss(loss)
+
+    def advance(network: ReluNetwork, step: Int[Array, ""]) -> ReluNetwork:
+        drawn = sampler(jax.random.fold_in(key, step), num_samples)
+        weights = jnp.full(num_samples, 1 / num_samples)
+        return gradient_step(
+            network, FiniteLaw(drawn.x, drawn.y[:, 0], weights), schedule, step, loss
+        )
+
+    return record(advance, start, steps, measure, params_of=lambda network: network)
+
+
+def learn_online(
+    key: RandomKey,
+    sampler: Sampler,
+    dimension: int,
+    bias_ratio: Scalar,
+    recipe: Recipe,
+    steps: Steps,
+    measure: Measure,
+) -> Trajectory:
+    """Algorithm 1 from a symmetric start, in units in which b̃ = σ_a = 1.
+
+    G depends on w and b only through b/‖w‖, so that the ratio b̃/σ_w is all that matters to it.
+
+    Args:
+        key: Draws the start and the samples.
+        sampler: The law.
+        dimension: d.
+        bias_ratio: b̃/σ_w, such as of a `Case`.
+        recipe: Width, samples, and step sizes.
+        steps: The increasing numbers of steps after which to measure; the last ends the run.
+        measure: What to record: network ─► any pytree of arrays.
+    """
+    start_key, sample_key = jax.random.split(key)
+    start = symmetric_network(start_key, recipe.width, dimension, 1.0, 1 / bias_ratio)
+    schedule = forgetting_schedule(recipe.first_rate, recipe.rate, int(steps[-1]) or 1)
+    return train(sample_key, start, sampler, recipe.num_samples, schedule, steps, measure)
+
+
+def train_exactly(
+    start: ReluNetwork,
+    law: FiniteLaw,
+    schedule: Schedule,
+    steps: Steps,
+    measure: Measure,
+    loss: Loss = "hinge",
+) -> Trajectory:
+    """Algorithm 5: every step on the risk of a law of finitely many points (or on a dataset).
+
+    Args:
+        start: Ξ⁽⁰⁾.
+        law: The points and their probabilities.
+        schedule: Step sizes and penalties.
+        steps: The increasing numbers of steps after which to measure; the last ends the run.
+        measure: What to record: network ─► any pytree of arrays.
+        loss: "hinge", or "logistic" (divided by ln 2).
+    """
+    _check_loss(loss)
+
+    def advance(network: ReluNetwork, step: Int[Array, ""]) -> ReluNetwork:
+        return gradient_step(network, law, schedule, step, loss)
+
+    return record(advance, start, steps, measure, params_of=lambda network: network)
+
+
+def gradient_step(
+    network: ReluNetwork,
+    law: FiniteLaw,
+    schedule: Schedule,
+    step: Int[Array, ""] | int,
+    loss: Loss = "hinge",
+) -> ReluNetwork:
+    """One step of both layers at once: θ ← (1 − ηλ) θ − η ∇L(θ).
+
+    Args:
+        network: Ξ.
+        law: The points on which the risk is taken.
+        schedule: Step sizes and penalties.
+        step: The number of the step; the first is 0.
+        loss: "hinge", or "logistic" (divided by ln 2).
+    """
+    gradient = jax.grad(risk)(network, law, loss)
+    rates = (schedule.output_rates[step], schedule.weight_rates[step])
+    penalty = schedule.penalties[step]
+
+    def moved(value: Array, slope: Array, rate: Array) -> Array:
+        return (1 - rate * penalty) * value - rate * slope
+
+    return ReluNetwork(
+        moved(network.outputs, gradient.outputs, rates[0]),
+        moved(network.weights, gradient.weights, rates[1]),
+        network.biases,
+    )
+
+
+def risk(network: ReluNetwork, law: FiniteLaw, loss: Loss = "hinge") -> Float[Array, ""]:
+    """L(Ξ) = E ℓ(y g(x)), without the penalty.
+
+    Args:
+        network: Ξ.
+        law: The points and their probabilities.
+        loss: "hinge", or "logistic" (divided by ln 2).
+    """
+    return law.probabilities @ margin_loss(law.y * network(law.x), loss)
+
+
+def error_rate(network: ReluNetwork, data: Dataset) -> Float[Array, ""]:
+    """The share of samples with y g(x) ≤ 0."""
+    return (data.y[:, 0] * network(data.x) <= 0).mean()
+
+
+def margin_loss(margins: Float[Array, " n"], loss: Loss = "hinge") -> Float[Array, " n"]:
+    """ℓ of margins: max(0, 1 − z), or ln(1 + e⁻ᶻ)/ln 2.
+
+    Example:
+        >>> margin_loss(jnp.array([0.0, 2.0])).tolist()
+        [1.0, 0.0]
+    """
+    _check_loss(loss)
+    if loss == "hinge":
+        return jax.nn.relu(1 - margins)
+    return jax.nn.softplus(-margins) / math.log(2)
+
+
+def loss_slope(loss: Loss = "hinge") -> float:
+    """|ℓ'(0)|: 1, or 1/(2 ln 2)."""
+    _check_loss(loss)
+    return _SLOPES[loss]
+
+
+def _check_loss(loss: str) -> None:
+    if loss not in get_args(Loss):
+        raise ValueError(f"loss must be hinge or logistic, got {loss!r}.")

@@ -1,0 +1,128 @@
+"""One step of everything, then only the output layer: descent on a convex problem.
+
+Algorithm 4: one gradient step of all with one sample, then freeze W⁽¹⁾ and b, and descend in a with
+step size 1/L, where L is the smoothness of the empirical loss in a,
+
+    L = c λ_max((1/n) Σ hhᵀ),   h = σ(W⁽¹⁾x − b),   c = sup ℓ''   (1/(4 ln 2) for the logistic loss)
+
+Then, with every constant,
+
+    L̂(a⁽ᵗ⁾) − L̂(a*) ≤ L‖a⁽⁰⁾ − a*‖²/2t                                for every a*
+    sup (L_D − L̂) ≤ 2B_a2 √((‖W‖_F² B_x² + ‖b‖²)/n) + R√(log(1/δ)/2n)   with probability 1 − δ
+
+where the supremum is over ‖a‖₂ ≤ B_a2 and R bounds the loss there. (The source prints 1/t for the
+step size; a hinge is not smooth, so that neither bound of descent holds for it.)
+
+Source: shi · one-step-freeze · Algorithm 4, Theorems 3.4, B.2, Lemma B.78.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from theorylab.training import Steps, Trajectory, record
+from theorylab.typing import Scalar
+
+from .network import FiniteLaw, ReluNetwork, margin_loss
+
+
+class Smoothness(NamedTuple):
+    """L, and the simpler bound c (1/n) Σ‖h‖² of the source."""
+
+    exact: Float[Array, ""]
+    bound: Float[Array, ""]
+
+
+def output_smoothness(hidden: Float[Array, "n m"]) -> Smoothness:
+    """L of the logistic loss (divided by ln 2) as a function of the output layer.
+
+    Args:
+        hidden: h, one row for each sample.
+    """
+    curvature = 1 / (4 * math.log(2))
+    largest = jnp.linalg.norm(hidden, ord=2) ** 2 / len(hidden)
+    return Smoothness(curvature * largest, curvature * (hidden**2).sum(axis=1).mean())
+
+
+def descend_outputs(
+    network: ReluNetwork,
+    law: FiniteLaw,
+    steps: Steps,
+    learning_rates: Float[Array, " total"],
+) -> Trajectory:
+    """Descend in a on the logistic loss (divided by ln 2), W and b frozen; records the loss.
+
+    Args:
+        network: Where to begin, such as after one step of all.
+        law: The sample, 1/n each.
+        steps: The increasing numbers of steps after which to record; the last ends the run.
+        learning_rates: η of every step; all 1/L in the theorem.
+    """
+    hidden = law.y[:, None] * network.hidden(law.x)
+
+    def loss(outputs: Float[Array, " m"]) -> Float[Array, ""]:
+        return law.probabilities @ margin_loss(hidden @ outputs, "logistic")
+
+    def advance(outputs: Float[Array, " m"], step: Int[Array, ""]) -> Float[Array, " m"]:
+        return outputs - learning_rates[step] * jax.grad(loss)(outputs)
+
+    return record(advance, network.outputs, steps, loss, params_of=lambda outputs: outputs)
+
+
+def descent_bound(
+    distance: Scalar, smoothness: Scalar, num_steps: Float[Array, " t"]
+) -> Float[Array, " t"]:
+    """L‖a⁽⁰⁾ − a*‖²/2t, above the loss over that of a* after t steps of size 1/L.
+
+    Args:
+        distance: ‖a⁽⁰⁾ − a*‖.
+        smoothness: L.
+        num_steps: t.
+    """
+    return smoothness * distance**2 / (2 * num_steps)
+
+
+def rademacher_bound(
+    network: ReluNetwork, norm_bound: Scalar, largest_norm: Scalar, num_samples: int
+) -> Float[Array, ""]:
+    """B_a2 √((‖W‖_F² B_x² + ‖b‖²)/n), above the Rademacher complexity of the frozen networks.
+
+    Args:
+        network: Of which W and b are used.
+        norm_bound: B_a2.
+        largest_norm: B_x.
+        num_samples: n.
+    """
+    if num_samples < 1:
+        raise ValueError(f"num_samples must be at least 1, got {num_samples}.")
+    weights = (network.weights**2).sum() * largest_norm**2
+    return norm_bound * jnp.sqrt((weights + (network.biases**2).sum()) / num_samples)
+
+
+def gap_bound(
+    network: ReluNetwork,
+    norm_bound: Scalar,
+    largest_norm: Scalar,
+    num_samples: int,
+    failure: float = 0.05,
+) -> Float[Array, ""]:
+    """2ℜ + R√(log(1/δ)/2n), above L_D − L̂ on ‖a‖ ≤ B_a2 with probability 1 − δ, logistic loss.
+
+    The loss is 1/(ln 2)-Lipschitz, and at most R = 1 + B_a2 H/ln 2 with H ≥ ‖h‖.
+
+    Args:
+        network: Of which W and b are used.
+        norm_bound: B_a2.
+        largest_norm: B_x.
+        num_samples: n.
+        failure: δ.
+    """
+    if not 0 < failure < 1:
+        raise ValueError(f"failure must be in (0, 1), got {failure}.")
+    complexity = rademacher_bound(network, norm_bound, largest_norm, num_samples) / math.log(2)
+    hidden = rademacher_bound(network, norm_bound, largest_norm, 1)  # B_a2 H
+    largest = 1 + hidden / math.log(2)
+    return 2 * complexity + largest * math.sqrt(math.log(1 / failure) / (2 * num_samples))

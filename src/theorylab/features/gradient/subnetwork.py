@@ -1,0 +1,134 @@
+"""The good subnetwork: after one step a few neurons already make a network as good as g*.
+
+After the first step w⁽¹⁾ = η⁽¹⁾|ℓ'(0)| a⁽⁰⁾ G, so a neuron is nice for D if it points along D,
+
+    ⟨w⁽¹⁾, D⟩ > (1 − γ)‖w⁽¹⁾‖   and   ‖G‖ ≥ B_G,
+
+which has half of the probability p of the double cone. For each neuron aσ(⟨D, x⟩ − b) of g* take
+the nice neurons of the right length, with c = max(|b|, B_ε),
+
+    Λ = {i : |η⁽¹⁾|ℓ'(0)| |aᵢ⁽⁰⁾| ‖Gᵢ‖ c/b̃ − 1| ≤ ε_a},   ε_a = B_x1 B_b/(√(mp) B_G B_ε),
+
+and give each of them the output weight ã = ac/(|Λ| b̃), all others 0. If no Λ is empty,
+
+    L(ã, W⁽¹⁾, b) ≤ rB_a1 (B_x1² B_b/(√(mp) B_G B_ε) + B_x1 √(2γ) + B_ε) + L(g*)
+
+with these constants and no others; |Λ| grows like √(mp). (The source has a for |a|; then no neuron
+would stand for a cluster with label −1, whose G points away from it.) The best B_ε is
+B_x1 √(B_b/B_G)/(mp)^¼.
+
+Source: shi · nice-neurons · Lemma 3.13; shi · good-subnet · Lemmas 3.14, B.6;
+shi · lottery-ticket · Proposition B.1.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from theorylab.typing import Scalar
+
+from .bound import Constants
+from .network import ReluNetwork
+
+
+class Subnetwork(NamedTuple):
+    """The output layer ã, and which neuron stands for which neuron of g*."""
+
+    outputs: Float[Array, " m"]
+    members: Bool[Array, "m r"]
+
+
+def nice_neurons(
+    outputs: Float[Array, " m"],
+    gradients: Float[Array, "m d"],
+    directions: Float[Array, "r d"],
+    opening: Scalar,
+    least_norm: Scalar,
+) -> Bool[Array, "m r"]:
+    """Which neurons point along which direction after the first step.
+
+    Args:
+        outputs: a⁽⁰⁾, whose sign turns G.
+        gradients: G(w⁽⁰⁾, b), one row for each neuron.
+        directions: D, one row each, of length 1.
+        opening: γ.
+        least_norm: B_G.
+    """
+    lengths = jnp.linalg.norm(gradients, axis=1)
+    along = jnp.sign(outputs)[:, None] * (gradients @ directions.T)
+    return (along > (1 - opening) * lengths[:, None]) & (lengths >= least_norm)[:, None]
+
+
+def good_subnetwork(
+    start: ReluNetwork,
+    gradients: Float[Array, "m d"],
+    target: ReluNetwork,
+    constants: Constants,
+    first_rate: Scalar,
+    floor: Scalar,
+) -> Subnetwork:
+    """The output layer ã on the neurons after the first step.
+
+    Args:
+        start: The network before the step, all of whose biases have one absolute value b̃; the
+            neurons with the sign of a target's bias stand for it (0 counts as negative).
+        gradients: G(w⁽⁰⁾, b), one row for each neuron.
+        target: g*, with directions of length 1 as its weights.
+        constants: Of which p, γ, B_G, B_b, B_x1 and |ℓ'(0)| are used.
+        first_rate: η⁽¹⁾.
+        floor: B_ε.
+    """
+    c, width = constants, len(start.outputs)
+    window = c.mean_norm * c.bias_bound / (c.gradient_norm * floor)
+    window = window / math.sqrt(width * c.probability)
+    nice = nice_neurons(start.outputs, gradients, target.weights, c.opening, c.gradient_norm) & (
+        jnp.sign(start.biases)[:, None] == jnp.where(target.biases > 0, 1, -1)[None, :]
+    )
+    heights = jnp.maximum(jnp.abs(target.biases), floor)
+    lengths = first_rate * c.slope * jnp.abs(start.outputs) * jnp.linalg.norm(gradients, axis=1)
+    fits = jnp.abs((lengths / jnp.abs(start.biases))[:, None] * heights[None, :] - 1) <= window
+    members = nice & fits
+    counts = jnp.maximum(members.sum(axis=0), 1)
+    shared = members / jnp.abs(start.biases)[:, None]
+    return Subnetwork(shared @ (target.outputs * heights / counts), members)
+
+
+def best_floor(constants: Constants, width: int) -> float:
+    """B_ε = B_x1 √(B_b/B_G)/(mp)^¼, which makes the bound smallest.
+
+    Args:
+        constants: Of the data law.
+        width: m.
+    """
+    c = constants
+    ratio = math.sqrt(c.bias_bound / c.gradient_norm)
+    return c.mean_norm * ratio / (width * c.probability) ** 0.25
+
+
+def subnetwork_bound(constants: Constants, width: int, floor: float, optimum: float) -> float:
+    """The bound on the loss of the good subnetwork, constants and all.
+
+    Args:
+        constants: Of the data law and of g*.
+        width: m.
+        floor: B_ε.
+        optimum: The loss of g*.
+    """
+    c = constants
+    window = c.mean_norm * c.bias_bound / (c.gradient_norm * floor)
+    window = window / math.sqrt(width * c.probability)
+    turned = c.mean_norm * (window + math.sqrt(2 * c.opening)) + floor
+    return c.num_neurons * c.entry_bound * turned + optimum
+
+
+def restricted(network: ReluNetwork, members: Bool[Array, " m"]) -> ReluNetwork:
+    """The network of some of the neurons only; the number of members must be known.
+
+    Args:
+        network: All neurons.
+        members: Which ones are kept.
+    """
+    kept = jnp.flatnonzero(members)
+    return ReluNetwork(network.outputs[kept], network.weights[kept], network.biases[kept])

@@ -1,0 +1,181 @@
+"""A network against its own linearisation: one start, the same examples, the same batches.
+
+    network         f(w; x)
+    linearisation   f_lin(w; x) = f(w₀; x) + ⟨∇f(w₀; x), w − w₀⟩
+
+Both are trained on cross-entropy. How well f_lin can do is also found without any learning rate, by
+regression on its tangent features,
+
+    Δ = argmin ‖JΔ − (y − f(w₀))‖²,    J = ∇f(w₀) on all examples and outputs,
+
+with conjugate gradients from Δ = 0, whose limit is the solution of least ‖Δ‖: kernel regression
+with the full tangent kernel JJᵀ, all pairs of outputs included. Neither J nor JJᵀ is ever made; a
+step is two passes through the network. Fewer steps regularise more.
+
+Source: karp · wrn-vs-ntk · 3.6, B.3 (the protocol after Allen-Zhu and Li 2020).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from theorylab.data import Dataset
+from theorylab.models import Activation, Conv, Dense, Flatten, Model, Serial, linearize
+from theorylab.training import Batches, cross_entropy, empirical_risk, sgd
+from theorylab.typing import Apply, Params, RandomKey, Scalar
+
+
+class Recipe(NamedTuple):
+    """How a classifier is trained; all but the sizes may be traced.
+
+    Args:
+        learning_rate: Of AdamW, at the start; it falls to 0 as half a cosine.
+        weight_decay: What AdamW shrinks weights by, in units of the learning rate.
+        batch_size: Examples in a step.
+        num_steps: The number of steps.
+    """
+
+    learning_rate: Scalar
+    weight_decay: Scalar
+    batch_size: int
+    num_steps: int
+
+
+def train_classifier(
+    apply: Apply, start: Params, examples: Dataset, recipe: Recipe, key: RandomKey
+) -> Params:
+    """Minimise the cross-entropy by AdamW.
+
+    Args:
+        apply: What learns.
+        start: Its parameters before.
+        examples: Inputs and one-hot targets.
+        recipe: Learning rate, weight decay, batch size and number of steps.
+        key: The randomness of the batches.
+    """
+
+    def rate(step: Any) -> Array:
+        return recipe.learning_rate * (1 + jnp.cos(jnp.pi * step / recipe.num_steps)) / 2
+
+    # Only weights decay, not biases.
+    weights = jax.tree.map(lambda leaf: leaf.ndim > 1, start)
+    optimizer = optax.adamw(rate, weight_decay=recipe.weight_decay, mask=weights)
+    loss_of = empirical_risk(cross_entropy("mean"), apply)
+    batches, steps = Batches(recipe.batch_size), [recipe.num_steps]
+    return sgd(loss_of, start, examples, optimizer, batches, key, steps, lambda _: ()).params
+
+
+def tangent_regression(
+    apply: Apply,
+    start: Params,
+    train: Dataset,
+    x: Float[Array, "m ..."],
+    num_iterations: int,
+) -> tuple[Float[Array, "n k"], Float[Array, "m k"]]:
+    """Outputs of the linearised network that fits the targets best, on its examples and elsewhere.
+
+    Args:
+        apply: The network f(w; x).
+        start: w₀, where it is linearised.
+        train: The examples to fit.
+        x: Other inputs.
+        num_iterations: Of conjugate gradients.
+    """
+    if num_iterations < 1:
+        raise ValueError(f"num_iterations must be at least 1, got {num_iterations}.")
+    both, n = jnp.concatenate([train.x, x]), train.num_samples
+    # One linear map for both: what is elsewhere is carried along, and never looked at.
+    value, forward = jax.linearize(lambda w: apply(w, both), start)
+    backward = jax.linear_transpose(forward, start)
+
+    def step(state: _Conjugate, _: None) -> tuple[_Conjugate, None]:
+        along, outputs, length = state
+        left = jnp.zeros_like(outputs).at[:n].set(train.y - outputs[:n])
+        slope = backward(left)[0]
+        squared = _dot(slope, slope)
+        along = jax.tree.map(lambda s, a: s + squared / length * a, slope, along)
+        moved = forward(along)
+        rate = squared / jnp.maximum(jnp.sum(moved[:n] ** 2), 1e-30)
+        return _Conjugate(along, outputs + rate * moved, squared), None
+
+    rest = _Conjugate(jax.tree.map(jnp.zeros_like, start), value, jnp.asarray(jnp.inf, value.dtype))
+    outputs = jax.lax.scan(step, rest, length=num_iterations)[0].outputs
+    return outputs[:n], outputs[n:]
+
+
+class _Conjugate(NamedTuple):
+    along: Params  # the direction of the last step
+    outputs: Array
+    length: Array  # ‖Jᵀr‖² before the last step
+
+
+def _dot(one: Params, other: Params) -> Array:
+    parts = jax.tree.map(lambda a, b: jnp.sum(a * b), one, other)
+    return jax.tree.reduce(jnp.add, parts)
+
+
+def accuracy(outputs: Float[Array, "n k"], targets: Float[Array, "n k"]) -> Float[Array, ""]:
+    """The share of examples whose largest output is that of their class."""
+    return jnp.mean(jnp.argmax(outputs, axis=1) == jnp.argmax(targets, axis=1))
+
+
+def strided_cnn(channels: int, num_outputs: int) -> Serial:
+    """Two 3×3 convolutions of stride 2 with ReLU, the second twice as wide, and a dense layer."""
+    relu = Activation("relu")
+    first, second = Conv(channels, (3, 3), (2, 2)), Conv(2 * channels, (3, 3), (2, 2))
+    return Serial(first, relu, second, relu, Flatten(), Dense(num_outputs))
+
+
+class Compared(NamedTuple):
+    """Accuracies on training and on test examples; of the linearisation at every rate."""
+
+    network: Float[Array, "2"]
+    tangent: Float[Array, "r 2"]
+    regression: Float[Array, "2"]
+
+
+def compare(
+    key: RandomKey,
+    model: Model,
+    train: Dataset,
+    test: Dataset,
+    recipe: Recipe,
+    tangent_rates: tuple[float, ...],
+    num_iterations: int = 50,
+) -> Compared:
+    """Train a network and its linearisation from one start, and solve the linearisation too.
+
+    The linearisation is trained without weight decay, with every one of its learning rates, for as
+    many steps as the network: whoever takes the best by test accuracy favours it.
+
+    Args:
+        key: The randomness of the start and of the batches.
+        model: The network.
+        train: Examples to learn from, targets one-hot.
+        test: Examples to be judged by.
+        recipe: How the network is trained.
+        tangent_rates: Learning rates of the linearisation; none: it is only solved.
+        num_iterations: Of the regression.
+    """
+    start_key, batch_key = jax.random.split(key)
+    start = jax.tree.map(lambda leaf: leaf.astype(train.x.dtype), model.init(start_key))
+    both = jnp.concatenate([train.x, test.x])
+
+    def judged(outputs: Array) -> Float[Array, "2"]:
+        parts = (outputs[: train.num_samples], outputs[train.num_samples :])
+        return jnp.stack([accuracy(*pair) for pair in zip(parts, (train.y, test.y), strict=True)])
+
+    def tangent(rate: Array) -> Float[Array, "2"]:
+        apply = linearize(model.apply, start)
+        alone = recipe._replace(learning_rate=rate, weight_decay=0.0)
+        return judged(apply(train_classifier(apply, start, train, alone, batch_key), both))
+
+    trained = train_classifier(model.apply, start, train, recipe, batch_key)
+    solved = tangent_regression(model.apply, start, train, test.x, num_iterations)
+    tangents = jnp.zeros((0, 2), both.dtype)
+    if tangent_rates:
+        tangents = jax.lax.map(tangent, jnp.array(tangent_rates, both.dtype))
+    return Compared(judged(model.apply(trained, both)), tangents, judged(jnp.concatenate(solved)))

@@ -1,0 +1,41 @@
+"""Lottery tickets: verdicts of the smoke run, and corrupted measurements."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features import lottery_ticket as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("within a point", "whole", 0.0),
+        ("drawn anew ends", "redrawn_outputs", 0.0),
+        ("learn it too", "redrawn", 0.0),
+    ],
+)
+def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) != Verdict.SUPPORTED
+
+
+def test_a_large_part_is_no_ticket(smoke, verdict):
+    assert verdict("a tenth", smoke._replace(share=0.5)) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_kept": 6}, "num_kept must be divisible by 4"),
+        ({"noise": 0.0}, "noise must be positive, got 0"),
+        ({"width": 0}, "width must be from 1 to 10"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features import parity_settings as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("classes the network still learns", "network", 0.9),
+        ("by 8 points", "tangent", 0.95),
+        ("below 88 %", "tangent", 0.95),
+        ("plus 3 points", "random", 0.99),
+        ("classes some neuron", "second", 0.9),
+        ("majority's guess", "plain", 0.8),
+        ("samples the network still learns", "fewer_network", 0.9),
+        ("10 points behind", "fewer_tangent", 0.95),
+        ("samples some neuron", "fewer_second", 0.9),
+        ("At the start", "start", 0.9),
+        ("forgets the start", "forgotten", 0.9),
+        ("keeps some of the start", "kept", 0.9),
+    ],
+)
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"fractions": (0.8, 0.9)}, "the first of fractions must be 0.5, got 0.8"),
+        ({"fractions": (0.5, 1.0)}, "fractions must be two or more in"),
+        ({"dimensions": (500, 100)}, "dimensions must be two or more, growing"),
+        ({"dimensions": (50, 100)}, r"dimension must be in \[num_patterns = 100"),
+        ({"fewer_samples": 500}, "batch_size must be at most num_samples = 500"),
+        ({"num_seeds": 0}, r"num_seeds must be in \[1"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

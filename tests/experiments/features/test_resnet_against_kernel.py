@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features import resnet_against_kernel as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("keeps 85 %", "network", 0.5),
+        ("5 points more", "kernel", 0.99),
+        ("gap grows", "kernel", 0.99),
+        ("learned too little", "kernel_train", 0.6),
+        ("without any learning rate", "regression", 0.99),
+    ],
+)
+def test_what_changes_in_the_noise_decides(smoke, verdict, words, field, value):
+    broken = getattr(smoke, field).copy()
+    broken[:, -1] = value
+    assert verdict(words, smoke._replace(**{field: broken})) == Verdict.REFUTED
+
+
+def test_a_kernel_that_cannot_read_images_at_all_would_be_seen(smoke, verdict):
+    broken = smoke.kernel.copy()
+    broken[:, 0] = 0.5
+    assert verdict("Without noise", smoke._replace(kernel=broken)) == Verdict.REFUTED
+
+
+def test_one_factor_of_the_level_would_be_seen(smoke, verdict):
+    once = smoke._replace(printed=np.array(experiment.PRINTED_LEVELS))
+    assert verdict("calls σ", once) == Verdict.SUPPORTED
+    assert verdict("twice", once) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"levels": (0.5, 0.2)}, "levels must be positive and increasing"),
+        ({"num_train": 0}, "num_train must be in"),
+        ({"background": "tiles"}, "classes must leave out some"),
+        ({"tangent_rates": (-1.0,)}, "tangent_rates must be positive"),
+        ({"placement_seeds": 9}, "placement_seeds must be in"),
+        ({"batch_size": 3000}, "batch_size must be at most num_train"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

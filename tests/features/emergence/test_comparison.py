@@ -1,0 +1,50 @@
+"""The comparison of methods: what it refuses. Its numbers are held by the experiments' tests."""
+
+import jax
+import numpy as np
+import pytest
+
+from theorylab.data import dictionary_data, orthonormal_dictionary, parity_mixture
+from theorylab.features.emergence import (
+    Setting,
+    compare_laws,
+    emerge,
+    emergence_stages,
+    outputs,
+    start_scales,
+    theory_of,
+    unbiased_start,
+)
+
+LAW = parity_mixture(6, 3)
+
+
+def test_steps_in_the_dictionarys_coordinates_are_those_in_all_dimensions():
+    """Oracle: the same start in 9 dimensions, where inputs lie in a plane of 6."""
+    M = orthonormal_dictionary(jax.random.key(0), 9, 6)
+    own = dictionary_data(jax.random.key(1), LAW, 40)
+    ambient = dictionary_data(jax.random.key(1), LAW, 40, M)
+    scales = start_scales(3, LAW.structure, LAW.scale())
+    wide = unbiased_start(jax.random.key(2), 3, 9, scales)
+    narrow = wide._replace(weights=wide.weights @ M)
+    stages = emergence_stages(3, LAW.structure, LAW.scale(), 3, keep=0.3)
+    one, other = emerge(wide, ambient, stages), emerge(narrow, own, stages)
+    np.testing.assert_allclose(one.first.weights @ M, other.first.weights, atol=1e-12)
+    np.testing.assert_allclose(
+        outputs(one.second, ambient.x), outputs(other.second, own.x), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("laws", "probed", "message"),
+    [
+        ([LAW], [True, False], "laws, theories and probed must be as many"),
+        ([LAW, parity_mixture(7, 3)], [True, False], "laws must have as many patterns"),
+    ],
+)
+def test_what_does_not_fit_is_refused(laws, probed, message):
+    setting = Setting(2, 50, 20, 5, 10, dimension=8)
+    theories = [theory_of(law, setting) for law in laws]
+    keys = jax.random.split(jax.random.key(0), 2)
+    with pytest.raises(ValueError, match=message):
+        compare_laws(keys, laws, theories, setting, probed)

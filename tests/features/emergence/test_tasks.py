@@ -1,0 +1,54 @@
+"""Tasks of the comparison: what theory takes from a law, and which law is drawn."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.data import independent_patterns, parity_counts, parity_mixture
+from theorylab.features.emergence import Setting, theory_of
+from theorylab.features.emergence.tasks import draw_task
+
+SETTING = Setting(4, 3000, 100, 10, 50, dimension=12)
+
+
+def test_theory_takes_its_constants_from_the_law():
+    """Oracle: γ = ¼, p_o = ½ of the mixture; unequal classes have 1/(2 Pr[y]), a smaller step."""
+    mixture = parity_mixture(9, 3)
+    plain = theory_of(mixture, SETTING)
+    assert (plain.structure, plain.other, plain.class_weights) == (0.25, 0.5, (1.0, 1.0))
+    weighed = theory_of(mixture.resampled(0.8), Setting(4, 3000, 100, 10, 50, 12, weigh=True))
+    np.testing.assert_allclose(weighed.class_weights, (0.625, 2.5))
+    scale = mixture.resampled(0.8).scale()
+    np.testing.assert_allclose(weighed.stages[0].learning_rate, 0.2 * 0.25**2 * scale / (3 * 4**3))
+
+
+def test_the_chosen_law_is_drawn():
+    """Oracle: E[yφ] = γ/σ̃, ¼ of σ̃ for the mixture and 0 for fair coins; 5 standard errors."""
+    laws = (parity_mixture(9, 3), independent_patterns(9, 3, parity_counts(3)))
+    theory = theory_of(laws[0], SETTING)
+    for which, structure in ((0, 0.25), (1, 0.0)):
+        task = draw_task(jax.random.key(0), laws, jnp.array(which), theory, SETTING)
+        assert task.train.x.shape == (3000, 9)
+        assert (task.test.num_samples, task.outside.shape) == (100, (4, 3))
+        signal = np.asarray(task.train.y * task.train.x).mean(axis=0)[:3] * laws[0].scale()
+        np.testing.assert_allclose(signal, structure, atol=5 * 0.5 / np.sqrt(3000))
+
+
+def test_records_end_with_the_last_step():
+    assert SETTING.steps.tolist() == [3, 4, 5, 6, 8, 9, 10]
+    assert Setting(num_steps=600).steps[-1] == 600
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_pairs": 0}, r"num_pairs must be in \[1"),
+        ({"num_steps": 2}, r"num_steps must be in \[3"),
+        ({"batch_size": 10**6}, "batch_size must be at most num_samples = 50000"),
+        ({"dimension": 5}, r"dimension must be in \[num_patterns = 9"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        Setting(**fields).check(9)

@@ -1,0 +1,63 @@
+"""Fixed features of the network: kernels by autodiff, ridge regression in feature space."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from theorylab.data import Dataset
+from theorylab.features.gradient import (
+    Recipe,
+    error_rate,
+    kernel_ridge_error,
+    learn_online,
+    ridge_error,
+    symmetric_network,
+    tangent_kernel,
+)
+
+
+def test_the_tangent_kernel_is_that_of_the_jacobian():
+    network = symmetric_network(jax.random.key(0), 2, 3, 0.2)
+    x = jax.random.normal(jax.random.key(1), (4, 3))
+    jacobian = jax.jacobian(lambda net: net(x))(network)
+    rows = np.concatenate([jacobian.outputs, np.reshape(jacobian.weights, (4, -1))], axis=1)
+    np.testing.assert_allclose(tangent_kernel(network)(x, x), rows @ rows.T, atol=1e-12)
+
+
+def test_ridge_regression_is_that_of_the_features_and_of_the_best_ridge():
+    """Oracle: the normal equations in feature space, here of the inputs themselves."""
+    x = jax.random.normal(jax.random.key(2), (60, 3))
+    y = jnp.where(x[:, :1] + 0.5 * x[:, 1:2] + 0.3 > 0, 1.0, -1.0)
+    data, test = (
+        Dataset(x[part], y[part], "line", "made up") for part in (slice(30), slice(30, 60))
+    )
+    errors = []
+    for ridge in (0.01, 1.0):
+        scale = (data.x**2).sum() / 30
+        moment = data.x.T @ data.x + ridge * scale * jnp.eye(3)
+        outputs = test.x @ jnp.linalg.solve(moment, data.x.T @ data.y)
+        errors.append(float((outputs * test.y <= 0).mean()))
+    found = float(ridge_error(lambda x: x, data, test, (0.01, 1.0)))
+    assert found == min(errors)
+    assert 0 < found < 0.3
+    assert kernel_ridge_error(lambda x, other: x @ other.T, data, test, (0.01, 1.0)) == found
+
+
+def test_the_recipe_learns_what_its_kernels_start_from():
+    """A half-space in three dimensions: error far below chance after some steps."""
+
+    def sampler(key, num_samples):
+        x = jax.random.normal(key, (num_samples, 3))
+        return Dataset(x, jnp.sign(x[:, :1]), "half-space", "made up")
+
+    test = sampler(jax.random.key(3), 200)
+    run = learn_online(
+        jax.random.key(4),
+        sampler,
+        3,
+        1.0,
+        Recipe(8, 50, 2.0, 0.1),
+        [50],
+        lambda network: error_rate(network, test),
+    )
+    assert run.records[0] < 0.1
