@@ -1,0 +1,1 @@
+"""Experiments about learning in context: what attention makes of the examples in its prompt."""

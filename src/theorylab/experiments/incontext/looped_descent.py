@@ -1,0 +1,181 @@
+"""Every loop of a linear transformer is one step of gradient descent, exactly.
+
+The transformer is executed as it is written, with its masked attention over all rows of the prompt;
+beside it runs gradient descent on ½‖y − Xθ‖². From any start, with another learning rate in every
+loop, for up to a thousand loops, the two agree to rounding. Without the mask the loops change the
+examples themselves, and are not descent.
+
+Source: shi · looped-gd · Lemma 8.13, Theorem 8.14, Lemma 8.11; shi · looped-tf · §8.2.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, at_most, holds, median_at_least
+from theorylab.experiments.drawing import panels
+from theorylab.incontext import (
+    descent_weights,
+    last_row_mask,
+    least_squares_descent,
+    loop,
+    loop_prompt,
+    masked_attention,
+)
+from theorylab.progress import report
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = r"-\alpha^{-1} q_{t+1} = \theta_t - \eta X^\top (X\theta_t - y) = \theta_{t+1}"
+
+LEMMA = Source("shi", "looped-gd", "Lemma 8.13")
+THEOREM = Source("shi", "looped-gd", "Theorem 8.14")
+SOLUTION = Source("shi", "looped-gd", "Lemma 8.11")
+MASK = Source("shi", "looped-tf", "§8.2")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Random prompts of several sizes, with a start and a learning rate for every loop."""
+
+    dimensions: tuple[int, ...] = (1, 4, 16)  # d of each case
+    examples: tuple[int, ...] = (5, 32, 64)  # n of each case
+    num_loops: int = 1000  # T
+    num_seeds: int = 20  # prompts of each case
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.dimensions) != len(self.examples) or not self.dimensions:
+            raise ValueError(
+                "dimensions and examples must be as many and not none, "
+                f"got {self.dimensions} and {self.examples}."
+            )
+        for d, n in zip(self.dimensions, self.examples, strict=True):
+            if not 1 <= d < n <= 100000:
+                raise ValueError(f"examples must be more than dimensions, got {n} for {d}.")
+        for name, most in (("num_loops", 1000000), ("num_seeds", 100000)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ValueError(f"{name} must be between 1 and {most}, got {getattr(self, name)}.")
+
+
+PRESETS = {
+    "smoke": Config(dimensions=(4,), examples=(12,), num_seeds=6),
+    "paper": Config(dimensions=(4, 4, 4, 4), examples=(16, 32, 64, 128), num_seeds=1000),
+}
+
+
+class Result(NamedTuple):
+    """What was measured: axes cases (c), seeds (s), loops (t). Differences are relative."""
+
+    difference: Float[np.ndarray, "c s"]  # loops against descent, the largest of all loops
+    lemma: Float[np.ndarray, "c s"]  # attention against its closed form
+    elsewhere: Float[np.ndarray, "c s"]  # the largest entry of attention above the last row
+    moved: Float[np.ndarray, "c s"]  # how far examples and α moved
+    solution: Float[np.ndarray, "c s"]  # distance of the output over α from θ*
+    unmasked: Float[np.ndarray, "c s"]  # loops without the mask against descent, after ten
+    distance: Float[np.ndarray, "c t"]  # of the first seed from θ*, over the loops
+
+
+def memory(config: Config) -> int:
+    """Bytes of the attention scores and paths of all seeds of a case."""
+    sizes = [
+        3 * (n + 1) ** 2 + 2 * config.num_loops * d
+        for n, d in zip(config.examples, config.dimensions, strict=True)
+    ]
+    return 8 * config.num_seeds * max(sizes)
+
+
+def run(config: Config) -> Result:
+    """Loop and descend side by side."""
+    cases = []
+    for place, (d, n) in enumerate(zip(config.dimensions, config.examples, strict=True)):
+        report(f"looping over {n} examples in {d} dimensions", place / len(config.dimensions))
+        key = jax.random.fold_in(jax.random.key(config.seed), place)
+        keys = jax.random.split(key, config.num_seeds)
+        compare = jax.jit(jax.vmap(lambda key, d=d, n=n: _compared(key, d, n, config.num_loops)))
+        *measured, distance = map(np.asarray, compare(keys))
+        cases.append([*measured, distance[0]])
+    return Result(*(np.stack(part) for part in zip(*cases, strict=True)))
+
+
+def _compared(key: RandomKey, d: int, n: int, num_loops: int) -> tuple[jax.Array, ...]:
+    """The fields of the result, for one prompt."""
+    x_key, vector_key, rate_key = jax.random.split(key, 3)
+    x = jax.random.normal(x_key, (n, d))
+    theta, start, (alpha, *_) = jax.random.normal(vector_key, (3, d))
+    theta = theta / jnp.linalg.norm(theta)
+    y, weights, mask = x @ theta, descent_weights(d), last_row_mask(n + 1)
+    top = jnp.linalg.norm(x, ord=2) ** 2
+    rates = jax.random.uniform(rate_key, (num_loops,), minval=0.1, maxval=1.5) / top
+    prompt = loop_prompt(x, y, alpha, start)
+    looped = loop(weights, prompt, rates)
+    path = alpha * least_squares_descent(x, y, rates, -start / alpha)
+    attention = masked_attention(weights, prompt, mask)
+    closed = jnp.append(start @ x.T @ x + alpha * y @ x, 0.0)
+    everywhere = loop(weights, prompt, rates[:10], jnp.ones((n + 1, n + 1)))
+    scale = jnp.abs(path).max(axis=1)
+    return (
+        (jnp.abs(looped.outputs - path).max(axis=1) / scale).max(),
+        jnp.abs(attention[-1] - closed).max() / jnp.abs(closed).max(),
+        jnp.abs(attention[:-1]).max(),
+        jnp.abs(looped.rows - prompt)[:-1].max() + jnp.abs(looped.rows[-1, -1] - alpha),
+        jnp.linalg.norm(looped.outputs[-1] / alpha - theta),
+        jnp.abs(everywhere.outputs[-1] - path[min(9, num_loops - 1)]).max(),
+        jnp.linalg.norm(looped.outputs / alpha - theta[None, :], axis=1),
+    )
+
+
+CLAIMS = (
+    Claim(
+        "Loops are steps of gradient descent to 10⁻¹⁰, for every loop of every prompt.",
+        judge=lambda r: at_most(r.difference.max(), 1e-10),
+        source=THEOREM,
+    ),
+    Claim(
+        "The last row of the attention is the gradient, (qᵀXᵀX + αyᵀX, 0).",
+        judge=lambda r: at_most(r.lemma.max(), 1e-12),
+        source=LEMMA,
+    ),
+    Claim(
+        "All other rows of the attention are zero, exactly.",
+        judge=lambda r: holds(-r.elsewhere),
+        source=LEMMA,
+    ),
+    Claim(
+        "Examples and α are the same after all loops.",
+        # The compiler may work y = Xθ* out twice, with another rounding.
+        judge=lambda r: holds(-r.moved, rounding=1e-14),
+        source=THEOREM,
+    ),
+    Claim(
+        "Without noise and with more examples than dimensions the loops come to θ*.",
+        judge=lambda r: at_most(np.median(r.solution), 1e-8),
+        source=SOLUTION,
+    ),
+    Claim(
+        "Without the mask the loops are not descent.",
+        judge=lambda r: median_at_least(np.nan_to_num(r.unmasked, posinf=1e9, nan=1e9)[-1], 1e-3),
+        source=MASK,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Distance from θ* over the loops, and differences from descent."""
+    figure, axes = panels("distance from θ*, one prompt of each size", "loops against descent")
+    for distance in result.distance:
+        axes[0].loglog(np.arange(1, len(distance) + 1), np.maximum(distance, 1e-17))
+    axes[0].set_xlabel("loops")
+    for place, difference in enumerate(result.difference):
+        axes[1].semilogy(np.sort(np.maximum(difference, 1e-17)), "o", label=f"size {place + 1}")
+    axes[1].axhline(1e-10, color="#222222", linestyle="--")
+    axes[1].set_xlabel("prompt")
+    axes[1].set_ylabel("relative difference")
+    axes[1].legend(frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,317 @@
+"""Heads that learn parity in context: how many are needed, and which solution is preferred.
+
+A prompt shows examples of the parity of two unknown coordinates out of d. The source gives networks
+of 2(log₂ d + 1) heads that solve all pairs, and of 2(log₂ k + 1) heads that solve the frequent
+pairs below k, and states that the second is the optimum of small models as the penalty λ → 0. It is
+not: four heads solve all pairs, in every dimension. What holds is that the small network has the
+smallest norm of the three, so that it is preferred to the others for λ in an interval. Training
+agrees: inside the interval the best network found gives up the rare pairs that the small one does
+not cover, though it is even better; far below the interval four heads win.
+
+Source: shi · parity-optimum · Theorem 5.5.1; shi · icl-parity · §5.5.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    at_most,
+    holds,
+)
+from theorylab.experiments.drawing import panels
+from theorylab.incontext import (
+    ParityHeads,
+    all_pairs,
+    binary_heads,
+    differing_digits,
+    four_heads,
+    parity_loss,
+    parity_margins,
+    preferred,
+    rare_limit,
+    squared_norm,
+    task_law,
+)
+from theorylab.progress import report
+
+PRECISION = "float64"
+FORMULA = r"y\,g_2^* = \mathrm{Hamming}(\mathrm{bin}(i), \mathrm{bin}(j))"
+
+OPTIMUM = Source("shi", "parity-optimum", "Theorem 5.5.1")
+HEADS = Source("shi", "parity-optimum", "Theorem 5.5.1, construction")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Constructions up to d = 2^digits, and networks trained on all pairs and patterns."""
+
+    digits: int = 3  # log₂ d of the trained networks
+    frequent_digits: int = 2  # log₂ k
+    most_digits: int = 6  # up to which the identity is checked
+    bias: float = 0.1  # γ
+    rare: float = 0.5  # p_T over the largest one the theorem allows
+    num_steps: int = 4000  # of training
+    learning_rate: float = 0.05  # of Adam, falling to 0
+    num_seeds: int = 40  # random starts
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.frequent_digits < self.digits <= 8:
+            raise ValueError(
+                "frequent_digits must be at least 1 and below digits, which are at most 8, "
+                f"got {self.frequent_digits} and {self.digits}."
+            )
+        if not self.digits <= self.most_digits <= 10:
+            raise ValueError(f"most_digits must be from digits to 10, got {self.most_digits}.")
+        if not 0 < self.bias < 0.25:
+            raise ValueError(f"bias must be between 0 and 1/4, got {self.bias}.")
+        if not 0 < self.rare < 1:
+            raise ValueError(f"rare must be between 0 and 1, got {self.rare}.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        for name in ("num_steps", "num_seeds"):
+            if not 1 <= getattr(self, name) <= 10**6:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+
+
+PRESETS = {
+    "smoke": Config(most_digits=4, num_steps=600, num_seeds=20),
+    "paper": Config(digits=4, num_steps=100000, learning_rate=0.01),
+}
+
+
+class Result(NamedTuple):
+    """What was measured: axes digits (b), dimensions (d), penalties (l), seeds (s).
+
+    The networks are g₁*, g₂*, four heads and none at all, in this order.
+    """
+
+    mismatch: Float[np.ndarray, " b"]  # largest |y·g₂* − Hamming distance|
+    least: Float[np.ndarray, " b"]  # least margin of four heads in 2^b dimensions
+    frequent: float  # least margin of g₁* on frequent pairs
+    uncovered: float  # largest margin of g₁* on pairs with the same digits
+    norms: Float[np.ndarray, " 4"]
+    losses: Float[np.ndarray, " 4"]
+    interval: Float[np.ndarray, " 2"]  # λ between which g₁* is the best of the four
+    penalties: Float[np.ndarray, " l"]  # λ inside, and far below the interval
+    trained: Float[np.ndarray, "l s"]  # loss + λ norm of networks from random starts
+    missed: Float[np.ndarray, "l s"]  # their hinge loss on uncovered pairs
+    solved: Float[np.ndarray, "l s"]  # their hinge loss on frequent pairs
+    polished: Float[np.ndarray, " l"]  # loss + λ norm from four heads, before or after training
+    shuffled: float  # least margin of g₂* with the digits of one number mixed up
+
+
+def memory(config: Config) -> int:
+    """Bytes of all margins of the largest construction, and of training."""
+    pairs = 2 ** (2 * config.most_digits - 1)
+    return 8 * 10 * 4 * pairs * (config.most_digits + 1)
+
+
+def run(config: Config) -> Result:
+    """Check the constructions, then train."""
+    report("checking constructions", 0.0)
+    gamma, d = config.bias, 2**config.digits
+    every = range(config.digits, config.most_digits + 1)
+    checks = [_construction(digits, gamma) for digits in every]
+    pairs, k = all_pairs(d), 2**config.frequent_digits
+    law = task_law(pairs, k, config.rare * rare_limit(d, gamma))
+    nothing = ParityHeads(jnp.ones(1), jnp.zeros((1, d)))
+    small = binary_heads(config.frequent_digits, d, gamma)
+    large = binary_heads(config.digits, d, gamma)
+    networks = [small, large, four_heads(d, gamma), nothing]
+    losses = [float(_loss(net, pairs, law, gamma)) for net in networks]
+    norms = [float(squared_norm(net)) for net in networks]
+    interval = preferred(losses, norms)
+    # Inside the interval, and where even the norm of four heads costs less than rare pairs do.
+    penalties = [float(np.sqrt(interval[0] * interval[1])), losses[0] / norms[2] / 10]
+    margins = np.asarray(_margins(small, pairs, gamma))
+    common, same = (pairs < k).all(axis=1), (pairs[:, 0] % k) == (pairs[:, 1] % k)
+    mixed = large._replace(diagonals=jnp.roll(large.diagonals, 1, axis=1).at[:, 0].multiply(-1.0))
+    report("training", 0.2)
+    trained, missed, solved = _trained(config, penalties, law, (same, common))
+    before = losses[2] + np.array(penalties) * norms[2]
+    return Result(
+        mismatch=np.array([check[0] for check in checks]),
+        least=np.array([check[1] for check in checks]),
+        frequent=float(margins[common].min()),
+        uncovered=float(np.abs(margins[same]).max()),
+        norms=np.array(norms),
+        losses=np.array(losses),
+        interval=np.array(interval),
+        penalties=np.array(penalties),
+        trained=trained[:, 1:],
+        missed=missed[:, 1:],
+        solved=solved[:, 1:],
+        polished=np.minimum(trained[:, 0], before),
+        shuffled=float(_margins(mixed, pairs, gamma).min()),
+    )
+
+
+_margins, _loss = jax.jit(parity_margins), jax.jit(parity_loss)
+
+
+def _construction(digits: int, gamma: float) -> tuple[float, float]:
+    """How far g₂* is from the Hamming distance, and the least margin of four heads."""
+    pairs, d = all_pairs(2**digits), 2**digits
+    margins = np.asarray(_margins(binary_heads(digits, d, gamma), pairs, gamma))
+    mismatch = np.abs(margins - differing_digits(pairs)[:, None]).max()
+    return float(mismatch), float(_margins(four_heads(d, gamma), pairs, gamma).min())
+
+
+def _objective(
+    heads: ParityHeads, penalty: jax.Array, law: np.ndarray, config: Config
+) -> jax.Array:
+    pairs = all_pairs(2**config.digits)
+    return parity_loss(heads, pairs, law, config.bias) + penalty * squared_norm(heads)
+
+
+def _descend(
+    heads: ParityHeads, penalty: jax.Array, law: np.ndarray, config: Config
+) -> ParityHeads:
+    """Diagonals trained by Adam on the exact loss with the penalty; outputs stay ±1."""
+    schedule = optax.cosine_decay_schedule(config.learning_rate, config.num_steps)
+    optimizer = optax.adam(schedule)
+
+    def loss(diagonals: jax.Array) -> jax.Array:
+        return _objective(heads._replace(diagonals=diagonals), penalty, law, config)
+
+    def step(state: tuple, _: None) -> tuple[tuple, None]:
+        diagonals, memory = state
+        updates, memory = optimizer.update(jax.grad(loss)(diagonals), memory)
+        return (optax.apply_updates(diagonals, updates), memory), None
+
+    start = (heads.diagonals, optimizer.init(heads.diagonals))
+    (diagonals, _), _ = jax.lax.scan(step, start, None, length=config.num_steps)
+    return heads._replace(diagonals=diagonals)
+
+
+def _trained(
+    config: Config, penalties: list[float], law: np.ndarray, kinds: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, ...]:
+    """Objective and losses with as many heads as g₁*, from four heads and from random starts."""
+    d, m = 2**config.digits, 2 * (config.frequent_digits + 1)
+    four = four_heads(d, config.bias)
+    signs = jnp.ones(m).at[jnp.array([0, 1, *range(4, m)])].set(-1.0)  # of g₁*, in another order
+    shape = (config.num_seeds * m, d)
+    random = jax.random.normal(jax.random.key(config.seed), shape) / (4 * config.bias)
+    first = jnp.zeros((m, d)).at[:4].set(four.diagonals)
+    starts = jnp.concatenate([first[None], random.reshape(config.num_seeds, m, d)])
+    starts, scales = jnp.concatenate([starts] * 2), jnp.repeat(jnp.array(penalties), len(starts))
+    pairs = all_pairs(d)
+
+    @jax.jit
+    @jax.vmap
+    def learned(start: jax.Array, penalty: jax.Array) -> jax.Array:
+        heads = _descend(ParityHeads(signs, start), penalty, law, config)
+        hinge = jax.nn.relu(1 - parity_margins(heads, pairs, config.bias)).mean(axis=1)
+        parts = [hinge[np.nonzero(which)[0]].mean() for which in kinds]
+        return jnp.stack([_objective(heads, penalty, law, config), *parts])
+
+    found = np.asarray(learned(starts, scales)).reshape(len(penalties), -1, 3)
+    return tuple(np.moveaxis(found, 2, 0))
+
+
+def _of_small(result: Result) -> np.ndarray:
+    """Loss + λ norm of g₁* at the penalties."""
+    return result.losses[0] + result.penalties * result.norms[0]
+
+
+CLAIMS = (
+    Claim(
+        "y·g₂* is the Hamming distance of the two codes, for every pair and pattern.",
+        judge=lambda r: at_most(r.mismatch.max(), 1e-12),
+        source=HEADS,
+    ),
+    Claim(
+        "g₁* has a margin of 1 and more on the frequent pairs.",
+        judge=lambda r: at_least(r.frequent, 1 - 1e-12),
+        source=HEADS,
+    ),
+    Claim(
+        "g₁* is 0 on pairs whose last digits agree: it does not solve them.",
+        judge=lambda r: at_most(r.uncovered, 1e-12),
+        source=HEADS,
+    ),
+    Claim(
+        "Networks with fewer heads than g₂* cannot solve all pairs; four heads do not.",
+        judge=lambda r: at_most(r.least[-1], 0.99),
+        source=OPTIMUM,
+        kind="printed",
+    ),
+    Claim(
+        "Four heads solve all pairs in every dimension, with margin 1.",
+        judge=lambda r: holds(r.least - 1, rounding=1e-9),
+        source=OPTIMUM,
+        kind="corrected",
+    ),
+    Claim(
+        "As λ → 0, no network with the heads of g₁* is better than g₁*.",
+        judge=lambda r: at_least(r.polished[1] / _of_small(r)[1], 1.0),
+        source=OPTIMUM,
+        kind="printed",
+    ),
+    Claim(
+        "g₁* has the smallest norm of the three, so that it is preferred in an interval of λ.",
+        judge=lambda r: at_least(r.interval[1] / r.interval[0], 10.0),
+        source=OPTIMUM,
+        kind="corrected",
+    ),
+    Claim(
+        "Inside it, no trained network with as many heads is better than g₁*.",
+        judge=lambda r: at_least(r.trained[0].min() / _of_small(r)[0], 0.99),
+        source=OPTIMUM,
+        kind="printed",
+    ),
+    Claim(
+        "Inside it, the best trained network solves the frequent pairs: hinge loss below 0.05.",
+        judge=lambda r: at_most(r.solved[0, r.trained[0].argmin()], 0.05),
+        source=OPTIMUM,
+    ),
+    Claim(
+        "Inside it, the best trained network gives up the pairs that g₁* does not cover.",
+        judge=lambda r: at_least(r.missed[0, r.trained[0].argmin()], 0.5),
+        source=OPTIMUM,
+    ),
+    Claim(
+        "Inside it, the best trained network is better than four heads, trained on or not.",
+        judge=lambda r: at_least(r.polished[0] / r.trained[0].min(), 1.0),
+        source=OPTIMUM,
+    ),
+    Claim(
+        "With codes mixed up the margins are not those of Hamming: some are 0 or less.",
+        judge=lambda r: at_most(r.shuffled, 1e-12),
+        source=HEADS,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Objectives of the constructions over λ, with trained ones; margins of four heads."""
+    figure, axes = panels("loss + λ norm", "hinge loss of trained networks")
+    scales = np.geomspace(result.penalties[1] / 10, 10 * result.interval[1], 200)
+    names = ("g₁*, few heads", "g₂*", "four heads", "nothing")
+    for loss, norm, name in zip(result.losses, result.norms, names, strict=True):
+        axes[0].loglog(scales, loss + scales * norm, label=name)
+    for penalty, found in zip(result.penalties, result.trained, strict=True):
+        axes[0].plot(np.full(len(found), penalty), found, "k.", markersize=4)
+    axes[0].axvspan(*result.interval, alpha=0.1)
+    axes[0].set_ylim(result.losses[0] / 100, 3.0)
+    axes[0].set_xlabel("λ (dots: trained from random starts)")
+    axes[0].legend(frameon=False, fontsize=8)
+    for place, name in enumerate(("inside the interval", "far below")):
+        axes[1].plot(result.solved[place], result.missed[place], "o", label=name)
+    axes[1].set_xlabel("frequent pairs")
+    axes[1].set_ylabel("uncovered pairs")
+    axes[1].legend(frameon=False, fontsize=8)
+    return figure

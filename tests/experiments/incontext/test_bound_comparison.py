@@ -1,0 +1,39 @@
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.incontext import bound_comparison as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "change"),
+    [
+        ("below e^{−T/2κ}", "error", lambda x: x + 1),
+        ("Where the earlier bound holds", "long_error", lambda x: x + 1),
+        ("the smaller one", "long_bound", lambda x: x + 1),
+        ("falls with every loop", "bound", lambda x: x[:, :, ::-1]),
+        ("grows with every loop", "earlier", lambda x: x[:, ::-1]),
+        ("At d = 4", "needed", lambda x: 2 * x),
+        ("For every target", "enough", lambda x: x[:, ::-1]),
+        ("Outside its condition", "earlier", lambda x: x / 1e9),
+    ],
+)
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
+    broken = smoke._replace(**{field: change(getattr(smoke, field))})
+    assert verdict(words, broken) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"examples": (4,)}, "examples must be more than dimension"),
+        ({"num_loops": 1000}, "num_loops must be between 2 and 30, got 1000"),
+        ({"errors": (2.0,)}, "errors must be between 0 and 1"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)
