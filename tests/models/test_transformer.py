@@ -155,7 +155,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="between 1 and 6 places, the context, got 12"):
         MODEL.apply(PARAMS, jnp.tile(TOKENS, 2))
     with pytest.raises(ValueError, match="whole numbers"):
-        MODEL.apply(PARAMS, TOKENS.astype(float))
+        MODEL.apply(PARAMS, TOKENS.astype(float)[:, :, None])
     with pytest.raises(ValueError, match="only a causal transformer"):
         replace(MODEL, causal=False).begin(1)
     with pytest.raises(ValueError, match="num_new must be at least 1"):

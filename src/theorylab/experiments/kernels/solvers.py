@@ -92,7 +92,7 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(sizes=(150, 300, 600), num_seeds=12),
+    "smoke": Config(sizes=(100, 200, 400), num_tests=400, num_seeds=8),
     "paper": Config(sizes=(500, 1000, 2000, 4000), num_seeds=20),
 }
 
