@@ -12,7 +12,6 @@ from theorylab.features.fixed import (
     best_rate,
     class_accuracies,
     fit_features,
-    hinge,
     random_features,
     random_fourier_features,
     squared_length,
@@ -20,7 +19,7 @@ from theorylab.features.fixed import (
     weighted_hinge,
 )
 from theorylab.models import mlp, network
-from theorylab.training import Batches
+from theorylab.training import Batches, hinge
 
 MODEL = network(mlp([4]), (3,), bias="normal")
 PARAMS = MODEL.init(jax.random.key(0))
@@ -75,7 +74,7 @@ def test_a_fit_is_gradient_descent_on_written_out_features(data):
     """Oracle: descent of the hinge loss in NumPy, with a falling rate, for every one of them."""
     features, rates = tangent_features(MODEL.apply, PARAMS), (0.1, 1.0)
     batch = Batches(data.num_samples)
-    run = fit_features(features, data, data, hinge, batch, jax.random.key(0), [0, 3], rates)
+    run = fit_features(features, data, data, hinge("mean"), batch, jax.random.key(0), [0, 3], rates)
     psi, y = all_features(features, data.x), np.asarray(data.y)[:, 0]
     scale = (psi[:32] ** 2).sum(axis=1).mean()
     np.testing.assert_allclose(run.learning_rates, np.array(rates) / scale)
@@ -94,7 +93,7 @@ def test_a_fit_is_gradient_descent_on_written_out_features(data):
 def test_the_best_rate_is_chosen_and_a_diverged_one_is_not(data):
     features = Features(lambda w, x: x @ w, jnp.zeros((3, 1)))
     run = fit_features(
-        features, data, data, hinge, Batches(10), jax.random.key(0), [5], (0.1, 1.0, 10.0)
+        features, data, data, hinge("mean"), Batches(10), jax.random.key(0), [5], (0.1, 1.0, 10.0)
     )
     chosen = best_rate(run)
     assert chosen.test[-1] == run.test[:, -1].max()
@@ -109,7 +108,7 @@ def test_scores():
     targets = jnp.array([[1.0], [1.0], [-1.0], [-1.0]])
     assert accuracy(outputs, targets) == 0.25
     assert class_accuracies(outputs, targets).tolist() == [0.0, 0.5]
-    assert hinge(outputs, targets) == (0 + 2 + 4 + 1) / 4
+    assert weighted_hinge((1.0, 1.0))(outputs, targets) == (0 + 2 + 4 + 1) / 4
     assert weighted_hinge((3.0, 0.5))(outputs, targets) == (0.5 * 2 + 3 * 5) / 4
 
 
@@ -122,4 +121,6 @@ def test_what_does_not_fit_is_refused(data):
         random_fourier_features(jax.random.key(0), 3, 0, 1.0)
     features = tangent_features(MODEL.apply, PARAMS)
     with pytest.raises(ValueError, match="rates must be positive and not none"):
-        fit_features(features, data, data, hinge, Batches(5), jax.random.key(0), [1], rates=(0.0,))
+        fit_features(
+            features, data, data, hinge("mean"), Batches(5), jax.random.key(0), [1], rates=(0.0,)
+        )

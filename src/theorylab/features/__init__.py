@@ -28,7 +28,6 @@ from .fixed import accuracy as accuracy
 from .fixed import best_rate as best_rate
 from .fixed import class_accuracies as class_accuracies
 from .fixed import fit_features as fit_features
-from .fixed import hinge as hinge
 from .fixed import random_features as random_features
 from .fixed import random_fourier_features as random_fourier_features
 from .fixed import tangent_features as tangent_features

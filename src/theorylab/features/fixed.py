@@ -156,7 +156,7 @@ def fit_features(
         features: The model, such as `tangent_features(model.apply, params)`.
         train: Samples to train on.
         test: Samples to score it on.
-        risk: (outputs, targets) ─► what is minimised, such as `hinge` or `squared("mean")`.
+        risk: (outputs, targets) ─► what is minimised, such as `hinge("mean")`.
         batch: How batches are drawn.
         key: Draws them.
         steps: The increasing numbers of steps after which to score; the last ends the run.
@@ -239,16 +239,6 @@ def class_accuracies(
         return jnp.sum(right & chosen) / jnp.maximum(chosen.sum(), 1)
 
     return jnp.stack([share(~positive), share(positive)])
-
-
-def hinge(outputs: Float[Array, "n k"], targets: Float[Array, "n k"]) -> Float[Array, ""]:
-    """The mean of max(1 − y f, 0), y = ±1.
-
-    Example:
-        >>> float(hinge(jnp.array([[2.0], [0.5]]), jnp.array([[1.0], [1.0]])))
-        0.25
-    """
-    return weighted_hinge((1.0, 1.0))(outputs, targets)
 
 
 def weighted_hinge(class_weights: tuple[Scalar, Scalar]) -> Risk:

@@ -2,7 +2,8 @@
 
 An `Architecture` says what a network is; `network` reads it as `Model(init, apply)` in a chosen
 parametrization, and `graph_network` makes one of any directed acyclic graph; `linearize` and
-`quadratize` expand any `apply(params, x)` in its parameters.
+`quadratize` expand any `apply(params, x)` in its parameters. `Transformer` stands for itself, with
+`init` and `apply` of its own, and a cache.
 """
 
 from .activations import ACTIVATIONS as ACTIVATIONS

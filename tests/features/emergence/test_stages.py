@@ -23,8 +23,7 @@ from theorylab.features.emergence import (
     unbiased_start,
 )
 from theorylab.features.emergence import stages as module
-from theorylab.features.fixed import hinge
-from theorylab.training import Batches
+from theorylab.training import Batches, hinge
 
 LAW = parity_mixture(8, 3)
 
@@ -108,7 +107,7 @@ def test_the_classifier_is_descent_with_a_rate_for_every_block(start):
     rates, neurons = (0.1, 0.01, 0.5), start
     run = classify(neurons, data, Batches(2), jax.random.key(0), [2], lambda n: n.outer, rates)
     for share in (1.0, 0.5):
-        slope = jax.grad(lambda n: hinge(outputs(n, data.x), data.y))(neurons)
+        slope = jax.grad(lambda n: hinge("mean")(outputs(n, data.x), data.y))(neurons)
         neurons = type(neurons)(
             *(part - share * r * g for part, g, r in zip(neurons, slope, rates, strict=True))
         )

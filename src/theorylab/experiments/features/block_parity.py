@@ -39,7 +39,6 @@ from theorylab.features.fixed import (
     Features,
     best_rate,
     fit_features,
-    hinge,
     random_features,
     tangent_features,
 )
@@ -58,7 +57,7 @@ from theorylab.features.gradient import (
     train,
 )
 from theorylab.progress import report
-from theorylab.training import Batches, ensemble
+from theorylab.training import Batches, ensemble, hinge
 from theorylab.typing import RandomKey
 
 PRECISION = "float32"
@@ -288,7 +287,9 @@ def _fixed(key: RandomKey, law: BlockParity, config: Config) -> Float[Array, "3 
     batches, steps = Batches(config.batch_size // 4), [config.fixed_steps]
 
     def errors(model: Features) -> Float[Array, "2"]:
-        found = best_rate(fit_features(model, data, whole, hinge, batches, batch_key, steps))
+        found = best_rate(
+            fit_features(model, data, whole, hinge("mean"), batches, batch_key, steps)
+        )
         outputs = model.apply(found.params, fair.x)
         return jnp.stack([1 - found.test[-1], (outputs * fair.y <= 0).mean()])
 
