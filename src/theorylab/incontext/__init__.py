@@ -4,6 +4,9 @@ prompts            examples of a task and a query: linear regression, parity of 
 linear_attention   linear self-attention: full, one matrix, of low rank, several heads
 linear_risk        its exact risk, and the best matrix of every rank
 pretraining        trained on prompts
+tasks              sequences of examples of linear, sparse, tree-like or two-layer functions
+baselines          regressions on the examples so far, and Bayes' error
+trained            a transformer that learns to learn such functions in context
 parity_heads       heads that learn parity: by binary codes, and four for any dimension
 designs            random designs and their condition numbers
 looped             a looped transformer that is gradient descent, and bounds of its error
@@ -12,6 +15,11 @@ list_transformer   a transformer of one layer that learns them, its gradients in
 list_theorems      when it does: constants of the theorems, and their steps checked
 """
 
+from .baselines import bayes_errors as bayes_errors
+from .baselines import predict_descent as predict_descent
+from .baselines import predict_lasso as predict_lasso
+from .baselines import predict_least_squares as predict_least_squares
+from .baselines import predict_ridge as predict_ridge
 from .decision_lists import DecisionLists as DecisionLists
 from .decision_lists import all_sets as all_sets
 from .decision_lists import circulant_lists as circulant_lists
@@ -102,3 +110,12 @@ from .prompts import parity_prompts as parity_prompts
 from .prompts import parity_tasks as parity_tasks
 from .prompts import regression_prompts as regression_prompts
 from .prompts import rooted_prompts as rooted_prompts
+from .tasks import FunctionLaw as FunctionLaw
+from .tasks import Sequences as Sequences
+from .tasks import draw_sequences as draw_sequences
+from .trained import InContextLearner as InContextLearner
+from .trained import InContextRecipe as InContextRecipe
+from .trained import in_context_model as in_context_model
+from .trained import in_context_predictions as in_context_predictions
+from .trained import interleaved as interleaved
+from .trained import learn_in_context as learn_in_context

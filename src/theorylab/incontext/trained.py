@@ -1,0 +1,144 @@
+"""A transformer that is trained to learn in context: it reads examples, and answers at every input.
+
+    (x₁, 0), (0, y₁), (x₂, 0), (0, y₂), …        one place for an input, one for its label
+
+At the place of x_t it has seen the examples before t, and its output there is the prediction of
+y_t. Training minimises the mean of (ŷ_t − y_t)² over all t on fresh sequences, each with a function
+of its own; nothing is ever seen twice.
+
+Source: shi · icl-linreg · §5.4; Garg, Tsipras, Liang and Valiant (2022).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from theorylab.models import Transformer, TransformerWeights
+from theorylab.typing import RandomKey
+
+from .prompts import check_prompts
+from .tasks import FunctionLaw, draw_sequences
+
+
+@dataclass(frozen=True)
+class InContextRecipe:
+    """Adam on fresh sequences, its rate rising over the first twentieth and falling to 0.
+
+    Args:
+        num_steps: Steps.
+        batch_size: Sequences in a step.
+        num_examples: n, the examples of each.
+        learning_rate: The largest one.
+    """
+
+    num_steps: int = 5000
+    batch_size: int = 64
+    num_examples: int = 16
+    learning_rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_prompts(self.batch_size, self.num_examples)
+        if self.num_steps < 2:
+            raise ValueError(f"num_steps must be at least 2, got {self.num_steps}.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+
+
+class InContextLearner(NamedTuple):
+    """Trained weights, and the loss of every step, before it."""
+
+    params: TransformerWeights
+    losses: Float[Array, " t"]
+
+
+def in_context_model(
+    dimension: int, num_examples: int, width: int = 64, num_layers: int = 3, num_heads: int = 4
+) -> Transformer:
+    """A causal transformer for sequences of so many examples; rotary places.
+
+    Args:
+        dimension: d of the inputs.
+        num_examples: The most examples that it can read.
+        width: Channels between layers.
+        num_layers: Layers.
+        num_heads: Heads of each.
+    """
+    if dimension < 1 or num_examples < 1:
+        raise ValueError(
+            f"dimension and num_examples must be at least 1, got {dimension} and {num_examples}."
+        )
+    return Transformer(
+        input_size=dimension + 1,
+        num_outputs=1,
+        context=2 * num_examples,
+        width=width,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        reads="vectors",
+        places="rotary",
+    )
+
+
+def interleaved(x: Float[Array, "b n d"], y: Float[Array, "b n"]) -> Float[Array, "b m e"]:
+    """(x₁, 0), (0, y₁), (x₂, 0), …: 2n places of d + 1 numbers."""
+    inputs = jnp.concatenate([x, jnp.zeros_like(y)[..., None]], axis=-1)
+    labels = jnp.concatenate([jnp.zeros_like(x), y[..., None]], axis=-1)
+    return jnp.stack([inputs, labels], axis=2).reshape(len(x), -1, x.shape[-1] + 1)
+
+
+def in_context_predictions(
+    model: Transformer,
+    params: TransformerWeights,
+    x: Float[Array, "b n d"],
+    y: Float[Array, "b n"],
+) -> Float[Array, "b n"]:
+    """What the transformer says at every input, of the examples before it.
+
+    Args:
+        model: From `in_context_model`.
+        params: Its weights.
+        x: Inputs.
+        y: Labels; the last is never read.
+    """
+    return model.apply(params, interleaved(x, y))[:, ::2, 0]
+
+
+def learn_in_context(
+    key: RandomKey, model: Transformer, law: FunctionLaw, recipe: InContextRecipe
+) -> InContextLearner:
+    """Train a transformer on fresh sequences, in one compiled loop.
+
+    Args:
+        key: The randomness of the start and of the sequences.
+        model: From `in_context_model`.
+        law: From which functions the tasks are drawn.
+        recipe: Steps, sequences and the learning rate.
+    """
+    if model.input_size != law.dimension + 1 or model.context < 2 * recipe.num_examples:
+        raise ValueError(
+            f"the model must read {law.dimension} + 1 numbers at {2 * recipe.num_examples} places, "
+            f"got {model.input_size} and {model.context}."
+        )
+    start_key, sequence_key = jax.random.split(key)
+    warm = max(recipe.num_steps // 20, 1)
+    schedule = optax.warmup_cosine_decay_schedule(0, recipe.learning_rate, warm, recipe.num_steps)
+    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))
+
+    def loss(params: TransformerWeights, key: RandomKey) -> Float[Array, ""]:
+        drawn = draw_sequences(key, law, recipe.batch_size, recipe.num_examples)
+        return jnp.mean((in_context_predictions(model, params, drawn.x, drawn.y) - drawn.y) ** 2)
+
+    def step(state: tuple, key: RandomKey) -> tuple[tuple, Float[Array, ""]]:
+        params, memory = state
+        value, slope = jax.value_and_grad(loss)(params, key)
+        updates, memory = optimizer.update(slope, memory, params)
+        return (optax.apply_updates(params, updates), memory), value
+
+    params = model.init(start_key)
+    keys = jax.random.split(sequence_key, recipe.num_steps)
+    (params, _), losses = jax.lax.scan(step, (params, optimizer.init(params)), keys)
+    return InContextLearner(params, losses)

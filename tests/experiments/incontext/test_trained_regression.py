@@ -1,0 +1,36 @@
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.incontext import trained_regression as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "change"),
+    [
+        ("has the error of Bayes", lambda r: {"deviation": r.deviation + 9}),
+        ("errs little more", lambda r: {"errors": r.untrained}),
+        ("With one example", lambda r: {"least_squares": 0 * r.bayes}),
+        ("turned round", lambda r: {"turned": r.untrained}),
+        ("Before training", lambda r: {"untrained": 0.5 * r.errors}),
+    ],
+)
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
+    assert verdict(words, smoke._replace(**change(smoke))) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"dimension": 0}, "dimension must be between 1 and 256, got 0"),
+        ({"num_heads": 3}, "num_heads must divide the width 64, got 3"),
+        ({"noise": 0.0}, "noise and slack must be positive"),
+        ({"num_steps": 1}, "num_steps must be at least 2, got 1"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)
