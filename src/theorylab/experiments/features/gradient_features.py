@@ -34,6 +34,7 @@ from theorylab.claims import (
     probability_at_least,
 )
 from theorylab.data import GaussianMixture, orthogonal_mixture, separable_law
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     bernstein_tail,
@@ -79,6 +80,7 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         if not 2 <= self.num_clusters < self.dimension:
             raise ValueError(
                 f"num_clusters must be from 2 to dimension - 1, got {self.num_clusters}."

@@ -31,6 +31,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Finding, Source, at_most, holds
 from theorylab.data import all_sums, num_sums, split_sums
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features.fourier import (
     Curves,
@@ -81,6 +82,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         if not len(self.num_terms) == len(self.moduli) == len(self.matched) or not self.num_terms:
             raise ValueError(
                 "num_terms, moduli and matched must be as many and not none, "

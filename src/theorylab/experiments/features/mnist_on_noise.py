@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, holds, median_at_least, median_at_most, ordered, trend
 from theorylab.data import Dataset, image_set, on_background, shrunk
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.own_kernel import (
     Compared,
@@ -75,6 +76,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         sizes = ("num_train", "num_test", "batch_size", "num_epochs", "num_width_train")
         for name in ("shrink", *sizes, "num_iterations", "num_kernel_seeds", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:

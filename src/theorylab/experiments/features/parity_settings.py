@@ -31,6 +31,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import CountLaw, parity_mixture
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.emergence import (
     Compared,
@@ -76,6 +77,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         parity_mixture(self.num_patterns, self.num_relevant)  # refuses what does not fit
         if len(self.fractions) < 2 or not all(0 < value < 1 for value in self.fractions):
             raise ValueError(f"fractions must be two or more in (0, 1), got {self.fractions}.")

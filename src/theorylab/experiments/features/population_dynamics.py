@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds, identity
 from theorylab.data import PatchLaw, noise_scale, patch_law
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.local_signal import (
     Rates,
@@ -83,6 +84,7 @@ class Config:
     seed: int = 0  # of the simulation
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         for name in ("num_patches", "beyond_patches"):
             noise_scale(getattr(self, name))  # refuses what has none
         if self.num_steps < 10:

@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, holds, identity, median_at_least, median_at_most
 from theorylab.data import Dataset, Placement, image_set, on_background, shrunk
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import panels
 from theorylab.features.own_kernel import Compared, Recipe, compare, strided_cnn
 from theorylab.models import Architecture, Standard, network, unfolded, wide_resnet
@@ -66,12 +67,14 @@ class Config:
     num_epochs: int = 8
     learning_rate: float = 0.005  # of the network
     weight_decay: float = 1.0  # of the network, in units of the learning rate
-    tangent_rates: tuple[float, ...] = (0.005, 0.02)  # learning rates of the linearisation, if any
+    tangent_rates: tuple[float, ...] = (0.005, 0.02)  # learning rates of the linearisation
+    train_tangent: bool = True  # whether it is trained too; it is solved in any case
     num_iterations: int = 40  # of the regression
     num_seeds: int = 6  # images, noise and networks, at least 6 to conclude
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         sizes = ("width", "num_train", "num_test", "batch_size", "num_epochs", "num_iterations")
         for name in ("shrink", *sizes, "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:
@@ -113,7 +116,7 @@ PRESETS = {
         num_test=300,
         num_epochs=12,
         learning_rate=0.01,
-        tangent_rates=(),
+        train_tangent=False,
         num_iterations=20,
     ),
     "paper": Config(
@@ -263,8 +266,9 @@ def _compared(
         x = jax.lax.switch(setting, makers, objects.x[order])
         data = Dataset(x, objects.y[order], objects.law, objects.source)
         train, test = data.split(config.num_train)
+        rates = config.tangent_rates if config.train_tangent else ()
         return compare(
-            *(learn_key, model, train, test, recipe, config.tangent_rates),
+            *(learn_key, model, train, test, recipe, rates),
             num_iterations=config.num_iterations,
         )
 

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds, median_at_most
 from theorylab.data import noise_scale, patch_law
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.local_signal import (
     Grid,
@@ -76,6 +77,7 @@ class Config:
     seed: int = 0  # of SGD
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         sizes = (self.num_patches, self.failing_patches, self.dying_patches, self.sgd_patches)
         for size in sizes + self.timed_patches:
             noise_scale(size)  # refuses what has none

@@ -36,6 +36,7 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import SparseParity
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     FiniteLaw,
@@ -89,6 +90,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         sizes = ("num_neurons", "num_trials", "num_samples", "num_test", "num_steps", "num_seeds")
         for name in sizes:
             if getattr(self, name) < 1:

@@ -23,6 +23,7 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import panels
 from theorylab.incontext import (
     Audit,
@@ -66,6 +67,7 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         if not len(self.tokens) == len(self.sizes) == len(self.lengths) > 0:
             raise ValueError("tokens, sizes and lengths must be as many and not none.")
         for tokens, size, length in self.cases:

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import panels
 from theorylab.incontext import (
     DecisionLists,
@@ -57,6 +58,7 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         if not 4 <= self.num_tokens <= 5000:
             raise ValueError(f"num_tokens must be between 4 and 5000, got {self.num_tokens}.")
         if not 2 <= self.size < self.num_tokens:

@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity, ordered
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.incontext import (
     Pretraining,
@@ -60,6 +61,7 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         if not 2 <= self.dimension <= 64:
             raise ValueError(f"dimension must be between 2 and 64, got {self.dimension}.")
         if not self.ratio > 1:

@@ -26,6 +26,7 @@ from theorylab.claims import (
     median_at_least,
     median_at_most,
 )
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.incontext import (
     Pretraining,
@@ -72,6 +73,7 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         if not 2 <= self.dimension <= 64:
             raise ValueError(f"dimension must be between 2 and 64, got {self.dimension}.")
         if not 1 <= self.rank < self.dimension:

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds
+from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.incontext import (
     FunctionLaw,
@@ -65,6 +66,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_negative(self)
         for name, most in (("dimension", 256), ("num_examples", 10**4), ("width", 10**4)):
             if not 1 <= getattr(self, name) <= most:
                 raise ValueError(f"{name} must be between 1 and {most}, got {getattr(self, name)}.")
