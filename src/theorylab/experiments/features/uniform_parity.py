@@ -106,8 +106,7 @@ class Config:
     @property
     def cases(self) -> list[tuple[int, int]]:
         """(k, d) of every case."""
-        pairs = [(2, d) for d in self.pair_dimensions]
-        return pairs + [(4, d) for d in self.four_dimensions]
+        return [(2, d) for d in self.pair_dimensions] + [(4, d) for d in self.four_dimensions]
 
 
 PRESETS = {
