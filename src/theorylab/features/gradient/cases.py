@@ -180,7 +180,7 @@ def detector_loss_bound(dimension: int, tau: float) -> float:
 
     Example:
         >>> round(detector_loss_bound(256, 2.0), 6)
-        0.014258
+        0.014269
     """
     d = float(dimension)
     _check_positive(tau=tau, dimension=d)

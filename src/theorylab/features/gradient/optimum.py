@@ -153,8 +153,8 @@ def projected(
         entry_bound: B_a1.
 
     Example:
-        >>> projected(jnp.array([3.0, 4.0]), norm_bound=1.0).round(6).tolist()
-        [0.6..., 0.8...]
+        >>> [round(a, 4) for a in projected(jnp.array([3.0, 4.0]), norm_bound=1.0).tolist()]
+        [0.6, 0.8]
     """
     if isinstance(entry_bound, float) and math.isinf(entry_bound):
         return outputs * jnp.minimum(1.0, norm_bound / _length(outputs))
