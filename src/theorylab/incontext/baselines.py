@@ -119,8 +119,8 @@ def bayes_errors(x: Float[Array, "b n d"], noise: Scalar) -> Float[Array, "b n"]
         noise: σ, positive.
 
     Example:
-        >>> bayes_errors(jnp.ones((1, 3, 1)), noise=1.0).round(3).tolist()
-        [[1.0, 0.5, 0.333]]
+        >>> [round(error, 3) for error in bayes_errors(jnp.ones((1, 3, 1)), noise=1.0)[0].tolist()]
+        [1.0, 0.5, 0.333]
     """
 
     def error(moment: Moment, point: Float[Array, " d"]) -> Float[Array, ""]:
