@@ -7,9 +7,9 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from theorylab.data import Dataset
+from theorylab.features import accuracy
 from theorylab.features.own_kernel import (
     Recipe,
-    accuracy,
     compare,
     tangent_regression,
     train_classifier,

@@ -81,6 +81,13 @@ def test_zero_one_loss_of_one_output_counts_wrong_signs():
     assert zero_one("sum")(f, y) == 3
 
 
+def test_what_is_not_a_number_is_an_error():
+    """A network that diverged must not count as right."""
+    one, several = jnp.full((3, 1), jnp.nan), jnp.full((3, 2), jnp.nan)
+    assert zero_one("mean")(one, jnp.ones((3, 1))) == 1
+    assert zero_one("mean")(several, jnp.array([[1.0, 0.0]] * 3)) == 1
+
+
 def test_losses_neither_overflow_nor_cancel():
     """Oracle: asymptotics. log(1 + e^1000) = 1000, log(1 + e^-50) = e^-50 to rounding."""
     far = jnp.array([[1000.0], [50.0]])

@@ -15,6 +15,7 @@ Source: shi · gradient-features · Def. 3.7; shi · exp-parity-six · A.7.1.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
@@ -31,14 +32,13 @@ from theorylab.typing import RandomKey
 from .fixed import (
     RATES,
     Features,
-    accuracy,
     best_rate,
     fit_features,
     random_features,
     random_fourier_features,
     tangent_features,
 )
-from .gradient import Feature, Sampler, gradient_features
+from .gradient import Feature, Sampler, gradient_features, kernel_ridge_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,10 +134,11 @@ def compare_features(
 
     curves, final = jax.jit(contest)(train, test)
     few = train.num_samples <= _MOST_POINTS
-    scores = _kernel_scores(architecture, train, test) if few else np.array([np.nan])
+    kernel = partial(_infinite_kernel, architecture)
+    wrong = kernel_ridge_error(kernel, train, test, RIDGES) if few else jnp.nan
     alone = train.num_outputs == 1
     found = gradient_features(neuron_key, train, num_directions) if alone else ()
-    return Comparison(steps, np.asarray(curves), np.asarray(final), float(scores.max()), found)
+    return Comparison(steps, np.asarray(curves), np.asarray(final), 1 - float(wrong), found)
 
 
 def _parts(
@@ -168,19 +169,10 @@ def _waves(key: RandomKey, train: Dataset, width: int) -> Features:
     return random_fourier_features(key, train.x.shape[1], width, spread, train.num_outputs)
 
 
-def _kernel_scores(
-    architecture: Architecture, train: Dataset, test: Dataset
-) -> Float[np.ndarray, " r"]:
-    """Test accuracy of ridge regression with the infinite tangent kernel, for every ridge."""
-    gram = infinite_kernels(architecture, train.x, bias="normal").ntk
-    across = infinite_kernels(architecture, test.x, train.x, bias="normal").ntk
-    scale = jnp.trace(gram) / len(gram)
-
-    def score(ridge: Float[Array, ""]) -> Float[Array, ""]:
-        matrix = gram + ridge * scale * jnp.eye(len(gram), dtype=gram.dtype)
-        return accuracy(across @ jnp.linalg.solve(matrix, train.y), test.y)
-
-    return np.asarray([score(jnp.asarray(ridge, gram.dtype)) for ridge in RIDGES])
+def _infinite_kernel(
+    architecture: Architecture, x: Float[Array, "n d"], other: Float[Array, "t d"]
+) -> Float[Array, "n t"]:
+    return infinite_kernels(architecture, x, other, bias="normal").ntk
 
 
 def _check_sizes(

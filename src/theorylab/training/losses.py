@@ -182,9 +182,11 @@ def _cross_entropy(outputs: Array, targets: Array) -> Array:
 
 def _errors(outputs: Array, targets: Array) -> Array:
     if outputs.shape[1] == 1:
-        wrong = (outputs * targets)[:, 0] <= 0
+        right = (outputs * targets)[:, 0] > 0
     else:
-        wrong = outputs.argmax(axis=1) != targets.argmax(axis=1)
+        right = outputs.argmax(axis=1) == targets.argmax(axis=1)
+    # What is not a number is an error: a network that diverged must not score.
+    wrong = ~right | jnp.isnan(outputs).any(axis=1)
     return wrong.astype(outputs.dtype)
 
 

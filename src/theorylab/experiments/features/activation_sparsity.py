@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, image_set, shrunk
 from theorylab.experiments.drawing import panels
+from theorylab.features import accuracy
 from theorylab.features.activity import activations, active_shares
-from theorylab.features.own_kernel import accuracy
 from theorylab.models import (
     Activation,
     Architecture,

@@ -57,7 +57,7 @@ from theorylab.features.gradient import (
     train,
 )
 from theorylab.progress import report
-from theorylab.training import Batches, ensemble, hinge
+from theorylab.training import Batches, ensemble, hinge, zero_one
 from theorylab.typing import RandomKey
 
 PRECISION = "float32"
@@ -291,7 +291,7 @@ def _fixed(key: RandomKey, law: BlockParity, config: Config) -> Float[Array, "3 
             fit_features(model, data, whole, hinge("mean"), batches, batch_key, steps)
         )
         outputs = model.apply(found.params, fair.x)
-        return jnp.stack([1 - found.test[-1], (outputs * fair.y <= 0).mean()])
+        return jnp.stack([1 - found.test[-1], zero_one("mean")(outputs, fair.y)])
 
     return jnp.stack([errors(model) for model in models])
 

@@ -28,10 +28,10 @@ from theorylab.claims import Claim, Source, holds, median_at_least, median_at_mo
 from theorylab.data import Dataset, image_set, on_background, shrunk
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.features import accuracy
 from theorylab.features.own_kernel import (
     Compared,
     Recipe,
-    accuracy,
     compare,
     strided_cnn,
     tangent_regression,

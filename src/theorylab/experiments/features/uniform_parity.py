@@ -271,7 +271,7 @@ def _error(samples: _Samples, test: _Samples, bound: Array, num_steps: int) -> F
     hidden, y = samples
     law = FiniteLaw(hidden, y, jnp.full_like(y, 1 / len(y)))
     found = frozen_optimum(hidden, law, bound, num_steps=num_steps, smoothing=SMOOTHING)
-    return (test[1] * (test[0] @ found.outputs) <= 0).mean()
+    return 1 - (test[1] * (test[0] @ found.outputs) > 0).mean()
 
 
 def _of(result: Result, bits: int, values: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
 from theorylab.data import Dataset
+from theorylab.training import zero_one
 
 from .network import ReluNetwork
 
@@ -62,7 +63,7 @@ def kernel_ridge_error(
 
     Args:
         kernel: Such as `tangent_kernel(network)`.
-        data: To learn from, with labels ±1.
+        data: To learn from, with labels ±1 or one-hot rows.
         test: To test on.
         ridges: Over the mean of the kernel's diagonal.
     """
@@ -72,7 +73,7 @@ def kernel_ridge_error(
 
 def _least_error(
     moment: Float[Array, "m m"],
-    target: Float[Array, "m 1"],
+    target: Float[Array, "m k"],
     unknown: Float[Array, "t m"],
     data: Dataset,
     test: Dataset,
@@ -83,6 +84,6 @@ def _least_error(
 
     def error(ridge: Float[Array, ""]) -> Float[Array, ""]:
         factor = cho_factor(moment + ridge * scale * jnp.eye(len(moment), dtype=moment.dtype))
-        return (unknown @ cho_solve(factor, target) * test.y <= 0).mean()
+        return zero_one("mean")(unknown @ cho_solve(factor, target), test.y)
 
     return jax.lax.map(error, jnp.asarray(ridges, moment.dtype)).min()

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from theorylab.data import Dataset
-from theorylab.training import Measure, Steps, Trajectory, record
+from theorylab.training import Measure, Steps, Trajectory, record, zero_one
 from theorylab.typing import RandomKey, Scalar
 
 Loss = Literal["hinge", "logistic"]
@@ -262,7 +262,7 @@ def risk(network: ReluNetwork, law: FiniteLaw, loss: Loss = "hinge") -> Float[Ar
 
 def error_rate(network: ReluNetwork, data: Dataset) -> Float[Array, ""]:
     """The share of samples with y g(x) ≤ 0."""
-    return (data.y[:, 0] * network(data.x) <= 0).mean()
+    return zero_one("mean")(network(data.x)[:, None], data.y)
 
 
 def margin_loss(margins: Float[Array, " n"], loss: Loss = "hinge") -> Float[Array, " n"]:
