@@ -36,7 +36,7 @@ def test_ridge_regression_is_that_of_the_features_and_of_the_best_ridge():
         scale = (data.x**2).sum() / 30
         moment = data.x.T @ data.x + ridge * scale * jnp.eye(3)
         outputs = test.x @ jnp.linalg.solve(moment, data.x.T @ data.y)
-        errors.append(float((outputs * test.y <= 0).mean()))
+        errors.append(float(np.mean(np.asarray(outputs * test.y) <= 0)))
     found = float(ridge_error(lambda x: x, data, test, (0.01, 1.0)))
     assert found == min(errors)
     assert 0 < found < 0.3
