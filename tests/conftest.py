@@ -1,9 +1,14 @@
 """Strict JAX for every test (float64, no silent broadcasting of ranks), and a small tree to run."""
 
 import itertools
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+# XLA deals a batch of factorisations to its pool of threads and waits for them in it: as many
+# batches at once as there are threads wait for each other for ever. With one thread it deals none.
+os.environ.setdefault("NPROC", "1")
 
 import jax
 import pytest

@@ -207,6 +207,15 @@ def test_compiled_programs_are_kept_in_the_cache(theorylab, folders):
     assert list((folders / "cache/compiled").iterdir())
 
 
+@pytest.mark.parametrize(("cores", "threads"), [(2, "4"), (8, None)])
+def test_a_small_machine_has_threads_enough(theorylab, monkeypatch, cores, threads):
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    os.environ.pop("NPROC", None)
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    theorylab("report")
+    assert os.environ.get("NPROC") == threads
+
+
 def test_work_in_the_background_gives_its_result_or_its_error():
     assert in_background(lambda: threading.current_thread().name) == "theorylab run"
     for error in (ValueError("wrong"), TimeoutError("late")):

@@ -23,6 +23,7 @@ from .requests import require_no_words, run_requests, tour_requests
 from .usage import Usage
 
 BAD_USAGE, RUN_FAILED, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
+LEAST_THREADS = 4
 
 
 def main(arguments: Sequence[str] | None = None, tree: Tree = EXPERIMENTS) -> int:
@@ -93,6 +94,7 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
             asked = run_requests(tree, parsed)
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # the compiler's notes are not for users
+    _ready_threads()
     from . import running
 
     do = {"run": running.run, "tour": running.tour, "report": running.report}[name]
@@ -102,6 +104,16 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
         raise Usage(str(error)) from None
     except running.RunFailed as error:
         return _complain(str(error), RUN_FAILED)
+
+
+def _ready_threads() -> None:
+    """See to it that XLA has threads enough, before it starts.
+
+    It deals a batch of factorisations to its pool of threads and waits for them in it, so that as
+    many batches at once as there are threads wait for each other for ever; on two cores, two do.
+    """
+    if (os.cpu_count() or 1) < LEAST_THREADS:
+        os.environ.setdefault("NPROC", str(LEAST_THREADS))
 
 
 def _ready_streams() -> None:
