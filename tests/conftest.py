@@ -24,9 +24,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 @pytest.fixture(scope="module", autouse=True)
 def few_programs() -> Iterator[None]:
-    """Thousands of compiled programs fill gigabytes: forget them after every 40 modules."""
+    """Thousands of compiled programs fill gigabytes: forget them after every 150 modules."""
     yield
-    if next(MODULES) % 40 == 0:
+    if next(MODULES) % 150 == 0:
         jax.clear_caches()
 
 

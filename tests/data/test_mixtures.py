@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import gaussian_mixture, orthogonal_mixture, separable_law, xor_mixture
+from theorylab.data import (
+    gaussian_mixture,
+    hypercube_accuracy,
+    hypercube_mixture,
+    orthogonal_mixture,
+    separable_law,
+    xor_mixture,
+)
 
 NUM_SAMPLES = 40000
 
@@ -47,6 +54,18 @@ def test_xor_has_no_linear_signal_and_a_quadratic_one():
     assert_mean(np.asarray(data.y[:, 0] * (data.x[:, 0] ** 2 - data.x[:, 1] ** 2)), 9.0)
 
 
+def test_the_best_guess_of_a_corner_is_as_good_as_its_formula():
+    """Oracle: the posterior, summed over all corners by brute force, on samples."""
+    law = hypercube_mixture(3, 5, relative_noise=0.9)
+    data = law.sample(jax.random.key(3), 10000)
+    deviation = float(law.deviations[0])
+    distances = ((data.x[:, None] - law.means[None]) ** 2).sum(axis=2)
+    posterior = jnp.exp(-distances / (2 * deviation**2)) @ law.labels
+    right = np.asarray(jnp.sign(posterior) == data.y[:, 0])
+    assert_mean(right, hypercube_accuracy(3, deviation))
+    assert_mean(np.asarray((data.x**2).sum(axis=1)), 3 * (1 + 0.9**2))
+
+
 def test_orthogonal_clusters_are_at_their_distance():
     law = orthogonal_mixture(3, 4, separation=0.5)
     np.testing.assert_allclose(law.means @ law.means.T, np.eye(3), atol=1e-12)
@@ -77,6 +96,8 @@ def test_separable_samples_have_their_margin_and_moments():
             "add up to 1",
         ),
         (lambda: xor_mixture(4, deviation=0.0), "deviations must be positive"),
+        (lambda: hypercube_mixture(60, 100), r"num_bits must be in \[1, 16\], got 60"),
+        (lambda: hypercube_accuracy(3, 0.0), "deviation must be positive"),
         (lambda: separable_law(jnp.ones(3), margin=0.0), "margin must be positive"),
         (lambda: separable_law(jnp.zeros(3), margin=1.0), "direction must not be zero"),
     ],

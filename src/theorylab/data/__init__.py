@@ -43,6 +43,8 @@ from .inputs import sphere as sphere
 from .mixtures import GaussianMixture as GaussianMixture
 from .mixtures import SeparableLaw as SeparableLaw
 from .mixtures import gaussian_mixture as gaussian_mixture
+from .mixtures import hypercube_accuracy as hypercube_accuracy
+from .mixtures import hypercube_mixture as hypercube_mixture
 from .mixtures import orthogonal_mixture as orthogonal_mixture
 from .mixtures import separable_law as separable_law
 from .mixtures import xor_mixture as xor_mixture

@@ -9,10 +9,15 @@ with u uniform on [0, s], and v uniform on the unit sphere across w*. Then
                  E‖x‖ = Σ pⱼσⱼ√2 Γ((d+1)/2)/Γ(d/2) ₁F₁(−½; d/2; −‖μⱼ‖²/2σⱼ²)
     separable    E[yx] = ρ w*,   ρ = β + s/2,   ‖x‖² ≤ (β + s)² + R²
 
+On the corners ε ∈ {±1}ᵏ of a cube with the label Π εᵢ, and noise of variance σ² in all coordinates,
+the best guess is the product of the signs of k coordinates. Each is wrong with probability Φ(−1/σ),
+so the guess is right with probability ½ + ½ (1 − 2Φ(−1/σ))ᵏ.
+
 (The source writes the covariance of a cluster as σⱼ I, and uses σⱼ as the standard deviation; its
 pⱼ are those of the whole mixture, and add up to one.)
 
-Source: shi · case-mog · §3.4.1; shi · case-mog-xor · B.5.3; shi · case-linear · B.5.1.
+Source: shi · case-mog · §3.4.1; shi · case-mog-xor · B.5.3; shi · case-linear · B.5.1;
+shi · exp-mog-hypercube · (A.288).
 """
 
 import math
@@ -28,6 +33,8 @@ from theorylab.typing import RandomKey, Scalar
 
 from .dataset import Dataset
 from .inputs import check_at_least
+
+_MOST_BITS = 16  # 65 536 corners
 
 
 class GaussianMixture(NamedTuple):
@@ -208,6 +215,49 @@ def xor_mixture(dimension: int, deviation: float = 1.0) -> GaussianMixture:
     signs = jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     means = math.sqrt(dimension) * jnp.pad(signs, ((0, 0), (0, dimension - 2)))
     return gaussian_mixture(means, jnp.array([1.0, 1.0, -1.0, -1.0]), deviations=deviation)
+
+
+def hypercube_mixture(
+    num_bits: int, dimension: int, relative_noise: float = 1.0
+) -> GaussianMixture:
+    """Clusters at the 2ᵏ corners ε ∈ {±1}ᵏ of a cube, with the parity Π εᵢ as their label.
+
+    The noise is as long as a corner times σ_r: its variance is σ_r² k/d in each coordinate. The
+    cube's edges are axes, which is no loss.
+
+    Args:
+        num_bits: k.
+        dimension: d.
+        relative_noise: σ_r.
+
+    Example:
+        >>> hypercube_mixture(2, 4).labels.tolist()
+        [1.0, -1.0, -1.0, 1.0]
+    """
+    if not 1 <= num_bits <= _MOST_BITS:
+        raise ValueError(f"num_bits must be in [1, {_MOST_BITS}], got {num_bits}.")
+    check_at_least("dimension", dimension, num_bits)
+    corners = 2.0 * jnp.array(list(np.ndindex((2,) * num_bits)), float) - 1.0
+    means = jnp.pad(corners, ((0, 0), (0, dimension - num_bits)))
+    deviation = relative_noise * math.sqrt(num_bits / dimension)
+    return gaussian_mixture(means, corners.prod(axis=1), deviations=deviation)
+
+
+def hypercube_accuracy(num_bits: int, deviation: float) -> float:
+    """½ + ½ (1 − 2Φ(−1/σ))ᵏ: how often the best guess of a corner's parity is right.
+
+    Args:
+        num_bits: k.
+        deviation: σ, of the noise in each coordinate.
+
+    Example:
+        >>> hypercube_accuracy(4, 1e-9)
+        1.0
+    """
+    check_at_least("num_bits", num_bits, 1)
+    if not deviation > 0:
+        raise ValueError(f"deviation must be positive, got {deviation}.")
+    return 0.5 + 0.5 * math.erf(1 / (deviation * math.sqrt(2))) ** num_bits
 
 
 def separable_law(

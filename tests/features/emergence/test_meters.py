@@ -15,12 +15,16 @@ from theorylab.features.emergence import (
     emergence_stages,
     expected_largest_cosine,
     gradient_parts,
+    largest_cosines,
     normalized,
     relevant_direction,
     sampling_floor,
+    separation,
+    silhouette,
     start_scales,
     threshold_ceiling,
     unbiased_start,
+    weight_maps,
 )
 
 
@@ -73,6 +77,50 @@ def test_a_map_of_few_directions_has_their_distances():
     expected = 1 - units @ units.T
     found = np.linalg.norm(points[:, None] - points[None], axis=2)
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_maps_end_with_both_targets():
+    """Oracle: two neurons on the relevant patterns, and opposite to them, lie on the targets."""
+    weights = np.array([[[2.0, 2.0, 0.0], [-1.0, -1.0, 0.0], [0.0, 0.0, 1.0]]])
+    (points,) = weight_maps(weights, 2)
+    # An eigenvalue of 0 has a root of √ε.
+    np.testing.assert_allclose(points[[0, 1]], points[[3, 4]], atol=1e-7)
+    np.testing.assert_allclose(np.linalg.norm(points[3] - points[4]), 2.0, atol=1e-12)
+
+
+def test_every_direction_has_its_closest_neuron():
+    """By hand: cosines of a few vectors in the plane."""
+    weights = jnp.array([[3.0, 0.0], [1.0, 1.0]])
+    found = largest_cosines(weights, jnp.array([[0.0, 5.0], [1.0, 0.0], [-1.0, 0.0]]))
+    np.testing.assert_allclose(found, [np.sqrt(0.5), 1.0, -np.sqrt(0.5)], rtol=1e-12)
+
+
+def test_the_silhouette_is_the_mean_over_single_vectors():
+    """Oracle: loops over all pairs."""
+    vectors = np.random.default_rng(0).normal(size=(7, 3))
+    members = np.array([0, 0, 1, 0, 1, 1, 1])
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    values = []
+    for i in range(7):
+        to = {
+            u: [1 - unit[i] @ unit[j] for j in range(7) if members[j] == u and j != i]
+            for u in (0, 1)
+        }
+        own, other = np.mean(to[members[i]]), np.mean(to[1 - members[i]])
+        values.append((other - own) / max(own, other))
+    found = silhouette(jnp.asarray(vectors), jnp.asarray(members))
+    np.testing.assert_allclose(found, np.mean(values), rtol=1e-12)
+    alone = silhouette(jnp.eye(3), jnp.array([0, 1, 1]))
+    np.testing.assert_allclose(alone, 0.0, atol=1e-12)  # no distance differs, and one is alone
+
+
+def test_the_separation_of_two_Gaussians_is_their_distance_over_their_variance():
+    """Closed form: means at ±1 along one axis, variances 1 and 4: 4/5; 0 if they are equal."""
+    labels = jnp.sign(jax.random.normal(jax.random.key(0), (20000,)))
+    noise = jax.random.normal(jax.random.key(1), (20000, 2)) * jnp.array([1.0, 2.0])[None, :]
+    shifted = noise + jnp.stack([labels, 0 * labels], axis=1)
+    np.testing.assert_allclose(separation(shifted, labels), 0.8, rtol=0.05)
+    assert float(separation(noise, labels)) < 0.01
 
 
 @pytest.mark.parametrize("balanced", [False, True])

@@ -23,6 +23,12 @@ def test_theory_takes_its_constants_from_the_law():
     np.testing.assert_allclose(weighed.stages[0].learning_rate, 0.2 * 0.25**2 * scale / (3 * 4**3))
 
 
+def test_noise_in_all_dimensions_is_part_of_the_scale():
+    """Oracle: σ_a = σ̃²/(γk²) with σ̃² = 9/4 + 12 σ_ζ²."""
+    noisy = theory_of(parity_mixture(9, 3), SETTING, noise=0.5)
+    np.testing.assert_allclose(noisy.scales.outer, (9 / 4 + 12 * 0.25) / (0.25 * 9))
+
+
 def test_the_chosen_law_is_drawn():
     """Oracle: E[yφ] = γ/σ̃, ¼ of σ̃ for the mixture and 0 for fair coins; 5 standard errors."""
     laws = (parity_mixture(9, 3), independent_patterns(9, 3, parity_counts(3)))
@@ -38,6 +44,7 @@ def test_the_chosen_law_is_drawn():
 def test_records_end_with_the_last_step():
     assert SETTING.steps.tolist() == [3, 4, 5, 6, 8, 9, 10]
     assert Setting(num_steps=600).steps[-1] == 600
+    assert Setting(num_steps=600, num_records=2).steps.tolist() == [300, 600]
 
 
 @pytest.mark.parametrize(

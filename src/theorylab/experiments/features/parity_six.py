@@ -40,12 +40,12 @@ from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.emergence import (
     Setting,
     compare_laws,
-    cosine_map,
     expected_largest_cosine,
     good_network,
     outputs,
     theory_of,
     threshold_ceiling,
+    weight_maps,
 )
 from theorylab.progress import report
 
@@ -189,15 +189,8 @@ def run(config: Config) -> Result:
         covariances=np.array(
             [mixture.other_covariance, parity_mixture(patterns, k, UNEVEN).other_covariance]
         ),
-        maps=_maps(np.asarray(found.weights), k),
+        maps=weight_maps(np.asarray(found.weights), k),
     )
-
-
-def _maps(weights: np.ndarray, num_relevant: int) -> np.ndarray:
-    """The weights of all neurons and ±Σ_A Mⱼ in the plane, before and after the two steps."""
-    target = np.zeros((1, weights.shape[2]))
-    target[0, :num_relevant] = 1.0
-    return np.stack([cosine_map(np.concatenate([each, target, -target])) for each in weights])
 
 
 def _last(curve: np.ndarray) -> np.ndarray:

@@ -6,21 +6,55 @@ good_network   a network written down by hand that is right about every label
 tasks          sizes, data and starts of a comparison
 comparison     network, tangent model, random features and probes on the same data
 meters         what gradients are made of, where weights point, what counting allows
+bounds         the bound of the three stages, its requirements and which of them fail
+lower_bounds   what fixed features cannot do, over all parities; their least hinge loss
+queries        what statistical queries cannot find without structure
+clusters       clusters of weights' directions, found by a rule
+relabelling    a teacher that labels images and noise, and students of both
 """
 
+from .bounds import ClassifierSizes as ClassifierSizes
+from .bounds import EmergenceBound as EmergenceBound
+from .bounds import General as General
+from .bounds import Sizes as Sizes
+from .bounds import balancing_steps as balancing_steps
+from .bounds import classifier_sizes as classifier_sizes
+from .bounds import emergence_bound as emergence_bound
+from .bounds import hinge_regret_margin as hinge_regret_margin
+from .bounds import needed_pairs as needed_pairs
+from .bounds import regret_margin as regret_margin
+from .clusters import Clusters as Clusters
+from .clusters import scrambled as scrambled
+from .clusters import spherical_means as spherical_means
 from .comparison import Compared as Compared
 from .comparison import compare_laws as compare_laws
 from .good_network import bump as bump
 from .good_network import good_network as good_network
+from .lower_bounds import LowerBound as LowerBound
+from .lower_bounds import Solved as Solved
+from .lower_bounds import best_hinge as best_hinge
+from .lower_bounds import drawn_features as drawn_features
+from .lower_bounds import feature_matrix as feature_matrix
+from .lower_bounds import kernel_lower_bound as kernel_lower_bound
+from .lower_bounds import largest_norm as largest_norm
+from .lower_bounds import lower_bound as lower_bound
+from .lower_bounds import mixture_chances as mixture_chances
+from .lower_bounds import num_parities as num_parities
+from .lower_bounds import parity_coefficients as parity_coefficients
+from .lower_bounds import parity_rows as parity_rows
 from .meters import Parts as Parts
 from .meters import cosine_map as cosine_map
 from .meters import cosines as cosines
 from .meters import expected_largest_cosine as expected_largest_cosine
 from .meters import gradient_parts as gradient_parts
+from .meters import largest_cosines as largest_cosines
 from .meters import normalized as normalized
 from .meters import relevant_direction as relevant_direction
 from .meters import sampling_floor as sampling_floor
+from .meters import separation as separation
+from .meters import silhouette as silhouette
 from .meters import threshold_ceiling as threshold_ceiling
+from .meters import weight_maps as weight_maps
 from .network import Neurons as Neurons
 from .network import Scales as Scales
 from .network import first_half as first_half
@@ -32,6 +66,27 @@ from .network import smoothed_relu as smoothed_relu
 from .network import start_scales as start_scales
 from .network import truncated_relu as truncated_relu
 from .network import unbiased_start as unbiased_start
+from .queries import Answerer as Answerer
+from .queries import Queries as Queries
+from .queries import concept as concept
+from .queries import distinguished as distinguished
+from .queries import gradient_queries as gradient_queries
+from .queries import largest_correlation as largest_correlation
+from .queries import parity_found as parity_found
+from .queries import printed_concept as printed_concept
+from .queries import query_bound as query_bound
+from .queries import sampling_oracle as sampling_oracle
+from .queries import stubborn_oracle as stubborn_oracle
+from .relabelling import Course as Course
+from .relabelling import Part as Part
+from .relabelling import Quadratic as Quadratic
+from .relabelling import Roles as Roles
+from .relabelling import label_entropy as label_entropy
+from .relabelling import label_regularizer as label_regularizer
+from .relabelling import learn as learn
+from .relabelling import logits as logits
+from .relabelling import quadratic_start as quadratic_start
+from .relabelling import relabelled as relabelled
 from .stages import Emerged as Emerged
 from .stages import Stage as Stage
 from .stages import classifier_rates as classifier_rates

@@ -42,9 +42,7 @@ from .network import Neurons, first_half, opening, outputs, preactivations
 from .stages import Emerged, classifier_rates, classify, emerge
 from .tasks import Setting, Task, Theory, draw_task
 
-# In units of 1/E‖ψ‖²: at the stated size the tangent model is best at 3 or 10, random features
-# too, and probes from 100 on.
-TANGENT_RATES = (1.0, 3.0, 10.0, 30.0)
+# In units of 1/E‖ψ‖²: at the stated size random features are best at 3 or 10, probes from 100 on.
 PROBE_RATES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _NUM_OPENED = 1000  # inputs at which the floor of the noise is estimated
 
@@ -133,7 +131,7 @@ def _floors(task: Task, emerged: Emerged, theory: Theory) -> Float[Array, "2 neu
 def fit_tangents(key: RandomKey, task: Task, theory: Theory, setting: Setting) -> Scored:
     """Train the tangent model of the start; one neuron of every pair has all its features."""
     features = tangent_features(outputs, first_half(task.start))
-    return _fitted(features, key, task, theory, setting, TANGENT_RATES)
+    return _fitted(features, key, task, theory, setting, setting.tangent_rates)
 
 
 def fit_outer(
@@ -242,11 +240,14 @@ def compare_laws(
     setting.check(laws[0].num_patterns)
     num_laws, num_seeds = len(laws), len(keys)
     stacked = jax.tree.map(lambda *leaves: jnp.array(leaves, float), *theories)
+    different = list(dict.fromkeys(laws))  # a law that comes twice is compiled once
+    places = jnp.array([different.index(law) for law in laws])
 
     def one(given: tuple[Array, Array]) -> Compared:
         which, key = given
         theory = jax.tree.map(lambda leaf: leaf[which], stacked)
-        return _compared(key, laws, which, theory, setting, jnp.asarray(probed)[which])
+        asked = jnp.asarray(probed)[which]
+        return _compared(key, different, places[which], theory, setting, asked)
 
     which = jnp.repeat(jnp.arange(num_laws), num_seeds)
     every = jnp.tile(jnp.arange(num_seeds), num_laws)

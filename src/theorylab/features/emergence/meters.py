@@ -22,10 +22,11 @@ Source: shi · emergence-meters · §2.5, A.7; shi · exp-parity-six · Table A.
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from theorylab.data import CountLaw
 from theorylab.typing import Scalar
@@ -95,6 +96,13 @@ def cosines(
     return scaled @ direction / (lengths * jnp.linalg.norm(direction))
 
 
+def largest_cosines(
+    weights: Float[Array, "neurons d"], directions: Float[Array, "targets d"]
+) -> Float[Array, " targets"]:
+    """maxᵢ cos(wᵢ, v) for every direction v: how well the neurons cover them."""
+    return jax.vmap(lambda direction: cosines(weights, direction).max())(directions)
+
+
 def relevant_direction(num_patterns: int, num_relevant: int) -> Float[Array, " patterns"]:
     """Σ_{j∈A} Mⱼ in the coordinates of the dictionary."""
     return jnp.zeros(num_patterns).at[:num_relevant].set(1.0)
@@ -128,6 +136,55 @@ def cosine_map(
     values, vectors = np.linalg.eigh(centred)
     top = slice(None, -num_axes - 1, -1)
     return vectors[:, top] * np.sqrt(np.maximum(values[top], 0.0))
+
+
+def weight_maps(
+    weights: Float[np.ndarray, "stages neurons d"], num_relevant: int
+) -> Float[np.ndarray, "stages vectors 2"]:
+    """The weights of all neurons in the plane at every stage, and in the last rows ±Σ_{j∈A} Mⱼ.
+
+    Args:
+        weights: w in the coordinates of the dictionary, or of a space around it.
+        num_relevant: The number k of relevant patterns, which come first.
+    """
+    target = np.zeros((1, weights.shape[2]))
+    target[0, :num_relevant] = 1.0
+    return np.stack([cosine_map(np.concatenate([each, target, -target])) for each in weights])
+
+
+def silhouette(vectors: Float[Array, "m d"], members: Int[Array, " m"]) -> Float[Array, ""]:
+    """The mean of (b − a)/max(a, b): a, b the mean 1 − cos to the own and to the other cluster.
+
+    Near 1 for two tight clusters, near 0 where there are none.
+
+    Args:
+        vectors: Directions, of any length but 0.
+        members: Which of two clusters each belongs to, 0 or 1. One alone in its cluster counts 0.
+    """
+    unit = vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=1), _TINY)[:, None]
+    distances = (1 - unit @ unit.T) * (1 - jnp.eye(len(unit)))
+    own = (members[:, None] == members[None, :]).astype(unit.dtype)
+    inside = (own * distances).sum(axis=1) / jnp.maximum(own.sum(axis=1) - 1, 1)
+    across = ((1 - own) * distances).sum(axis=1) / jnp.maximum((1 - own).sum(axis=1), 1)
+    values = (across - inside) / jnp.maximum(jnp.maximum(across, inside), _TINY)
+    return jnp.where(own.sum(axis=1) > 1, values, 0.0).mean()
+
+
+def separation(hidden: Float[Array, "n h"], labels: Float[Array, " n"]) -> Float[Array, ""]:
+    """‖μ₊ − μ₋‖² over the mean squared distance of a sample to the mean of its class.
+
+    Args:
+        hidden: What a hidden layer gives for every sample.
+        labels: ±1.
+    """
+    positive = (labels > 0).astype(hidden.dtype)[:, None]
+    means = [
+        (chosen * hidden).sum(axis=0) / jnp.maximum(chosen.sum(), 1)
+        for chosen in (positive, 1 - positive)
+    ]
+    own = positive * means[0][None, :] + (1 - positive) * means[1][None, :]
+    within = ((hidden - own) ** 2).sum(axis=1).mean()
+    return ((means[0] - means[1]) ** 2).sum() / jnp.maximum(within, _TINY)
 
 
 def threshold_ceiling(law: CountLaw, num_changes: int, balanced: bool = False) -> float:

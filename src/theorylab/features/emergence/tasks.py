@@ -22,7 +22,8 @@ from theorylab.typing import RandomKey, Scalar
 from .network import Neurons, Scales, start_scales, unbiased_start
 from .stages import Stage, emergence_stages
 
-_NUM_RECORDS = 8
+# In units of 1/E‖ψ‖²: at the stated size the tangent model of a parity is best at 3 or 10.
+TANGENT_RATES = (1.0, 3.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Setting:
         dimension: Of the inputs, d; at least the number of patterns.
         keep: κ_w, what the first step keeps of the start.
         weigh: Whether classes are weighted by 1/(2 Pr[y]) in every loss.
+        num_records: How often methods are scored.
+        tangent_rates: Learning rates that the tangent model tries, in units of 1/E‖ψ‖².
     """
 
     num_pairs: int = 300
@@ -48,6 +51,8 @@ class Setting:
     dimension: int = 500
     keep: float = 0.0
     weigh: bool = False
+    num_records: int = 8
+    tangent_rates: tuple[float, ...] = TANGENT_RATES
 
     def check(self, num_patterns: int) -> None:
         """Refuse sizes that do not fit."""
@@ -69,7 +74,7 @@ class Setting:
     @property
     def steps(self) -> Int[np.ndarray, " t"]:
         """When methods are scored."""
-        grid = np.linspace(0, self.num_steps, _NUM_RECORDS + 1)[1:].round().astype(int)
+        grid = np.linspace(0, self.num_steps, self.num_records + 1)[1:].round().astype(int)
         return np.unique(np.maximum(grid, 3))
 
     def bytes_of(self, num_patterns: int) -> int:
@@ -99,10 +104,16 @@ class Theory(NamedTuple):
     class_weights: tuple[float, float]
 
 
-def theory_of(law: CountLaw, setting: Setting) -> Theory:
-    """Scales and stages with γ and σ̃ of a law, and 1/(2 Pr[y]) if the setting weighs classes."""
+def theory_of(law: CountLaw, setting: Setting, noise: float = 0.0) -> Theory:
+    """Scales and stages with γ and σ̃ of a law, and 1/(2 Pr[y]) if the setting weighs classes.
+
+    Args:
+        law: The law of the patterns.
+        setting: Sizes.
+        noise: The standard deviation σ_ζ of noise in each of d coordinates, which is part of σ̃.
+    """
     structure = law.balanced_structure if setting.weigh else law.structure
-    k, scale = law.num_relevant, law.scale()
+    k, scale = law.num_relevant, law.scale(setting.dimension, noise)
     minus, plus = law.class_probabilities
     # Classes of unequal size shrink the first step by the smaller one's probability.
     least = min(minus, plus) if setting.weigh else 1.0

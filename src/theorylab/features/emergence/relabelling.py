@@ -1,0 +1,192 @@
+"""Relabelling: one function on inputs with and without structure, by a teacher that labels both.
+
+Whether it is the inputs or the labels that make real data easy cannot be seen on real data alone.
+So a teacher is trained on labelled inputs 𝓛, with a regulariser on others 𝓤 that have no labels,
+
+    R = Σⱼ f̄ⱼ ln f̄ⱼ − λ mean_i Σⱼ f(xᵢ)ⱼ ln f(xᵢ)ⱼ,   f̄ = mean_i f(xᵢ)
+
+(f are class probabilities: the first term wants all classes to occur on 𝓤, the second wants each
+answer to be sure). It then labels 𝓛 and 𝓤, and students learn from both: the same function, the
+same network, other inputs. The loss of a step is, on B inputs of each part,
+
+    CE(𝓛) + ω CE(𝓤) + ρ R(𝓤)        teacher: ω = 0;   student: ω = 1, ρ = 0;   𝓛 only: ω = ρ = 0
+
+so that one program trains them all. The network is f(x) = softmax(V (Wx + b)²/√m + c), one layer of
+quadratic neurons; of those that are there, the first m take part, so that m is a number, too.
+
+(The source names its regulariser's first term an entropy; it is minus one, and is minimised.)
+
+Source: shi · input-structure-ts · A.7.5, Algorithm 3.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from theorylab.typing import RandomKey, Scalar
+
+_TINY = 1e-12  # in logarithms of probabilities that may be 0
+
+
+class Quadratic(NamedTuple):
+    """A layer of quadratic neurons, and a linear one."""
+
+    weights: Float[Array, "d m"]
+    biases: Float[Array, " m"]
+    outer: Float[Array, "m k"]
+    offsets: Float[Array, " k"]
+
+
+class Part(NamedTuple):
+    """Inputs and the probabilities of their classes; one of the two parts of a mixture."""
+
+    x: Float[Array, "n d"]
+    y: Float[Array, "n k"]
+
+
+class Roles(NamedTuple):
+    """What makes a run a teacher or a student.
+
+    Args:
+        size: m, how many neurons take part.
+        imitation: ω, the weight of the labels of 𝓤.
+        regularization: ρ, the weight of the regulariser on 𝓤.
+        sureness: λ inside of it.
+    """
+
+    size: Scalar
+    imitation: Scalar = 0.0
+    regularization: Scalar = 0.0
+    sureness: Scalar = 1.0
+
+
+class Course(NamedTuple):
+    """The network at the end, and at every recorded step the accuracies on both test parts."""
+
+    network: Quadratic
+    labelled: Float[Array, " t"]
+    unlabelled: Float[Array, " t"]
+    loss: Float[Array, ""]  # CE on the labelled test part, at the end
+
+
+def quadratic_start(
+    key: RandomKey, dimension: int, num_neurons: int, num_classes: int
+) -> Quadratic:
+    """Draw weights of variance 1/d and 1, and biases 0."""
+    if min(dimension, num_neurons, num_classes) < 1:
+        raise ValueError(
+            "dimension, num_neurons and num_classes must be at least 1, "
+            f"got {dimension}, {num_neurons} and {num_classes}."
+        )
+    inner, outer = jax.random.split(key)
+    return Quadratic(
+        jax.random.normal(inner, (dimension, num_neurons)) / dimension**0.5,
+        jnp.zeros(num_neurons),
+        jax.random.normal(outer, (num_neurons, num_classes)),
+        jnp.zeros(num_classes),
+    )
+
+
+def logits(network: Quadratic, x: Float[Array, "n d"], size: Scalar) -> Float[Array, "n k"]:
+    """V (Wx + b)²/√m + c, with the first m neurons."""
+    there = jnp.arange(network.biases.shape[0]) < size
+    hidden = (x @ network.weights + network.biases[None, :]) ** 2 * there[None, :]
+    return hidden @ network.outer / jnp.sqrt(size) + network.offsets[None, :]
+
+
+def label_regularizer(probabilities: Float[Array, "n k"], sureness: Scalar) -> Float[Array, ""]:
+    """R: small if all classes occur alike, and every answer is sure.
+
+    Example:
+        >>> sure = jnp.eye(2)  # each class once
+        >>> round(float(label_regularizer(sure, 1.0)), 4)  # −ln 2, the least
+        -0.6931
+    """
+    mean = probabilities.mean(axis=0)
+    spread = jnp.sum(mean * jnp.log(mean + _TINY))
+    unsure = -jnp.sum(probabilities * jnp.log(probabilities + _TINY), axis=1).mean()
+    return spread + sureness * unsure
+
+
+def label_entropy(classes: Float[Array, "n k"]) -> Float[Array, ""]:
+    """The entropy of the classes' shares over its largest value ln k: 1 if all occur alike."""
+    shares = classes.mean(axis=0)
+    return -jnp.sum(shares * jnp.log(shares + _TINY)) / jnp.log(shares.shape[0])
+
+
+def relabelled(network: Quadratic, x: Float[Array, "n d"], size: Scalar) -> Part:
+    """Inputs with the class that a teacher gives them, one-hot."""
+    answers = logits(network, x, size)
+    return Part(x, jax.nn.one_hot(jnp.argmax(answers, axis=1), answers.shape[1], dtype=x.dtype))
+
+
+def learn(
+    key: RandomKey,
+    start: Quadratic,
+    train: tuple[Part, Part],
+    test: tuple[Part, Part],
+    roles: Roles,
+    num_records: int,
+    num_steps: int,
+    batch_size: int,
+    learning_rate: float,
+) -> Course:
+    """Train a teacher or a student with Adam, its rate falling to 0.
+
+    Args:
+        key: Draws batches, with replacement.
+        start: The network.
+        train: 𝓛 and 𝓤, with labels (those of 𝓤 are not used if ω = 0).
+        test: The same to be tested on.
+        roles: Size and weights of the loss.
+        num_records: How often to test, at equal distances.
+        num_steps: Of training, in all; a multiple of it.
+        batch_size: B, of each part.
+        learning_rate: Of Adam at the beginning.
+    """
+    if num_records < 1 or num_steps % num_records:
+        raise ValueError(f"num_steps must be a multiple of {num_records}, got {num_steps}.")
+    (known, other), (known_test, other_test) = train, test
+    optimizer = optax.adam(optax.linear_schedule(learning_rate, 0.0, num_steps))
+
+    def loss(network: Quadratic, drawn: tuple[Array, Array]) -> Float[Array, ""]:
+        first, second = drawn
+        x = jnp.concatenate([known.x[first], other.x[second]])
+        scores = jax.nn.log_softmax(logits(network, x, roles.size))
+        of_known, of_other = scores[:batch_size], scores[batch_size:]
+        total = _crossed(of_known, known.y[first])
+        total = total + roles.imitation * _crossed(of_other, other.y[second])
+        regular = label_regularizer(jnp.exp(of_other), roles.sureness)
+        return total + roles.regularization * regular
+
+    def advance(state: tuple, drawn: tuple[Array, Array]) -> tuple[tuple, None]:
+        network, memory = state
+        change, memory = optimizer.update(jax.grad(loss)(network, drawn), memory)
+        return (optax.apply_updates(network, change), memory), None
+
+    def record(state: tuple, drawn: tuple[Array, Array]) -> tuple[tuple, tuple[Array, Array]]:
+        state, _ = jax.lax.scan(advance, state, drawn)
+        right = [_accuracy(state[0], part, roles.size) for part in (known_test, other_test)]
+        return state, (right[0], right[1])
+
+    first, second = jax.random.split(key)
+    size = (num_records, num_steps // num_records, batch_size)
+    drawn = (
+        jax.random.randint(first, size, 0, known.x.shape[0]),
+        jax.random.randint(second, size, 0, other.x.shape[0]),
+    )
+    state, (labelled, unlabelled) = jax.lax.scan(record, (start, optimizer.init(start)), drawn)
+    scores = jax.nn.log_softmax(logits(state[0], known_test.x, roles.size))
+    return Course(state[0], labelled, unlabelled, _crossed(scores, known_test.y))
+
+
+def _crossed(scores: Float[Array, "n k"], y: Float[Array, "n k"]) -> Float[Array, ""]:
+    return -jnp.sum(scores * y, axis=1).mean()
+
+
+def _accuracy(network: Quadratic, part: Part, size: Scalar) -> Float[Array, ""]:
+    right = jnp.argmax(logits(network, part.x, size), axis=1) == jnp.argmax(part.y, axis=1)
+    return right.mean()
