@@ -52,6 +52,17 @@ def test_losses_are_those_of_sampled_prompts(law):
     assert not within(errors, task_risk(matrix, weights, covariance, N, 0.0))
 
 
+def test_the_risk_of_turned_labels_is_that_of_sampled_prompts(law):
+    """Oracle: Monte Carlo, as above; each label is turned round with probability 0.3."""
+    covariance, _, _, weights, matrix = law
+    prompts = regression_prompts(jax.random.key(3), 40000, N, covariance, 3.0, weights)
+    signs = np.where(np.random.default_rng(1).random(prompts.y.shape) < 0.3, -1.0, 1.0)
+    prompts = prompts._replace(y=prompts.y * signs)
+    errors = np.asarray(predictions(matrix, prompts) - prompts.target) ** 2
+    assert within(errors, task_risk(matrix, weights, covariance, N, 3.0, flipped=0.3))
+    assert not within(errors, task_risk(matrix, weights, covariance, N, 3.0))
+
+
 def test_the_mean_risk_of_tasks_is_twice_the_loss(law):
     """Oracle: w ~ N(0, I) has E wᵀCw = tr C, the sum over coordinate vectors."""
     covariance, _, _, _, matrix = law

@@ -13,6 +13,9 @@ from theorylab.incontext import (
     in_context_predictions,
     interleaved,
     learn_in_context,
+    prompt_model,
+    prompt_predictions,
+    regression_prompts,
 )
 
 MODEL = in_context_model(1, 6, width=16, num_layers=2, num_heads=2)
@@ -50,6 +53,18 @@ def test_errors_fall_with_the_examples_of_new_tasks(learned):
     assert learned.losses[-50:].mean() < 0.7 * learned.losses[:20].mean()
 
 
+def test_a_prompt_has_no_order_and_its_target_is_not_seen():
+    """Oracle: a permutation of the examples, and another target, change nothing; a label does."""
+    model = prompt_model(2, 5, width=8, num_layers=1, num_heads=2)
+    params = model.init(jax.random.key(0))
+    prompts = regression_prompts(jax.random.key(1), 3, 5, jnp.eye(2))
+    said = prompt_predictions(model, params, prompts)
+    same = prompts._replace(x=prompts.x[:, ::-1], y=prompts.y[:, ::-1], target=prompts.target + 1)
+    np.testing.assert_allclose(prompt_predictions(model, params, same), said, atol=1e-12)
+    turned = prompt_predictions(model, params, prompts._replace(y=-prompts.y))
+    assert jnp.abs(turned - said).max() > 1e-3
+
+
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match=r"must read 8 \+ 1 numbers at 12 places, got 2 and 12"):
         learn_in_context(jax.random.key(0), MODEL, FunctionLaw(), InContextRecipe(num_examples=6))
@@ -57,3 +72,5 @@ def test_bad_input_is_refused():
         InContextRecipe(num_steps=1)
     with pytest.raises(ValueError, match="must be at least 1, got 0 and 5"):
         in_context_model(0, 5)
+    with pytest.raises(ValueError, match="must be at least 1, got 2 and 0"):
+        prompt_model(2, 0)

@@ -119,3 +119,6 @@ from .trained import in_context_model as in_context_model
 from .trained import in_context_predictions as in_context_predictions
 from .trained import interleaved as interleaved
 from .trained import learn_in_context as learn_in_context
+from .trained import learn_prompts as learn_prompts
+from .trained import prompt_model as prompt_model
+from .trained import prompt_predictions as prompt_predictions

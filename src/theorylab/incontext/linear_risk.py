@@ -12,7 +12,9 @@ in the source.) For one task w, M examples and label noise σ at evaluation, wit
 
     R(A; w) = (1 + 1/M) wᵀΛBΛw + (1/M)(wᵀΛw + σ²) tr(BΛ) − 2 wᵀΛAΛw + wᵀΛw,   B = AΛAᵀ
 
-and for A_r, where V = diag(v), D = diag(λ), Qᵀw = s + ξ with s on the first r coordinates,
+(where each label is turned round with probability p, 1 + 1/M becomes 2/M + (1 − 1/M)(1 − 2p)² and
+2 becomes 2(1 − 2p)); and for A_r, where V = diag(v), D = diag(λ), Qᵀw = s + ξ with s on the first r
+coordinates,
 
     R = (1/M)‖s‖²_{V²D³} + (1/M)(‖s + ξ‖²_D + σ²) tr(V²D²) + ‖ξ‖²_D + Σ_{i≤r} s_i²λ_i(λ_iv_i − 1)²
 
@@ -99,6 +101,7 @@ def task_risk(
     covariance: Float[Array, "d d"],
     num_examples: Scalar,
     noise: Scalar = 0.0,
+    flipped: Scalar = 0.0,
 ) -> Float[Array, ""]:
     """R(A; w) = E(ŷ − ⟨w, x_q⟩)² over prompts of M examples of one task, for any matrix A.
 
@@ -108,17 +111,18 @@ def task_risk(
         covariance: Λ.
         num_examples: M; infinite is allowed.
         noise: σ.
+        flipped: p, with which an example's label is turned round; the query's never is.
     """
-    m, cov = num_examples, covariance
+    m, cov, kept = num_examples, covariance, 1 - 2 * flipped
     read = cov @ weights  # Λw
     spread = matrix @ cov @ matrix.T  # B
-    explained = (1 + 1 / m) * read @ spread @ read
+    explained = (2 / m + (1 - 1 / m) * kept**2) * read @ spread @ read
     power = weights @ read
     return (
         explained
         + (power + noise**2) * jnp.trace(spread @ cov) / m
         + power
-        - 2 * read @ matrix @ read
+        - 2 * kept * read @ matrix @ read
     )
 
 

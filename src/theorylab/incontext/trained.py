@@ -6,9 +6,15 @@ At the place of x_t it has seen the examples before t, and its output there is t
 y_t. Training minimises the mean of (ŷ_t − y_t)² over all t on fresh sequences, each with a function
 of its own; nothing is ever seen twice.
 
+    (x₁, y₁), …, (x_N, y_N), (x_q, 0)            or a prompt: one place for an example
+
+Here the transformer sees all places at once, in no order, as linear attention does; its output at
+the last one is its prediction of the query.
+
 Source: shi · icl-linreg · §5.4; Garg, Tsipras, Liang and Valiant (2022).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,7 +26,7 @@ from jaxtyping import Array, Float
 from theorylab.models import Transformer, TransformerWeights
 from theorylab.typing import RandomKey
 
-from .prompts import check_prompts
+from .prompts import Prompts, check_prompts
 from .tasks import FunctionLaw, draw_sequences
 
 
@@ -67,10 +73,7 @@ def in_context_model(
         num_layers: Layers.
         num_heads: Heads of each.
     """
-    if dimension < 1 or num_examples < 1:
-        raise ValueError(
-            f"dimension and num_examples must be at least 1, got {dimension} and {num_examples}."
-        )
+    _check_sizes(dimension, num_examples)
     return Transformer(
         input_size=dimension + 1,
         num_outputs=1,
@@ -123,14 +126,88 @@ def learn_in_context(
             f"the model must read {law.dimension} + 1 numbers at {2 * recipe.num_examples} places, "
             f"got {model.input_size} and {model.context}."
         )
-    start_key, sequence_key = jax.random.split(key)
-    warm = max(recipe.num_steps // 20, 1)
-    schedule = optax.warmup_cosine_decay_schedule(0, recipe.learning_rate, warm, recipe.num_steps)
-    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))
 
     def loss(params: TransformerWeights, key: RandomKey) -> Float[Array, ""]:
         drawn = draw_sequences(key, law, recipe.batch_size, recipe.num_examples)
         return jnp.mean((in_context_predictions(model, params, drawn.x, drawn.y) - drawn.y) ** 2)
+
+    return _learn(key, model, loss, recipe)
+
+
+def prompt_model(
+    dimension: int, num_examples: int, width: int = 32, num_layers: int = 2, num_heads: int = 4
+) -> Transformer:
+    """A transformer for prompts of at most so many examples and a query, in any order.
+
+    Args:
+        dimension: d of the inputs.
+        num_examples: The most examples that it can read.
+        width: Channels between layers.
+        num_layers: Layers.
+        num_heads: Heads of each.
+    """
+    _check_sizes(dimension, num_examples)
+    return Transformer(
+        input_size=dimension + 1,
+        num_outputs=1,
+        context=num_examples + 1,
+        width=width,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        causal=False,
+        reads="vectors",
+        places="none",
+    )
+
+
+def prompt_predictions(
+    model: Transformer, params: TransformerWeights, prompts: Prompts
+) -> Float[Array, " b"]:
+    """What the transformer says to the query of every prompt.
+
+    Args:
+        model: From `prompt_model`.
+        params: Its weights.
+        prompts: Examples and queries; targets are not read.
+    """
+    labels = jnp.pad(prompts.y, ((0, 0), (0, 1)))  # 0 for the query
+    inputs = jnp.concatenate([prompts.x, prompts.query[:, None]], axis=1)
+    return model.apply(params, jnp.concatenate([inputs, labels[..., None]], axis=2))[:, -1, 0]
+
+
+def learn_prompts(
+    key: RandomKey,
+    model: Transformer,
+    draw: Callable[[RandomKey], Prompts],
+    recipe: InContextRecipe,
+) -> InContextLearner:
+    """Train a transformer to answer the queries of fresh prompts.
+
+    Args:
+        key: The randomness of the start and of the prompts.
+        model: From `prompt_model`.
+        draw: A key to the prompts of a step.
+        recipe: Steps and the learning rate; how many prompts and examples is for `draw` to say.
+    """
+
+    def loss(params: TransformerWeights, key: RandomKey) -> Float[Array, ""]:
+        prompts = draw(key)
+        return jnp.mean((prompt_predictions(model, params, prompts) - prompts.target) ** 2)
+
+    return _learn(key, model, loss, recipe)
+
+
+def _learn(
+    key: RandomKey,
+    model: Transformer,
+    loss: Callable[[TransformerWeights, RandomKey], Float[Array, ""]],
+    recipe: InContextRecipe,
+) -> InContextLearner:
+    """Adam on a loss that draws its own data."""
+    start_key, sequence_key = jax.random.split(key)
+    warm = max(recipe.num_steps // 20, 1)
+    schedule = optax.warmup_cosine_decay_schedule(0, recipe.learning_rate, warm, recipe.num_steps)
+    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))
 
     def step(state: tuple, key: RandomKey) -> tuple[tuple, Float[Array, ""]]:
         params, memory = state
@@ -142,3 +219,10 @@ def learn_in_context(
     keys = jax.random.split(sequence_key, recipe.num_steps)
     (params, _), losses = jax.lax.scan(step, (params, optimizer.init(params)), keys)
     return InContextLearner(params, losses)
+
+
+def _check_sizes(dimension: int, num_examples: int) -> None:
+    if dimension < 1 or num_examples < 1:
+        raise ValueError(
+            f"dimension and num_examples must be at least 1, got {dimension} and {num_examples}."
+        )

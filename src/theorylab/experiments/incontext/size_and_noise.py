@@ -1,0 +1,332 @@
+"""Larger models are more easily distracted: small and large ones under noisy and flipped labels.
+
+Linear attention of low and of full rank, and a narrow and a wide softmax transformer, are trained
+on the same clean prompts: x ~ N(0, Λ) with falling eigenvalues, y = ⟨w, x⟩, w ~ N(0, I). Then the
+labels in the prompt are made worse; the query's answer never is.
+
+    noise   on a task that lies in the first directions, which the small model reads too
+    flips   each label turned round with probability p, on tasks as in training
+
+The linear risks are exact: noise costs σ²/M tr(BΛ), and flips up to 4 tr(Λ²A), both of which grow
+with the rank. On a task that small and large read alike, flips cost both the same: there it is
+noise alone that tells them apart. The softmax transformers are held to the same orders; language
+models, of which the source speaks, are not in this experiment.
+
+Source: shi · rank-behaviour · Theorems 5.4.2, 5.4.3; shi · llm-label-flip · Figures 5.1, 5.2.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from matplotlib.figure import Figure
+
+from theorylab.claims import Claim, Source, at_most, identity, median_at_most, ordered
+from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.incontext import (
+    InContextRecipe,
+    Pretraining,
+    Prompts,
+    learn_prompts,
+    optimal_matrix,
+    pretrain,
+    prompt_model,
+    prompt_predictions,
+    rooted_prompts,
+    task_risk,
+)
+from theorylab.models import Transformer
+from theorylab.progress import report
+from theorylab.training import ensemble
+from theorylab.typing import RandomKey
+
+PRECISION = "float32"
+FORMULA = r"R(\sigma) - R(0) = \frac{\sigma^2}{M} \operatorname{tr}(A\Lambda A^\top\Lambda)"
+
+NOISE = Source("shi", "rank-behaviour", "Theorem 5.4.3")
+RISK = Source("shi", "rank-behaviour", "Theorem 5.4.2")
+FLIPS = Source("shi", "llm-label-flip", "Figures 5.1, 5.2")
+FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)  # p of the flips
+
+
+@dataclass(frozen=True)
+class Config:
+    """A geometric spectrum; a small and a large model of each kind."""
+
+    dimension: int = 4  # d, and the rank of the large linear model
+    ratio: float = 1.5  # of neighbouring eigenvalues
+    num_examples: int = 8  # of a prompt, in training and in tests
+    rank: int = 1  # of the small linear model
+    noises: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)  # σ, from 0 on
+    small_width: int = 8  # channels of the small transformer, with one layer and one head
+    large_width: int = 32
+    num_layers: int = 2  # of the large one
+    num_heads: int = 4  # of the large one
+    num_steps: int = 1500  # of training
+    linear_steps: int = 1500  # of training linear attention
+    batch_size: int = 64  # fresh prompts in a step
+    learning_rate: float = 0.003  # of the transformers
+    num_test: int = 3000  # prompts of each kind to test on
+    num_seeds: int = 6  # models of each size, at least 6 to conclude
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        refuse_negative(self)
+        for name, most in (("dimension", 64), ("num_examples", 1000), ("large_width", 4096)):
+            if not 2 <= getattr(self, name) <= most:
+                raise ValueError(f"{name} must be between 2 and {most}, got {getattr(self, name)}.")
+        if not 1 <= self.rank < self.dimension:
+            raise ValueError(f"rank must be from 1 to below the dimension, got {self.rank}.")
+        if not self.ratio > 1:
+            raise ValueError(f"ratio must be above 1, got {self.ratio}.")
+        levels = list(self.noises)
+        if len(levels) < 2 or levels[0] != 0 or levels != sorted(set(levels)):
+            raise ValueError(f"noises must grow from 0, got {self.noises}.")
+        if self.num_test < 100 or self.num_seeds < 1:
+            raise ValueError(
+                f"num_test must be at least 100 and num_seeds 1, got {self.num_test} and "
+                f"{self.num_seeds}."
+            )
+        _ = self.models, self.recipe, self.linear_recipe  # refuse the rest
+
+    @property
+    def models(self) -> tuple[Transformer, Transformer]:
+        """The small and the large transformer."""
+        sizes = (self.small_width, 1, 1), (self.large_width, self.num_layers, self.num_heads)
+        small, large = (prompt_model(self.dimension, self.num_examples, *size) for size in sizes)
+        return small, large
+
+    @property
+    def recipe(self) -> InContextRecipe:
+        """How transformers are trained."""
+        return InContextRecipe(
+            self.num_steps, self.batch_size, self.num_examples, self.learning_rate
+        )
+
+    @property
+    def linear_recipe(self) -> Pretraining:
+        """How linear attention is trained."""
+        return Pretraining(self.linear_steps, self.batch_size, self.num_examples)
+
+
+PRESETS = {
+    "smoke": Config(
+        dimension=2, ratio=2.0, num_examples=6, noises=(0.0, 4.0), small_width=4, large_width=16,
+        num_heads=2, num_steps=100, linear_steps=800, batch_size=32, learning_rate=0.01,
+        num_test=500, num_seeds=12,
+    ),
+    "paper": Config(
+        dimension=20, ratio=1.2, num_examples=40, rank=5, small_width=64, large_width=256,
+        num_layers=12, num_heads=8, num_steps=500000, linear_steps=20000, learning_rate=1e-4,
+        num_seeds=10,
+    ),
+}  # fmt: skip
+
+
+class Result(NamedTuple):
+    """Axes: size (2: small, large), s models, a noises, p fractions of flips, c = a + p."""
+
+    noises: Float[np.ndarray, " a"]
+    noisy: Float[np.ndarray, "2 s a"]  # E(ŷ − ⟨w, x⟩)² of transformers, task in few directions
+    flipped: Float[np.ndarray, "2 s p"]  # tasks as in training
+    linear_noisy: Float[np.ndarray, "2 s a"]  # of trained linear attention, exact
+    linear_flipped: Float[np.ndarray, "2 s p"]
+    best_noisy: Float[np.ndarray, "2 a"]  # of the best matrix of that rank, exact
+    best_flipped: Float[np.ndarray, "2 p"]
+    narrow_flipped: Float[np.ndarray, "2 p"]  # the same, for the task in few directions
+    deviation: Float[np.ndarray, "2 s c"]  # of sampled linear risks, in standard errors
+
+
+def memory(config: Config) -> int:
+    """Bytes of all tests, and of the activations of a part of them on two cores."""
+    cells, places = len(config.noises) + len(FRACTIONS), config.num_examples + 1
+    layer = places * (12 * config.large_width + 4 * config.num_heads * places)
+    batch = max(config.batch_size, config.num_test)
+    tests = 4 * cells * config.num_test * places * (config.dimension + 1)
+    return tests + 4 * 2 * config.num_layers * layer * batch
+
+
+def run(config: Config) -> Result:
+    """Train models of both sizes on clean prompts, and test all on the same bad ones."""
+    train_key, test_key = jax.random.split(jax.random.key(config.seed))
+    tests = jax.jit(lambda key: _tests(config, key))(test_key)
+    keys = jax.random.split(train_key, config.num_seeds)
+    ranks, found = (config.rank, config.dimension), []
+    for place, (rank, model) in enumerate(zip(ranks, config.models, strict=True)):
+        report(f"training, size {place + 1} of 2", place / 2)
+        found.append(ensemble(lambda key, r=rank, m=model: _one(config, key, r, m, tests), keys))
+    softmax, matrices = (np.stack(part) for part in zip(*found, strict=True))
+    best = np.stack([optimal_matrix(_law(config), config.num_examples, rank) for rank in ranks])
+    noisy, flipped, narrow = _risks(config, jnp.concatenate([matrices, best[:, None]], axis=1))
+    cells = len(config.noises)
+    exact = np.concatenate([noisy, flipped], axis=2)[:, :-1]
+    return Result(
+        noises=np.array(config.noises),
+        noisy=softmax[..., :cells],
+        flipped=softmax[..., cells:],
+        linear_noisy=noisy[:, :-1],
+        linear_flipped=flipped[:, :-1],
+        best_noisy=noisy[:, -1],
+        best_flipped=flipped[:, -1],
+        narrow_flipped=narrow[:, -1],
+        deviation=_deviations(matrices, exact, tests),
+    )
+
+
+def _one(
+    config: Config, key: RandomKey, rank: int, model: Transformer, tests: Prompts
+) -> tuple[Array, Array]:
+    """Errors of a trained transformer on all tests, and the matrix of trained linear attention."""
+    root = jnp.sqrt(_law(config))
+
+    def draw(key: RandomKey) -> Prompts:
+        return rooted_prompts(key, config.batch_size, config.num_examples, root)
+
+    def error(prompts: Prompts) -> Array:
+        return jnp.mean((prompt_predictions(model, params, prompts) - prompts.target) ** 2)
+
+    params = learn_prompts(key, model, draw, config.recipe).params
+    matrix = pretrain(key, rank, _law(config), config.linear_recipe).matrix
+    return jax.lax.map(error, tests), matrix
+
+
+def _law(config: Config) -> jax.Array:
+    """Λ, geometric from 1 on."""
+    return jnp.diag(float(config.ratio) ** -jnp.arange(config.dimension))
+
+
+def _task(config: Config) -> jax.Array:
+    """A task in the directions that the small linear model reads."""
+    return jnp.where(jnp.arange(config.dimension) < config.rank, 1.0, 0.0)
+
+
+def _tests(config: Config, key: RandomKey) -> Prompts:
+    """The task in few directions at every noise, then tasks as in training at every flip."""
+    narrow_key, noise_key, wide_key, flip_key = jax.random.split(key, 4)
+    sizes = config.num_test, config.num_examples
+    root = jnp.sqrt(_law(config))
+    narrow = rooted_prompts(narrow_key, *sizes, root, weights=_task(config))
+    wide = rooted_prompts(wide_key, *sizes, root)
+    noise, level = jax.random.normal(noise_key, sizes), jax.random.uniform(flip_key, sizes)
+    cells = [narrow._replace(y=narrow.y + sigma * noise) for sigma in config.noises]
+    cells += [wide._replace(y=jnp.where(level < p, -1.0, 1.0) * wide.y) for p in FRACTIONS]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *cells)
+
+
+def _risks(config: Config, matrices: Float[Array, "2 k d d"]) -> list[np.ndarray]:
+    """Exact risks: few directions with noise; all tasks, and few directions, with flips."""
+    noises, fractions = jnp.array(config.noises), jnp.array(FRACTIONS)
+
+    def levels(matrix: Float[Array, "d d"]) -> tuple[Array, Array, Array]:
+        def risk(task: Array, noise: Array | float, flipped: Array | float) -> Array:
+            return task_risk(matrix, task, _law(config), config.num_examples, noise, flipped)
+
+        def over_flips(task: Array) -> Array:
+            return jax.vmap(lambda p: risk(task, 0.0, p))(fractions)
+
+        noisy = jax.vmap(lambda sigma: risk(_task(config), sigma, 0.0))(noises)
+        # The mean over w ~ N(0, I) of what is quadratic in w is the sum over coordinates.
+        flipped = jax.vmap(over_flips)(jnp.eye(config.dimension)).sum(axis=0)
+        return noisy, flipped, over_flips(_task(config))
+
+    all_levels = jax.jit(jax.vmap(jax.vmap(levels)))
+    return [np.asarray(part) for part in all_levels(matrices)]
+
+
+def _deviations(
+    matrices: Float[np.ndarray, "2 s d d"], exact: Float[np.ndarray, "2 s c"], tests: Prompts
+) -> Float[np.ndarray, "2 s c"]:
+    """How far linear attention's errors on the tests are from the exact risks."""
+    x, y, query, target = map(np.asarray, tests)
+    read = np.einsum("cbnd,cbn->cbd", x, y) / x.shape[2]
+    answers = np.einsum("cbd,zsde,cbe->zscb", read, matrices, query, optimize=True)
+    errors = (answers - target) ** 2
+    spread = errors.std(axis=-1, ddof=1) / np.sqrt(errors.shape[-1])
+    return (errors.mean(axis=-1) - exact) / spread
+
+
+def _costs(risks: np.ndarray) -> np.ndarray:
+    """What the worst labels of all cost, over the clean ones: (small, large) by models."""
+    return risks[..., -1] - risks[..., 0]
+
+
+def _excess(result: Result) -> np.ndarray:
+    """By which part trained linear attention errs more or less than the best, at worst, by seed."""
+    parts = np.abs(result.linear_noisy / result.best_noisy[:, None] - 1)
+    return parts.max(axis=(0, 2))
+
+
+CLAIMS = (
+    Claim(
+        "Sampled risks of linear attention, with noise and flips, are the exact ones: 4.5 errors.",
+        judge=lambda r: at_most(np.abs(r.deviation).max(), 4.5),
+        source=RISK,
+    ),
+    Claim(
+        "Trained linear attention has the theorem's risk at every noise, to a tenth.",
+        judge=lambda r: median_at_most(_excess(r), 0.1),
+        source=RISK,
+    ),
+    Claim(
+        "Noise costs linear attention of full rank more than that of low rank.",
+        judge=lambda r: ordered(*_costs(r.linear_noisy)),
+        source=NOISE,
+    ),
+    Claim(
+        "Noise costs the large softmax transformer more than the small one.",
+        judge=lambda r: ordered(*_costs(r.noisy)),
+        source=NOISE,
+    ),
+    Claim(
+        "With the most noise the small softmax transformer has the smaller error.",
+        judge=lambda r: ordered(*r.noisy[..., -1]),
+        source=NOISE,
+    ),
+    Claim(
+        "Flips cost linear attention of full rank more, on tasks as in training.",
+        judge=lambda r: ordered(*_costs(r.linear_flipped)),
+        source=FLIPS,
+    ),
+    Claim(
+        "Flips cost the large softmax transformer more, on tasks as in training.",
+        judge=lambda r: ordered(*_costs(r.flipped)),
+        source=FLIPS,
+    ),
+    Claim(
+        "On a task that both ranks can read, flips cost both linear models the same.",
+        judge=lambda r: identity(_costs(r.narrow_flipped)[0], _costs(r.narrow_flipped)[1], 1e-5),
+        source=FLIPS,
+    ),
+    Claim(
+        "With clean labels and tasks as in training the large transformer has the smaller error.",
+        judge=lambda r: ordered(*r.flipped[::-1, :, 0]),
+        source=FLIPS,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Errors over noise and over flips, for both kinds of model."""
+    figure, axes = panels(
+        "linear attention, noise", "linear attention, flips", "transformers, noise",
+        "transformers, flips",
+    )  # fmt: skip
+    tables = result.linear_noisy, result.linear_flipped, result.noisy, result.flipped
+    theory = result.best_noisy, result.best_flipped
+    for place, (axis, table) in enumerate(zip(axes, tables, strict=True)):
+        levels = result.noises if place % 2 == 0 else np.array(FRACTIONS)
+        for size, name in enumerate(("small", "large")):
+            axis.plot(levels, table[size].T, color=COLOURS[size], alpha=0.3)
+            middle = np.median(table[size], axis=0)
+            axis.plot(levels, middle, "o-", color=COLOURS[size], label=name)
+            if place < 2:
+                axis.plot(levels, theory[place][size], **THEORY)
+        axis.set_xlabel("noise σ" if place % 2 == 0 else "labels turned round")
+        axis.set_ylabel("mean square error")
+        axis.legend(frameon=False, fontsize=7)
+    return figure
