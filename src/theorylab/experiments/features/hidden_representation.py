@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import ListedLaw, listed_patterns
-from theorylab.experiments.drawing import COLOURS, panels
+from theorylab.experiments.drawing import directions, medians, panels
 from theorylab.features.emergence import (
     Neurons,
     Setting,
@@ -277,10 +277,7 @@ def plot(result: Result) -> Figure:
         "|cos|, shuffled labels": result.shuffled_aligned,
         "separation of classes": result.separation,
     }
-    for name, values in named.items():
-        measures.plot(STAGES, np.median(values, axis=0), "o-", label=name)
-    measures.legend(fontsize=6)
+    medians(measures, STAGES, named, "o-")
     for axis, points in zip(maps, result.maps, strict=True):
-        axis.scatter(*points[:-2].T, s=4, color=COLOURS[0])
-        axis.scatter(*points[-2:].T, s=60, marker="*", color=COLOURS[1])
+        directions(axis, points[:-2], points[-2:])
     return figure

@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import GaussianMixture, hypercube_accuracy, hypercube_mixture
 from theorylab.experiments.checks import refuse_negative
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, directions, panels
 from theorylab.features import accuracy
 from theorylab.features.emergence import cosine_map, largest_cosines
 from theorylab.models import Standard, mlp, network
@@ -329,6 +329,5 @@ def plot(result: Result) -> Figure:
     for axis in (left, right):
         axis.set_xlabel("steps")
     for axis, time in zip(maps, (0, -1), strict=True):
-        axis.scatter(*result.neurons[time].T, s=4, color=COLOURS[0])
-        axis.scatter(*result.corners[time].T, s=40, marker="*", color=COLOURS[1])
+        directions(axis, result.neurons[time], result.corners[time])
     return figure

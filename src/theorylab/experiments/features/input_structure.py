@@ -228,6 +228,25 @@ def _tasks(config: Config) -> Task:
     )
 
 
+def _inputs(
+    order_key: RandomKey,
+    noise_key: RandomKey,
+    images: Float[Array, "n d"],
+    labels: Float[Array, "n k"],
+    turned: Float[Array, "n d"],
+    config: Config,
+) -> tuple[Float[Array, "m d"], Float[Array, "m k"], Float[Array, "u m d"]]:
+    """Images, their labels, and other inputs of every kind; training ones come first."""
+    n, total = config.num_train, config.num_train + config.num_test
+    order = jax.random.permutation(order_key, len(labels))
+    chosen, others = order[:total], order[total : 2 * total]
+    known = images[chosen]
+    mean, deviation = known[:n].mean(axis=0), known[:n].std(axis=0)
+    noise = jax.random.normal(noise_key, known.shape)
+    gaussian = mean[None, :] + deviation[None, :] * noise
+    return known, labels[chosen], jnp.stack([images[others], turned[others], gaussian])
+
+
 def _measured(
     key: RandomKey,
     images: Float[Array, "n d"],
@@ -237,16 +256,8 @@ def _measured(
 ) -> Measured:
     """The protocol for one seed."""
     data_key, start_key, batch_key, noise_key = jax.random.split(key, 4)
-    n, total = config.num_train, config.num_train + config.num_test
-    order = jax.random.permutation(data_key, len(labels))
-    chosen = order[:total]
-    rest = images[order[total : 2 * total]]
-    known = images[chosen]
-    mean, deviation = known[:n].mean(axis=0), known[:n].std(axis=0)
-    noise = jax.random.normal(noise_key, known.shape)
-    gaussian = mean[None, :] + deviation[None, :] * noise
-    unlabelled = jnp.stack([rest, turned[order[total : 2 * total]], gaussian])
-    truth = labels[chosen]
+    n = config.num_train
+    known, truth, unlabelled = _inputs(data_key, noise_key, images, labels, turned, config)
     start = partial(quadratic_start, dimension=images.shape[1], num_neurons=config.sizes[-1])
     starts = jax.vmap(lambda key: start(key, num_classes=truth.shape[1]))(
         jax.random.split(start_key)

@@ -35,7 +35,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import CountLaw, independent_patterns
-from theorylab.experiments.drawing import COLOURS, panels
+from theorylab.experiments.drawing import directions, medians, panels
 from theorylab.features.emergence import (
     Setting,
     compare_laws,
@@ -142,9 +142,7 @@ class Result(NamedTuple):
     cosines: Float[np.ndarray, "s 4"]  # largest: start, first and second step, end
     expected_cosine: float  # largest of random directions
     ceiling: float  # of one threshold of the count
-    base_rates: Float[
-        np.ndarray, "2"
-    ]  # Pr[y = 1] in the source's sizes, with and without structure
+    base_rates: Float[np.ndarray, "2"]  # Pr[y = 1] at the source's sizes, with structure and not
     maps: Float[np.ndarray, "3 v 2"]  # weights of one seed in the plane, then the two targets
 
 
@@ -313,11 +311,8 @@ def plot(result: Result) -> Figure:
         "tangent model, fair coins": result.fair_tangent,
         "network, coins, unweighed": result.unweighed,
     }
-    for name, values in named.items():
-        curves.plot(result.steps, np.median(values, axis=0), label=name)
+    medians(curves, result.steps, named)
     curves.set_xlabel("steps")
-    curves.legend(fontsize=6)
     for axis, points in zip(maps, result.maps, strict=True):
-        axis.scatter(*points[:-2].T, s=4, color=COLOURS[0])
-        axis.scatter(*points[-2:].T, s=60, marker="*", color=COLOURS[1])
+        directions(axis, points[:-2], points[-2:])
     return figure

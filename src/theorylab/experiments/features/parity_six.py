@@ -36,7 +36,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import dictionary_data, independent_patterns, parity_counts, parity_mixture
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, directions, medians, panels
 from theorylab.features.emergence import (
     Setting,
     compare_laws,
@@ -340,12 +340,9 @@ def plot(result: Result) -> Figure:
         "probe, step 1 scaled": result.one_step_scaled,
         "network, fair coins": result.fair_network,
     }
-    for name, values in named.items():
-        curves.plot(result.steps, np.median(values, axis=0), label=name)
+    medians(curves, result.steps, named)
     curves.axhline(result.ceiling, **THEORY)
     curves.set_xlabel("steps")
-    curves.legend(fontsize=6)
     for axis, points in zip(maps, result.maps, strict=True):
-        axis.scatter(*points[:-2].T, s=4, color=COLOURS[0])
-        axis.scatter(*points[-2:].T, s=60, marker="*", color=COLOURS[1])
+        directions(axis, points[:-2], points[-2:])
     return figure
