@@ -55,8 +55,10 @@ def test_xor_has_no_linear_signal_and_a_quadratic_one():
 
 
 def test_the_best_guess_of_a_corner_is_as_good_as_its_formula():
-    """Oracle: the posterior, summed over all corners by brute force, on samples."""
+    """Oracle: signs counted; the posterior, summed over all corners by brute force, on samples."""
     law = hypercube_mixture(3, 5, relative_noise=0.9)
+    minuses = (np.asarray(law.means) < 0).sum(axis=1)
+    np.testing.assert_array_equal(law.labels, np.where(minuses % 2 == 0, 1.0, -1.0))
     data = law.sample(jax.random.key(3), 10000)
     deviation = float(law.deviations[0])
     distances = ((data.x[:, None] - law.means[None]) ** 2).sum(axis=2)
