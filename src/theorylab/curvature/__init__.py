@@ -19,6 +19,11 @@ from .gaussian_series import image_bound as image_bound
 from .gaussian_series import series_bound as series_bound
 from .gaussian_series import series_variance as series_variance
 from .gaussian_series import worst_move as worst_move
+from .graph_blocks import GraphBlocks as GraphBlocks
+from .graph_blocks import dependence as dependence
+from .graph_blocks import dependence_bound as dependence_bound
+from .graph_blocks import graph_blocks as graph_blocks
+from .graph_blocks import read_lengths as read_lengths
 from .graph_norms import GraphNorms as GraphNorms
 from .graph_norms import graph_norms as graph_norms
 from .norm import SpectralNorm as SpectralNorm
@@ -33,4 +38,7 @@ from .operators import output_hessian as output_hessian
 from .operators import preconditioned as preconditioned
 from .sharpness import Sharpness as Sharpness
 from .sharpness import sharpness as sharpness
+from .tensor_norm import TensorNorm as TensorNorm
+from .tensor_norm import tensor_norm as tensor_norm
+from .tensor_norm import two_layer_tensor_norm as two_layer_tensor_norm
 from .two_layer_norm import two_layer_norm as two_layer_norm
