@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.features import LayerFeatures, agop, feature_ansatz, layer_features
+from theorylab.features import (
+    LayerFeatures,
+    agop,
+    feature_ansatz,
+    layer_features,
+    neural_feature_ansatz,
+)
 from theorylab.models import Activation, Conv, Dense, Flatten, Serial, network
 
 KEY = jax.random.key(0)
@@ -66,3 +72,21 @@ def test_the_ansatz_is_a_cosine_of_a_power():
     np.testing.assert_allclose(feature_ansatz(features), 9 / np.sqrt(5 * 17), rtol=1e-12)
     with pytest.raises(ValueError, match="power must be positive, got 0"):
         feature_ansatz(features, 0.0)
+
+
+def test_the_ansatz_without_what_all_directions_share():
+    """Oracle: cosines by hand; a multiple of I added to WWᵀ changes one of them alone."""
+    w = jax.random.normal(jax.random.key(3), (6,)).reshape(3, 2)
+    x = jax.random.normal(jax.random.key(4), (15,)).reshape(5, 3)
+
+    def network(w, x):
+        return jnp.tanh(x @ w)
+
+    (found,) = neural_feature_ansatz(network, w, x, power=0.5).values()
+    outer, features = np.asarray(w @ w.T), np.asarray(agop(network, w, x))
+    values, vectors = np.linalg.eigh(features)
+    root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
+    off = [matrix - np.trace(matrix) / 3 * np.eye(3) for matrix in (outer, root)]
+    for measured, (a, b) in zip(found, ((outer, root), off), strict=True):
+        expected = np.sum(a * b) / np.sqrt(np.sum(a**2) * np.sum(b**2))
+        np.testing.assert_allclose(measured, expected, rtol=1e-9)

@@ -1,6 +1,7 @@
 """Feature learning: which directions of the inputs matter to what was learned.
 
 agop            the average gradient outer product of any network, exact and sketched
+agop_penalty    training with a price on its size
 layers          the same for the inputs of every layer, beside what its weights prefer
 recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
                 `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
@@ -21,6 +22,8 @@ from .agop import agop as agop
 from .agop import agop_alignment as agop_alignment
 from .agop import agop_product as agop_product
 from .agop import agop_sketch as agop_sketch
+from .agop_penalty import agop_penalty as agop_penalty
+from .agop_penalty import penalized as penalized
 from .compare import Comparison as Comparison
 from .compare import compare_features as compare_features
 from .fixed import Features as Features
@@ -31,9 +34,11 @@ from .fixed import fit_features as fit_features
 from .fixed import random_features as random_features
 from .fixed import random_fourier_features as random_fourier_features
 from .fixed import tangent_features as tangent_features
+from .layers import Ansatz as Ansatz
 from .layers import LayerFeatures as LayerFeatures
 from .layers import feature_ansatz as feature_ansatz
 from .layers import layer_features as layer_features
+from .layers import neural_feature_ansatz as neural_feature_ansatz
 from .low_rank import Learned as Learned
 from .low_rank import Start as Start
 from .low_rank import Task as Task

@@ -78,13 +78,61 @@ def feature_ansatz(features: LayerFeatures, power: float = 1.0) -> Float[Array, 
         >>> round(float(feature_ansatz(found, 0.5)), 6)
         0.707107
     """
+    return agop_alignment(features.weights, _powered(features.gradients, power))
+
+
+class Ansatz(NamedTuple):
+    """How well N ∝ G^s holds in a layer.
+
+    Args:
+        cosine: cos(N, G^s), as `feature_ansatz` has it. Random weights have much of it already, as
+            both matrices are nearly multiples of I.
+        correlation: The same of what is left of both without their multiples of I.
+    """
+
+    cosine: Float[Array, ""]
+    correlation: Float[Array, ""]
+
+
+def neural_feature_ansatz(
+    apply: Apply, params: Params, x: Float[Array, "n ..."], power: float = 1.0
+) -> dict[str, Ansatz]:
+    """Hold N = WWᵀ against G^s in every layer of a network, by the name of its weights.
+
+    Args:
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
+        params: Its parameters, any pytree.
+        x: The inputs.
+        power: s, positive.
+
+    Example:
+        >>> network = lambda w, x: jnp.tanh(x @ w["in"]).sum(axis=1, keepdims=True)
+        >>> found = neural_feature_ansatz(network, {"in": jnp.diag(jnp.array([2.0, 0.0]))},
+        ...                               jnp.ones((3, 2)))
+        >>> [round(float(number), 5) for number in found["['in']"]]
+        [1.0, 1.0]
+    """
+    found = {}
+    for name, features in layer_features(apply, params, x).items():
+        weights, gradients = features.weights, _powered(features.gradients, power)
+        apart = agop_alignment(_without_identity(weights), _without_identity(gradients))
+        found[name] = Ansatz(agop_alignment(weights, gradients), apart)
+    return found
+
+
+def _powered(matrix: Float[Array, "c c"], power: float) -> Float[Array, "c c"]:
+    """G^s of a matrix that is positive but for rounding."""
     if not 0 < power < float("inf"):
         raise ValueError(f"power must be positive, got {power}.")
     if power == 1:
-        return agop_alignment(*features)
-    values, vectors = jnp.linalg.eigh(features.gradients)
-    powered = (vectors * jnp.maximum(values, 0)[None] ** power) @ vectors.T
-    return agop_alignment(features.weights, powered)
+        return matrix
+    values, vectors = jnp.linalg.eigh(matrix)
+    return (vectors * jnp.maximum(values, 0)[None] ** power) @ vectors.T
+
+
+def _without_identity(matrix: Float[Array, "c c"]) -> Float[Array, "c c"]:
+    """A − (tr A/c) I."""
+    return matrix - jnp.trace(matrix) / len(matrix) * jnp.eye(len(matrix), dtype=matrix.dtype)
 
 
 @partial(jax.jit, static_argnums=(0, 3))

@@ -38,7 +38,15 @@ def test_controls_can_fail(smoke, verdict):
 def test_other_networks_are_a_choice():
     """Ten steps of a tiny one: the same things are seen, and they are finite."""
     config = experiment.Config(
-        "transformer", width=2, depth=2, num_samples=5, batch_size=2, num_steps=10, num_seeds=1
+        "transformer",
+        parametrization="torch",
+        data="digits",
+        width=2,
+        depth=2,
+        num_samples=5,
+        batch_size=2,
+        num_steps=10,
+        num_seeds=1,
     )
     result = experiment.run(config)
     assert result.high.loss.shape == (1, 10)
@@ -51,6 +59,8 @@ def test_other_networks_are_a_choice():
     [
         ({"depth": 1}, "depth must be at least 2, got 1"),
         ({"batch_size": 1000}, "at least the batch size, got 96 and 1000"),
+        ({"data": "rank-4", "architecture": "residual"}, "needs a connected network, got residual"),
+        ({"data": "digits", "num_samples": 1000}, "there are 355 such digits, got 1000"),
         ({"control_ratio": 2.0}, "must be positive and increasing, got 2.0 and 1.3"),
     ],
 )
