@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theorylab.kernels import ntk
-from theorylab.models import myrtle, network, vit, wide_resnet
+from theorylab.models import myrtle, network, resnet, vit, wide_resnet
 
 
 def num_parameters(architecture, shape):
@@ -22,6 +22,14 @@ def test_a_wide_resnet_has_the_parameters_of_its_blocks():
     assert num_parameters(wide_resnet(10, 2), (8, 8, 3)) == expected
     deeper = expected + sum(9 * 2 * b * b for _, b in blocks)  # a second block in every group
     assert num_parameters(wide_resnet(16, 2), (8, 8, 3)) == deeper
+
+
+def test_resnet_18_has_the_parameters_of_its_blocks():
+    """By hand, of RGB images: blocks as above; the first group changes no shape."""
+    changes = [(64, 128), (128, 256), (256, 512)]
+    expected = 3 * 64 * 9 + 512 + 9 * 4 * 64 * 64
+    expected += sum(9 * (a * b + 3 * b * b) + a * b for a, b in changes)
+    assert num_parameters(resnet(), (32, 32, 3)) == expected
 
 
 def test_a_vision_transformer_has_the_parameters_of_its_blocks():
@@ -76,6 +84,7 @@ def test_kernels_read_them(images):
     ("make", "message"),
     [
         (lambda: wide_resnet(12), "depth must be 10, 16, 22, ..., got 12"),
+        (lambda: resnet(4, blocks=0), "blocks must be at least 1, got 0"),
         (lambda: wide_resnet(10, 0), "widening must be at least 1, got 0"),
         (lambda: myrtle([8]), r"channels must be four numbers, got \[8\]"),
         (lambda: vit(width=10, num_heads=4), "width must be a multiple of 4 heads, got 10"),

@@ -93,5 +93,6 @@ from .unfold import Patches as Patches
 from .unfold import rebuilt as rebuilt
 from .unfold import unfolded as unfolded
 from .vision import myrtle as myrtle
+from .vision import resnet as resnet
 from .vision import vit as vit
 from .vision import wide_resnet as wide_resnet

@@ -1,6 +1,7 @@
 """Networks for images, from a few numbers, as architectures that every reading takes.
 
     wide_resnet    convolution, three groups of residual blocks of widths 16k, 32k, 64k, pooling
+    resnet         convolution, four groups of residual blocks of widths m, 2m, 4m, 8m, pooling
     myrtle         four 3×3 convolutions with 2×2 pooling after the last three, pooling
     vit            patches, blocks of self-attention and of a two-layer network, pooling
 
@@ -58,13 +59,51 @@ def wide_resnet(
     if blocks < 1 or odd:
         raise ValueError(f"depth must be 10, 16, 22, ..., got {depth}.")
     _check_counts(widening=widening, num_outputs=num_outputs, base=base)
-    before = _before(activation, normalized)
+    widths = [base * widening * 2**group for group in range(3)]
+    return _residual_groups(base, widths, blocks, num_outputs, _before(activation, normalized))
+
+
+def resnet(
+    width: int = 64,
+    num_outputs: int = 1,
+    blocks: int = 2,
+    activation: str | Elementwise = "relu",
+    normalized: bool = False,
+) -> Serial:
+    """A residual network ResNet(width) for small images (He et al. 2016), pre-activated.
+
+    Four groups of blocks, each but the first halving the positions and doubling the width;
+    resnet(64) has the convolutions of ResNet-18, but for the first, which is 3×3 here.
+
+    Args:
+        width: m, the channels of the first convolution and of the first group.
+        num_outputs: The number of outputs.
+        blocks: In every group.
+        activation: φ, by name or as a function.
+        normalized: Whether `LayerNorm` comes before every activation.
+
+    Example:
+        >>> resnet(4, 10, blocks=1).output_shape((16, 16, 1))
+        (10,)
+    """
+    _check_counts(width=width, num_outputs=num_outputs, blocks=blocks)
+    widths = [width * 2**group for group in range(4)]
+    return _residual_groups(width, widths, blocks, num_outputs, _before(activation, normalized))
+
+
+def _residual_groups(
+    base: int,
+    widths: Sequence[int],
+    blocks: int,
+    num_outputs: int,
+    before: tuple[Architecture, ...],
+) -> Serial:
+    """A convolution, groups of blocks, and outputs from the mean over the positions."""
     layers: list[Architecture] = [Conv(base, (3, 3), padding="same")]
     channels = base
-    for group in range(3):
+    for group, width in enumerate(widths):
         for block in range(blocks):
             stride = 2 if group > 0 and block == 0 else 1
-            width = base * widening * 2**group
             layers.append(_block(channels, width, stride, before))
             channels = width
     return Serial(*layers, *before, GlobalPool(), Dense(num_outputs))

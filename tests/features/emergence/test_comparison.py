@@ -38,7 +38,7 @@ def test_steps_in_the_dictionarys_coordinates_are_those_in_all_dimensions():
 @pytest.mark.parametrize(
     ("laws", "probed", "message"),
     [
-        ([LAW], [True, False], "laws, theories and probed must be as many"),
+        ([LAW], [True, False], "laws and probed must be as many"),
         ([LAW, parity_mixture(7, 3)], [True, False], "laws must have as many patterns"),
     ],
 )

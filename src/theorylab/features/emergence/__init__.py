@@ -10,6 +10,7 @@ bounds         the bound of the three stages, its requirements and which of them
 lower_bounds   what fixed features cannot do, over all parities; their least hinge loss
 queries        what statistical queries cannot find without structure
 clusters       clusters of weights' directions, found by a rule
+filters        filters of residual blocks, and the directions of their gradients
 relabelling    a teacher that labels images and noise, and students of both
 """
 
@@ -27,7 +28,15 @@ from .clusters import Clusters as Clusters
 from .clusters import scrambled as scrambled
 from .clusters import spherical_means as spherical_means
 from .comparison import Compared as Compared
+from .comparison import Trained as Trained
 from .comparison import compare_laws as compare_laws
+from .comparison import train_laws as train_laws
+from .filters import Persistence as Persistence
+from .filters import block_filters as block_filters
+from .filters import nearest_filters as nearest_filters
+from .filters import persistence as persistence
+from .filters import scale_filters as scale_filters
+from .filters import stacked as stacked
 from .good_network import bump as bump
 from .good_network import good_network as good_network
 from .lower_bounds import LowerBound as LowerBound

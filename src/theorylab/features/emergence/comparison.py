@@ -5,7 +5,8 @@
     random      only the outer weights of the start are trained
     probes      only the outer weights are trained, after the first or the second step
 
-`compare_laws` does all that for several laws of data and many seeds, in one compiled program.
+`compare_laws` does all that for several laws of data and many seeds, in one compiled program;
+`train_laws` trains the network alone.
 
 The first step's weights are 1e-10 of the biases' size, so that a probe of them sees constants. A
 probe has no freedom of scale; `normalized` gives the weights the length of those after the second
@@ -16,8 +17,8 @@ Accuracy is scored twice: as it is, and with both classes counting equally.
 Source: shi · exp-parity-six · Table A.1; shi · emergence-meters · A.7.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +45,7 @@ from .tasks import Setting, Task, Theory, draw_task
 
 # In units of 1/E‖ψ‖²: at the stated size random features are best at 3 or 10, probes from 100 on.
 PROBE_RATES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+_TaskOf = Callable[[RandomKey], Task]
 _NUM_OPENED = 1000  # inputs at which the floor of the noise is estimated
 
 
@@ -54,16 +56,55 @@ class Scored(NamedTuple):
     train: Float[Array, "*seeds 2"]
 
 
-class Learned(NamedTuple):
-    """What the network did."""
+class Trained(NamedTuple):
+    """The network, in three stages."""
 
     scored: Scored
     emerged: Emerged
     cosines: Float[Array, "*seeds 4"]  # the largest: at the start, after steps 1 and 2, at the end
+
+
+class Learned(NamedTuple):
+    """What the network did."""
+
+    trained: Trained
     noise: Float[Array, "*seeds 2"]  # over signal, the median of neurons, in steps 1 and 2
     floor: Float[Array, "*seeds 2"]  # what the number of samples allows
     improved: Float[Array, "*seeds"]  # share of neurons less noisy in the second step
     dead: Float[Array, "*seeds"]  # share that the first step leaves closed but for the noise inside
+
+
+def train_network(
+    key: RandomKey,
+    task: Task,
+    theory: Theory,
+    setting: Setting,
+    num_relevant: int,
+) -> Trained:
+    """Train the network in three stages, and see where its weights point on the way."""
+    emerged = emerge(task.start, task.train, theory.stages, theory.class_weights)
+    run = classify(
+        emerged.second,
+        task.train,
+        _batches(setting),
+        key,
+        setting.steps - 2,
+        lambda neurons: _scores(outputs(neurons, task.test.x), task.test.y),
+        classifier_rates(setting.num_pairs),
+        theory.class_weights,
+    )
+    trained = _scores(outputs(run.params, task.train.x), task.train.y)
+    direction = relevant_direction(task.train.x.shape[1], num_relevant)
+    rest = jnp.tile((task.outside**2).sum(axis=1), 2)
+    kept = theory.stages[0].keep_weights
+    found = [
+        cosines(task.start.weights, direction, rest),
+        cosines(emerged.first.weights, direction, kept**2 * rest),
+        cosines(emerged.second.weights, direction),
+        cosines(run.params.weights, direction),
+    ]
+    largest = jnp.stack([each.max() for each in found])
+    return Trained(Scored(run.records, trained), emerged, largest)
 
 
 def learn_features(
@@ -73,37 +114,13 @@ def learn_features(
     setting: Setting,
     num_relevant: int,
 ) -> Learned:
-    """Train the network in three stages, and look at its weights on the way."""
-    k = num_relevant
-    emerged = emerge(task.start, task.train, theory.stages, theory.class_weights)
-    batch, steps = _batches(setting), setting.steps - 2
-    weights = theory.class_weights
-    run = classify(
-        emerged.second,
-        task.train,
-        batch,
-        key,
-        steps,
-        lambda neurons: _scores(outputs(neurons, task.test.x), task.test.y),
-        classifier_rates(setting.num_pairs),
-        weights,
-    )
-    trained = _scores(outputs(run.params, task.train.x), task.train.y)
-    direction = relevant_direction(task.train.x.shape[1], k)
-    rest = jnp.tile((task.outside**2).sum(axis=1), 2)
-    kept = theory.stages[0].keep_weights
-    found = [
-        cosines(task.start.weights, direction, rest),
-        cosines(emerged.first.weights, direction, kept**2 * rest),
-        cosines(emerged.second.weights, direction),
-        cosines(run.params.weights, direction),
-    ]
-    noise, floor = _noise_ratios(task, emerged, k), _floors(task, emerged, theory)
+    """Train the network, and look at the gradients of its first two steps."""
+    trained = train_network(key, task, theory, setting, num_relevant)
+    emerged = trained.emerged
+    noise, floor = _noise_ratios(task, emerged, num_relevant), _floors(task, emerged, theory)
     medians = jnp.median(jnp.concatenate([noise, floor]), axis=1)
     return Learned(
-        scored=Scored(run.records, trained),
-        emerged=emerged,
-        cosines=jnp.stack([each.max() for each in found]),
+        trained,
         noise=medians[:2],
         floor=medians[2:],
         improved=jnp.mean(noise[1] <= noise[0]),
@@ -209,7 +226,7 @@ class Compared(NamedTuple):
     tangent: Scored
     random: Scored
     probes: Scored
-    cosines: Float[Array, "laws seeds 4"]  # see `Learned`
+    cosines: Float[Array, "laws seeds 4"]  # see `Trained`
     noise: Float[Array, "laws seeds 2"]
     floor: Float[Array, "laws seeds 2"]
     improved: Float[Array, "laws seeds"]
@@ -233,8 +250,49 @@ def compare_laws(
         setting: Sizes.
         probed: For which laws the first two steps are probed.
     """
-    if not len(laws) == len(theories) == len(probed) >= 1:
-        raise ValueError("laws, theories and probed must be as many, and not none.")
+    if len(probed) != len(laws):
+        raise ValueError("laws and probed must be as many.")
+
+    def one(key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]) -> Compared:
+        asked = jnp.asarray(probed)[which]
+        return _compared(key, task_of, laws[0].num_relevant, theory, setting, asked)
+
+    found = _over_laws(keys, laws, theories, setting, one)
+    return found._replace(weights=found.weights[0, 0])
+
+
+def train_laws(
+    keys: Key[Array, " seeds"],
+    laws: Sequence[CountLaw],
+    theories: Sequence[Theory],
+    setting: Setting,
+) -> Trained:
+    """Train the network alone on every law, for all seeds, in one compiled program.
+
+    Args:
+        keys: One for every seed; laws share them.
+        laws: The laws of the data, with as many patterns and relevant ones.
+        theories: What the start and the first two steps are made from, for every law.
+        setting: Sizes.
+    """
+
+    def one(key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]) -> Trained:
+        of_task, of_batches = jax.random.split(key)
+        return train_network(of_batches, task_of(of_task), theory, setting, laws[0].num_relevant)
+
+    return _over_laws(keys, laws, theories, setting, one)
+
+
+def _over_laws(
+    keys: Key[Array, " seeds"],
+    laws: Sequence[CountLaw],
+    theories: Sequence[Theory],
+    setting: Setting,
+    one: Callable[[RandomKey, _TaskOf, Theory, Int[Array, ""]], Any],
+) -> Any:
+    """What `one` gives for every law and seed, these two as leading axes."""
+    if not len(laws) == len(theories) >= 1:
+        raise ValueError("laws and theories must be as many, and not none.")
     if len({(law.num_patterns, law.num_relevant) for law in laws}) != 1:
         raise ValueError("laws must have as many patterns and as many relevant ones.")
     setting.check(laws[0].num_patterns)
@@ -243,48 +301,49 @@ def compare_laws(
     different = list(dict.fromkeys(laws))  # a law that comes twice is compiled once
     places = jnp.array([different.index(law) for law in laws])
 
-    def one(given: tuple[Array, Array]) -> Compared:
+    def of_seed(given: tuple[Array, Array]) -> Any:
         which, key = given
         theory = jax.tree.map(lambda leaf: leaf[which], stacked)
-        asked = jnp.asarray(probed)[which]
-        return _compared(key, different, places[which], theory, setting, asked)
+        place = places[which]
+        return one(
+            key, lambda key: draw_task(key, different, place, theory, setting), theory, which
+        )
 
     which = jnp.repeat(jnp.arange(num_laws), num_seeds)
     every = jnp.tile(jnp.arange(num_seeds), num_laws)
-    compared = ensemble(one, (which, keys[every]))
-    axes = jax.tree.map(
-        lambda leaf: jnp.reshape(leaf, (num_laws, num_seeds, *leaf.shape[1:])), compared
+    return jax.tree.map(
+        lambda leaf: jnp.reshape(leaf, (num_laws, num_seeds, *leaf.shape[1:])),
+        ensemble(of_seed, (which, keys[every])),
     )
-    return axes._replace(weights=axes.weights[0, 0])
 
 
 def _compared(
     key: RandomKey,
-    laws: Sequence[CountLaw],
-    which: Int[Array, ""],
+    task_of: _TaskOf,
+    num_relevant: int,
     theory: Theory,
     setting: Setting,
     probed: Bool[Array, ""],
 ) -> Compared:
     """One law, one seed."""
     of_task, of_batches = jax.random.split(key)
-    task = draw_task(of_task, laws, which, theory, setting)
-    learned = learn_features(of_batches, task, theory, setting, laws[0].num_relevant)
+    task = task_of(of_task)
+    learned = learn_features(of_batches, task, theory, setting, num_relevant)
+    emerged = learned.trained.emerged
 
-    fitted = fit_variants(of_batches, learned.emerged, task, theory, setting, probed)
+    fitted = fit_variants(of_batches, emerged, task, theory, setting, probed)
     halves = jnp.concatenate([task.start.weights[: setting.num_pairs], task.outside], axis=1)
     padding = jnp.zeros((2 * setting.num_pairs, task.outside.shape[1]))
-    emerged = learned.emerged
     steps = [
         jnp.concatenate([neurons.weights, padding], axis=1)
         for neurons in (emerged.first, emerged.second)
     ]
     return Compared(
-        network=learned.scored,
+        network=learned.trained.scored,
         tangent=fit_tangents(of_batches, task, theory, setting),
         random=jax.tree.map(lambda leaf: leaf[0], fitted),
         probes=jax.tree.map(lambda leaf: leaf[1:], fitted),
-        cosines=learned.cosines,
+        cosines=learned.trained.cosines,
         noise=learned.noise,
         floor=learned.floor,
         improved=learned.improved,
