@@ -32,7 +32,7 @@ def learned():
 
 def test_places_alternate():
     x, y = jnp.array([[[1.0, 2.0], [3.0, 4.0]]]), jnp.array([[5.0, 6.0]])
-    expected = [[1, 2, 0], [0, 0, 5], [3, 4, 0], [0, 0, 6]]
+    expected = [[1, 2, 0], [1, 2, 5], [3, 4, 0], [3, 4, 6]]
     np.testing.assert_array_equal(interleaved(x, y)[0], expected)
 
 

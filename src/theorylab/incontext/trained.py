@@ -1,10 +1,11 @@
 """A transformer that is trained to learn in context: it reads examples, and answers at every input.
 
-    (x₁, 0), (0, y₁), (x₂, 0), (0, y₂), …        one place for an input, one for its label
+    (x₁, 0), (x₁, y₁), (x₂, 0), (x₂, y₂), …      one place for a question, one for its example
 
-At the place of x_t it has seen the examples before t, and its output there is the prediction of
-y_t. Training minimises the mean of (ŷ_t − y_t)² over all t on fresh sequences, each with a function
-of its own; nothing is ever seen twice.
+At the place of (x_t, 0) it has seen the examples before t, and its output there is the prediction
+of y_t. Training minimises the mean of (ŷ_t − y_t)² over all t on fresh sequences, each with a
+function of its own; nothing is ever seen twice. An example has its input beside its label, so that
+no layer is spent on bringing the two together, and places need no numbers.
 
     (x₁, y₁), …, (x_N, y_N), (x_q, 0)            or a prompt: one place for an example
 
@@ -64,7 +65,7 @@ class InContextLearner(NamedTuple):
 def in_context_model(
     dimension: int, num_examples: int, width: int = 64, num_layers: int = 3, num_heads: int = 4
 ) -> Transformer:
-    """A causal transformer for sequences of so many examples; rotary places.
+    """A causal transformer for sequences of so many examples, which do not know their places.
 
     Args:
         dimension: d of the inputs.
@@ -82,15 +83,14 @@ def in_context_model(
         num_layers=num_layers,
         num_heads=num_heads,
         reads="vectors",
-        places="rotary",
+        places="none",
     )
 
 
 def interleaved(x: Float[Array, "b n d"], y: Float[Array, "b n"]) -> Float[Array, "b m e"]:
-    """(x₁, 0), (0, y₁), (x₂, 0), …: 2n places of d + 1 numbers."""
-    inputs = jnp.concatenate([x, jnp.zeros_like(y)[..., None]], axis=-1)
-    labels = jnp.concatenate([jnp.zeros_like(x), y[..., None]], axis=-1)
-    return jnp.stack([inputs, labels], axis=2).reshape(len(x), -1, x.shape[-1] + 1)
+    """(x₁, 0), (x₁, y₁), (x₂, 0), …: 2n places of d + 1 numbers."""
+    labels = jnp.stack([jnp.zeros_like(y), y], axis=2).reshape(len(y), -1)
+    return jnp.concatenate([jnp.repeat(x, 2, axis=1), labels[..., None]], axis=-1)
 
 
 def in_context_predictions(

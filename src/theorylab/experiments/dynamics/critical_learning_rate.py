@@ -83,7 +83,7 @@ class Config:
     """Critical learning rates by Hessian and by kernel, at the start and during SGD."""
 
     widths: tuple[int, ...] = (32, 64, 128, 256, 512)  # neurons m, at the start
-    width: int = 512  # neurons of the networks that are trained
+    width: int = 256  # neurons of the networks that are trained
     depths: tuple[int, ...] = (2, 4)  # their layers
     num_samples: int = 64  # n
     batch_size: int = 32  # examples in a batch

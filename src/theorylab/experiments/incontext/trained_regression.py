@@ -1,10 +1,10 @@
 """A small transformer, trained on nothing but prompts, does regression in its context.
 
-Sequences x₁, y₁, x₂, y₂, … each have a linear function of their own, with noise. Nothing is seen
-twice, so all that can be learned is how to learn: Bayes' rule here is ridge regression with λ = σ².
-The trained transformer comes close to it at every number of examples, is better than least squares
-where examples are few, and follows labels that are turned round, which it never met as such. Before
-training it predicts nothing.
+Sequences of examples (x₁, y₁), (x₂, y₂), … each have a linear function of their own, with noise.
+Nothing is seen twice, so all that can be learned is how to learn: Bayes' rule here is ridge
+regression with λ = σ². The trained transformer comes close to it at every number of examples, is
+better than least squares where examples are few, and follows labels that are turned round, which it
+never met as such. Before training it predicts nothing.
 
 Also shown, and not judged: prompts longer than those of training.
 
@@ -57,9 +57,9 @@ class Config:
     width: int = 64  # channels of the transformer
     num_layers: int = 3
     num_heads: int = 4
-    num_steps: int = 3000
+    num_steps: int = 2000
     batch_size: int = 64  # fresh sequences in a step
-    learning_rate: float = 0.002
+    learning_rate: float = 0.004
     num_test: int = 4000  # sequences to test on
     slack: float = 0.25  # by which part more than Bayes' rule it may err
     num_seeds: int = 2  # networks
@@ -100,9 +100,7 @@ PRESETS = {
         num_test=1000,
         slack=1.0,  # so few steps show that it learns, not how well it can
     ),
-    "paper": Config(
-        dimension=8, num_examples=20, width=96, num_steps=12000, slack=0.1, num_seeds=1
-    ),
+    "paper": Config(dimension=8, num_examples=20, num_steps=10000, slack=0.1, num_seeds=1),
 }
 
 
