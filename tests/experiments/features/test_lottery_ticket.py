@@ -16,7 +16,9 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("within a point", "whole", 0.0),
         ("drawn anew ends", "redrawn_outputs", 0.0),
-        ("learn it too", "redrawn", 0.0),
+        ("neurons drawn anew learn it too", "redrawn", 0.5),
+        ("within 2 points of the ticket", "early", 0.5),
+        ("chosen before the step ends higher", "early_outputs", 0.0),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):

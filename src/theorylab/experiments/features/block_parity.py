@@ -8,8 +8,8 @@ network learns the parity of fair signs; a linear model, random features and the
 the same width learn the shown examples, and on the fair ones little more than the sign of a sum.
 
 The source says E[yx] = 0, by symmetry; but it is 2p_A on every block, which is what the linear
-model uses. Gradients are for one and for three blocks. Training is for one: with three, the rates
-that were tried did not learn the fair signs at this width in 2400 steps.
+model uses. Gradients are for one and for three blocks. Training is for one; with three it is the
+experiment `several_blocks`.
 
 Source: shi · case-parity · §3.4.2, B.5.4.
 """

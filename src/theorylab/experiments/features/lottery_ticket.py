@@ -4,9 +4,11 @@ After the first step of gradient descent a few neurons lie along the gradient fe
 These alone, a small part of the network, trained from where the step has put them, reach the error
 of the whole network in as many steps. If only output layers are trained, one on as many neurons
 drawn anew is far worse: it is not their number that matters, but where the step put them. (If both
-layers are trained, neurons drawn anew learn this task too, only less well: that a small network
-cannot is not what the proposition says. And most neurons that the step has moved are useful, so
-that as many chosen at random sometimes do and sometimes do not.)
+layers are trained, neurons drawn anew learn this task too: that a small network cannot is not what
+the proposition says. And most neurons that the step has moved are useful, so that as many chosen at
+random sometimes do and sometimes do not.) The same holds for a choice before the step, of neurons
+that lie best along the clusters at the start, as they stand there: of output layers alone, theirs
+is worse. In some starts the ticket's output layer fails as well, hence the number of seeds.
 
 The data are four clusters in an XOR, in noise in which the best possible error is about 3 %.
 
@@ -51,14 +53,14 @@ class Config:
 
     dimension: int = 64
     noise: float = 2.5  # standard deviation of a cluster; means are √d long
-    threshold: float = 0.7  # bias over the standard deviation of ⟨w, x⟩
+    threshold: float = 1.0  # bias over the standard deviation of ⟨w, x⟩
     width: int = 80  # m, a quarter of the neurons
     num_kept: int = 16  # neurons of a part, as many for every cluster
     num_steps: int = 150
     rate: float = 0.05
     num_samples: int = 500  # fresh ones in every step
     num_first: int = 4000  # samples of the first step
-    num_seeds: int = 10  # at least 6 to conclude
+    num_seeds: int = 20  # at least 6 to conclude
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -77,8 +79,10 @@ class Config:
             )
 
 
+# The threshold is the one of 0.5, 0.7 and 1 with the least mean error of tickets in smoke runs with
+# seeds 101 to 103: 3.2 %, 5.6 % and 2.9 %.
 PRESETS = {
-    "smoke": Config(dimension=32, noise=1.8, num_samples=200, num_first=2000, num_seeds=6),
+    "smoke": Config(dimension=32, noise=1.8, num_samples=200, num_first=2000, num_seeds=12),
     "paper": Config(dimension=256, noise=5.0, width=1000, num_kept=40, num_steps=2000),
 }
 
@@ -90,9 +94,11 @@ class Curves(NamedTuple):
     ticket: Float[jax.Array, " t"]  # neurons along the clusters after one step
     random: Float[jax.Array, " t"]  # as many of the same network
     redrawn: Float[jax.Array, " t"]  # as many drawn anew
-    ticket_outputs: Float[jax.Array, " t"]  # the same three, only output layers trained
+    early: Float[jax.Array, " t"]  # along the clusters already at the start, as they are there
+    ticket_outputs: Float[jax.Array, " t"]  # the same four, only output layers trained
     random_outputs: Float[jax.Array, " t"]
     redrawn_outputs: Float[jax.Array, " t"]
+    early_outputs: Float[jax.Array, " t"]
 
 
 class Result(NamedTuple):
@@ -104,9 +110,11 @@ class Result(NamedTuple):
     ticket: Float[np.ndarray, "s t"]
     random: Float[np.ndarray, "s t"]
     redrawn: Float[np.ndarray, "s t"]
+    early: Float[np.ndarray, "s t"]
     ticket_outputs: Float[np.ndarray, "s t"]
     random_outputs: Float[np.ndarray, "s t"]
     redrawn_outputs: Float[np.ndarray, "s t"]
+    early_outputs: Float[np.ndarray, "s t"]
 
 
 def memory(config: Config) -> int:
@@ -131,7 +139,7 @@ def _steps(config: Config) -> np.ndarray:
 
 
 def _curves(key: RandomKey, law: GaussianMixture, config: Config) -> Curves:
-    """One step of the whole network, then its training and that of three parts."""
+    """One step of the whole network, then its training and that of four parts."""
     keys = jax.random.split(key, 6)
     d, test = config.dimension, law.sample(keys[0], 2000)
     scale = 1 / (config.threshold * jnp.sqrt(law.mean_square))
@@ -146,8 +154,10 @@ def _curves(key: RandomKey, law: GaussianMixture, config: Config) -> Curves:
     learn = partial(_learned, keys[5], law, config=config, test=test)
     ticket = _part(moved, _along_clusters(moved, law, config.num_kept))
     random = _part(moved, others)
-    parts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(2 * [ticket, random, redrawn]))
-    hidden_rates = config.rate * (jnp.arange(6) < 3)
+    early = _part(start, _along_clusters(start, law, config.num_kept))
+    four = [ticket, random, redrawn, early]
+    parts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(2 * four))
+    hidden_rates = config.rate * (jnp.arange(8) < 4)
     curves = jax.lax.map(lambda given: learn(*given), (parts, hidden_rates))
     return Curves(learn(moved, jnp.asarray(config.rate, curves.dtype)), *curves)
 
@@ -188,6 +198,8 @@ def _learned(
     ).records
 
 
+# Thresholds are the catalogue's. What is to be expected of a choice before the step it leaves open:
+# with seeds 101 to 103 it ended 0 to 1 points higher, and of output layers alone 0 to 40.
 CLAIMS = (
     Claim(
         "The neurons along the clusters end within a point of the whole network's error.",
@@ -200,9 +212,20 @@ CLAIMS = (
         source=TICKET,
     ),
     Claim(
-        "Where both layers are trained, neurons drawn anew learn it too, but end higher.",
-        judge=lambda r: ordered(r.ticket[:, -1], r.redrawn[:, -1]),
+        "Where both layers are trained, neurons drawn anew learn it too: within 2 points of it.",
+        judge=lambda r: median_at_most(r.redrawn[:, -1] - r.ticket[:, -1], 0.02),
         source=TICKET,
+    ),
+    Claim(
+        "Chosen before the step instead, they learn it too: within 2 points of the ticket.",
+        judge=lambda r: median_at_most(r.early[:, -1] - r.ticket[:, -1], 0.02),
+        source=TICKET,
+    ),
+    Claim(
+        "Of output layers alone, one on neurons chosen before the step ends higher.",
+        judge=lambda r: ordered(r.ticket_outputs[:, -1], r.early_outputs[:, -1]),
+        source=TICKET,
+        kind="control",
     ),
     Claim(
         "Of output layers alone, one on neurons drawn anew ends at least 5 points worse.",
@@ -217,7 +240,12 @@ def plot(result: Result) -> Figure:
     """Test errors over steps, in the mean over seeds."""
     part = f"parts of {100 * result.share:.0f} %"
     figure, axes = panels(f"{part}, both layers", f"{part}, output layers alone")
-    names = {"ticket": "along clusters", "random": "chosen at random", "redrawn": "drawn anew"}
+    names = {
+        "ticket": "along clusters",
+        "random": "chosen at random",
+        "redrawn": "drawn anew",
+        "early": "chosen early",
+    }
     axes[0].plot(result.steps, result.whole.mean(axis=0), label="whole network", **THEORY)
     for kind, name in names.items():
         for axis, end in zip(axes, ("", "_outputs"), strict=True):

@@ -1,16 +1,19 @@
 """Digits on noise: a small network against its tangent kernel, at finite and at infinite width.
 
-Digits stand in a corner (or anywhere) of a Gaussian background half as large again, σ from 0 to 2.
-The network, conv 3×3/2 – conv 3×3/2 – flatten – dense, learns from as many images as its kernels
-get. Its linearisation is solved for several width factors; at infinite width the tangent kernel has
-a closed form, made in double precision and solved with a ridge of 10⁻⁵ of its mean diagonal. On
-black, width brings the finite kernel up towards the infinite one (to within 2 points, the source's
-width factors of 50 and 100 are needed: `paper`). In the noise the network keeps more of its
-accuracy than its own kernel, and the infinite kernel drops as well. Whether the network also keeps
-more than the infinite kernel depends on the task: it does with many images and places (`default`),
-and does not with a few hundred images in a fixed corner (`smoke`), where a kernel can look away.
+Digits of 28×28 stand anywhere in a Gaussian background of 42×42, whose deviation σ goes from 0 to 2
+(all five levels: `--levels 0.5 1 1.5 2`). The network, conv 3×3/2 – conv 3×3/2 – flatten – dense,
+learns from 20,000 pictures; so does its linearisation, by the same optimizer with a rate of its
+own. On black both learn. In the noise the network keeps most of its accuracy, and the linearisation
+does not: it fits its examples, but not what is new.
 
-Training images are drawn without replacement; the published code draws them with replacement.
+Its kernel is also solved, with a ridge of 10⁻⁵ of the mean diagonal in double precision: at
+infinite width, where it has a closed form, and at some finite widths on black. With its width the
+finite kernel comes nearer to the infinite one. To come within 2 points the source has width factors
+of 50 and 100; a kernel costs as their square, and here there is time for 4.
+
+Only 5,000 digits are at hand without a download: 4,000 to learn from and 1,000 to be judged by,
+and each is drawn at several places, in noise of its own. `paper` draws from all of MNIST. (The
+published code draws with replacement.)
 
 Source: karp · cnn-vs-ntk-mnist · the published code, and the abstract of the article of 2021.
 """
@@ -24,23 +27,26 @@ import numpy as np
 from jaxtyping import Array, Float, Float32
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, holds, median_at_least, median_at_most, ordered, trend
+from theorylab.claims import (
+    Claim,
+    Finding,
+    Source,
+    holds,
+    median_at_least,
+    median_at_most,
+    median_between,
+    ordered,
+)
 from theorylab.data import Dataset, image_set, on_background, shrunk
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import accuracy
-from theorylab.features.own_kernel import (
-    Compared,
-    Recipe,
-    compare,
-    strided_cnn,
-    tangent_regression,
-)
-from theorylab.kernels import cholesky_solve, infinite_kernels
-from theorylab.models import NTK, Standard, network, unfolded
+from theorylab.features.own_kernel import Recipe, strided_cnn, train_classifier
+from theorylab.kernels import cholesky_solve, infinite_kernels, ntk
+from theorylab.models import NTK, Standard, linearize, network, unfolded
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Apply, Params, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"\Theta(x, x') = \langle \nabla f(x), \nabla f(x') \rangle"
@@ -48,6 +54,7 @@ FORMULA = r"\Theta(x, x') = \langle \nabla f(x), \nabla f(x') \rangle"
 NOISY = Source("karp", "cnn-vs-ntk-mnist", "abstract of the article")
 WIDTH = Source("karp", "cnn-vs-ntk-mnist", "the published code, width factors")
 
+ENOUGH = 50  # the source's first width factor
 CHANNELS = 8  # of the first convolution at width factor 1; the second has twice as many
 
 
@@ -57,34 +64,32 @@ class Config:
 
     images: Literal["digits", "mnist5k", "mnist"] = "mnist5k"
     classes: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)  # the digits to tell apart
-    shrink: int = 2  # the side of the square that becomes one pixel
-    placement: Literal["anywhere", "random_corner", "fixed_corner"] = "random_corner"
+    shrink: int = 1  # the side of the square that becomes one pixel
+    placement: Literal["anywhere", "random_corner", "fixed_corner"] = "anywhere"
     levels: tuple[float, ...] = (2.0,)  # deviations σ of the background; 0 comes first
-    num_train: int = 1500
-    num_test: int = 500
+    num_train: int = 20000  # pictures, of fewer digits if there are fewer
+    num_test: int = 2000
     batch_size: int = 50
-    num_epochs: int = 20
-    learning_rate: float = 0.005  # of the network
-    weight_decay: float = 1.0  # of the network, in units of the learning rate
-    weight_scale: float = 0.4  # σ_w of the network's start
-    width_factors: tuple[int, ...] = (1, 2)  # of the finite kernels on black
-    num_width_train: int = 300  # images that these learn from
-    num_iterations: int = 30  # of the finite kernels' regression
-    ridge: float = 1e-5  # of the infinite kernel, in units of its mean diagonal
-    num_kernel_seeds: int = 1  # draws of images for the infinite kernel in noise
-    num_seeds: int = 6  # networks and draws of images, at least 6 to conclude
+    num_epochs: int = 5
+    learning_rate: float = 0.003  # of the network, by Adam, falling to 0
+    tangent_rate: float = 0.05  # of its linearisation
+    num_kernel_train: int = 1000  # pictures that the infinite kernel learns from in noise
+    num_kernel_test: int = 400
+    num_kernel_seeds: int = 1  # draws of pictures for the infinite kernel in noise
+    width_factors: tuple[int, ...] = (1, 4)  # of the finite kernels on black
+    ridge: float = 1e-5  # of all kernels, in units of the mean diagonal
+    num_seeds: int = 6  # networks and draws of pictures, at least 6 to conclude
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        sizes = ("num_train", "num_test", "batch_size", "num_epochs", "num_width_train")
-        for name in ("shrink", *sizes, "num_iterations", "num_kernel_seeds", "num_seeds"):
+        counts = [name for name in vars(self) if name.startswith("num_")]
+        for name in ("shrink", "batch_size", *counts):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 1000000], got {getattr(self, name)}.")
-        if max(self.batch_size, self.num_width_train) > self.num_train:
+        if self.batch_size > self.num_train:
             raise ValueError(
-                f"batch_size and num_width_train must be at most {self.num_train}, "
-                f"got {self.batch_size} and {self.num_width_train}."
+                f"batch_size must be at most num_train {self.num_train}, got {self.batch_size}."
             )
         if self.num_kernel_seeds > self.num_seeds:
             raise ValueError(
@@ -98,115 +103,119 @@ class Config:
             raise ValueError(
                 f"width_factors must be two or more, up to 1000, got {self.width_factors}."
             )
-        for name in ("learning_rate", "weight_scale", "ridge"):
+        for name in ("learning_rate", "tangent_rate", "ridge"):
             if not 0 < getattr(self, name) < 1e6:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
-        if not 0 <= self.weight_decay < 1e6:
-            raise ValueError(f"weight_decay must be in [0, 1000000), got {self.weight_decay}.")
 
 
-# The source: 20,000 digits of 28×28 anywhere in 42×42, and width factors of 50 and 100.
+# The source's own rate is 0.001 for both. In between, on two cores: `--levels 0.5 1 1.5 2` adds six
+# minutes to the default, `--num_kernel_train 4000` two hours, a width factor of 16 one.
 PRESETS = {
     "smoke": Config(
         images="digits",
-        shrink=1,
         placement="fixed_corner",
-        levels=(2.0,),
-        num_train=400,
+        num_train=1600,
         num_test=300,
-        num_epochs=12,
+        batch_size=100,
+        num_epochs=10,
         learning_rate=0.01,
-        weight_scale=1.0,
-        width_factors=(1, 4),
-        num_width_train=200,
-        num_iterations=20,
+        num_kernel_train=200,
+        num_kernel_test=359,
     ),
     "paper": Config(
         images="mnist",
-        shrink=1,
-        placement="anywhere",
         levels=(0.5, 1.0, 1.5, 2.0),
-        num_train=20000,
         num_test=10000,
         num_epochs=50,
         learning_rate=0.001,
-        width_factors=(1, 10, 50, 100),
-        num_width_train=20000,
-        num_iterations=200,
+        tangent_rate=0.001,
+        num_kernel_train=20000,
+        num_kernel_test=10000,
         num_kernel_seeds=6,
+        width_factors=(1, 10, 50, 100),
     ),
 }
 
 
 class Result(NamedTuple):
-    """Test accuracies: axes levels with 0 first (l), seeds (s), seeds of infinite kernels (i)."""
+    """Accuracies: axes levels with 0 first (l), seeds (s), seeds of the infinite kernel (i)."""
 
     levels: Float[np.ndarray, " l"]
     network: Float[np.ndarray, "l s"]
-    finite: Float[np.ndarray, "l s"]  # the network's own kernel, at its width
+    tangent: Float[np.ndarray, "l s"]  # its linearisation, the finite kernel at its width
+    network_train: Float[np.ndarray, "l s"]  # on the examples that it has learned
+    tangent_train: Float[np.ndarray, "l s"]
     infinite: Float[np.ndarray, "l i"]
     width_factors: Float[np.ndarray, " w"]
-    by_width: Float[np.ndarray, "w s"]  # finite kernels on black
-    limit: Float[np.ndarray, " s"]  # infinite kernel on black, on the same images
-    residual: Float[np.ndarray, "l i"]  # ‖(K + λ)α − y‖/‖y‖ of the infinite kernel
+    by_width: Float[np.ndarray, "w s"]  # finite kernels on black, solved
+    limit: Float[np.ndarray, " s"]  # the infinite kernel on black, on the same pictures
+    residual: float  # the largest ‖(K + λ)α − y‖/‖y‖ of all kernels
 
 
 def memory(config: Config) -> int:
-    """Bytes of the infinite kernel and of patches of the widest network, on two cores."""
+    """Bytes of pictures on two cores, of a kernel, and of the widest network's derivatives."""
     side = (8 if config.images == "digits" else 28) // config.shrink * 3 // 2
-    widest = config.num_width_train + config.num_test
-    patches = 4 * 2 * 3 * widest * (side // 2) ** 2 * CHANNELS * config.width_factors[-1] * 4
-    own = 4 * 2 * 3 * (config.num_train + config.num_test) * (side // 2) ** 2 * CHANNELS * 4
-    kernel = 8 * 3 * config.num_train * (config.num_train + config.num_test)
-    return max(patches, own) + kernel
+    pictures = 4 * 2 * 3 * (config.num_train + config.num_test) * side**2
+    kernel = 8 * 3 * config.num_kernel_train * (config.num_kernel_train + config.num_kernel_test)
+    widest = CHANNELS * config.width_factors[-1]
+    derivatives = 2 * 2**28 + 4 * 2 * 20 * (side // 2) ** 2 * widest * 10
+    return pictures + kernel + derivatives
 
 
 def run(config: Config) -> Result:
     """Train, solve at finite widths, solve at infinite width."""
     report("reading images", 0.0)
     images = image_set(config.images, classes=config.classes)
-    total = config.num_train + config.num_test
-    if images.num_samples < total:
-        raise ValueError(
-            f"num_train and num_test must be at most {images.num_samples} together, got {total}."
-        )
     small = shrunk(images.x, config.shrink).astype(jnp.float32)
     objects = Dataset(small, images.y.astype(jnp.float32), images.law, images.source)
     levels = np.array([0.0, *config.levels])
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    report("training networks, solving their own kernels", 0.05)
+    report("training networks and their linearisations", 0.05)
     own = _own(config, objects, levels, keys)
-    report("solving wider finite kernels", 0.4)
+    report("solving wider finite kernels", 0.6)
     by_width = np.stack([_finite(config, objects, keys, w) for w in config.width_factors])
-    report("solving infinite kernels", 0.7)
-    noisy = [
-        [_infinite(config, objects, key, level) for key in keys[: config.num_kernel_seeds]]
-        for level in levels
-    ]
-    limits = [_infinite(config, objects, key, 0.0, config.num_width_train)[0] for key in keys]
-    infinite = np.array(noisy)
+    report("solving infinite kernels", 0.8)
+    black = np.array([_infinite(config, objects, key, 0.0) for key in keys])
+    few = keys[: config.num_kernel_seeds]
+    noisy = [[_infinite(config, objects, key, level) for key in few] for level in config.levels]
+    infinite = np.concatenate([black[None, : len(few)], np.array(noisy)])
     return Result(
         levels=levels,
-        network=np.asarray(own.network[:, 1]).reshape(len(levels), -1),
-        finite=np.asarray(own.regression[:, 1]).reshape(len(levels), -1),
+        network=own[..., 0, 1],
+        tangent=own[..., 1, 1],
+        network_train=own[..., 0, 0],
+        tangent_train=own[..., 1, 0],
         infinite=infinite[..., 0],
         width_factors=np.array(config.width_factors, float),
-        by_width=by_width,
-        limit=np.array(limits),
-        residual=infinite[..., 1],
+        by_width=by_width[..., 0],
+        limit=black[:, 0],
+        residual=float(max(part[..., 1].max() for part in (infinite, black, by_width))),
     )
 
 
 def _split(
-    config: Config, objects: Dataset, key: RandomKey, level: Array | float, num_train: int
+    config: Config,
+    objects: Dataset,
+    key: RandomKey,
+    level: Array | float,
+    num_train: int,
+    num_test: int,
 ) -> tuple[Dataset, Dataset]:
-    """The images of a seed on their backgrounds, to learn from and to be judged by."""
-    order_key, noise_key = jax.random.split(key)
+    """Pictures to learn from and to be judged by; no digit is in both."""
+    order_key, train_key, test_key = jax.random.split(key, 3)
     order = jax.random.permutation(order_key, objects.num_samples)
-    chosen = order[: num_train + config.num_test]
-    canvas = _canvas(objects)[:2]
-    x = on_background(noise_key, objects.x[chosen], canvas, "gaussian", level, config.placement)
-    return Dataset(x, objects.y[chosen], objects.law, objects.source).split(num_train)
+    num_held = max(1, min(num_test, objects.num_samples // 5))
+
+    def pictures(key: RandomKey, digits: Array, count: int) -> Dataset:
+        chosen = jnp.resize(digits, (count,))  # again from the first on, where there are too few
+        canvas = _canvas(objects)[:2]
+        x = on_background(key, objects.x[chosen], canvas, "gaussian", level, config.placement)
+        return Dataset(x, objects.y[chosen], objects.law, objects.source)
+
+    return (
+        pictures(train_key, order[num_held:], num_train),
+        pictures(test_key, order[:num_held], num_test),
+    )
 
 
 def _canvas(objects: Dataset) -> tuple[int, int, int]:
@@ -216,65 +225,84 @@ def _canvas(objects: Dataset) -> tuple[int, int, int]:
 
 def _own(
     config: Config, objects: Dataset, levels: Float[np.ndarray, " l"], keys: Array
-) -> Compared:
-    """Networks of width factor 1 and their own kernels, for every level and seed."""
-    start = Standard(weight_scale=config.weight_scale)
+) -> Float[np.ndarray, "l s 2 2"]:
+    """Networks of width factor 1 and their linearisations; on their examples and on new ones."""
     layers = unfolded(strided_cnn(CHANNELS, objects.num_outputs))
-    model = network(layers, _canvas(objects), start, bias="zero")
-    recipe = Recipe(
-        learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
-        batch_size=config.batch_size,
-        num_steps=config.num_epochs * config.num_train // config.batch_size,
-    )
+    model = network(layers, _canvas(objects), Standard(), bias="zero")
+    num_steps = config.num_epochs * config.num_train // config.batch_size
+    recipe = Recipe(config.learning_rate, 0.0, config.batch_size, num_steps)
 
-    def one(cell: tuple[RandomKey, Array]) -> Compared:
+    def one(cell: tuple[RandomKey, Array]) -> Float32[Array, "2 2"]:
         key, level = cell
-        train, test = _split(config, objects, key, level, config.num_train)
-        learn_key = jax.random.fold_in(key, 1)
-        return compare(
-            learn_key, model, train, test, recipe, (), num_iterations=config.num_iterations
+        parts = _split(config, objects, key, level, config.num_train, config.num_test)
+        start_key, batch_key = jax.random.split(jax.random.fold_in(key, 1))
+        start = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), model.init(start_key))
+
+        def learned(apply: Apply, recipe: Recipe) -> Float32[Array, "2"]:
+            params = train_classifier(apply, start, parts[0], recipe, batch_key)
+            return jnp.stack([_accuracy(apply, params, part) for part in parts])
+
+        slow = recipe._replace(learning_rate=config.tangent_rate)
+        both = (
+            learned(model.apply, recipe),
+            learned(linearize(model.apply, start), slow),
         )
+        return jnp.stack(both).astype(jnp.float32)
 
     grid = jnp.asarray(np.repeat(levels, config.num_seeds), jnp.float32)
-    return ensemble(one, (jnp.tile(keys, len(levels)), grid))
+    found = ensemble(one, (jnp.tile(keys, len(levels)), grid))
+    return np.asarray(found, float).reshape(len(levels), config.num_seeds, 2, 2)
+
+
+def _accuracy(apply: Apply, params: Params, data: Dataset) -> Float[Array, ""]:
+    # In parts: the windows of all pictures at once would not fit.
+    outputs = jax.lax.map(lambda x: apply(params, x[None])[0], data.x, batch_size=500)
+    return accuracy(outputs, data.y)
 
 
 def _finite(
     config: Config, objects: Dataset, keys: Array, width_factor: int
-) -> Float[np.ndarray, " s"]:
+) -> Float[np.ndarray, "s 2"]:
     """Accuracies of the finite kernel on black, in the parametrization of the infinite one."""
     layers = unfolded(strided_cnn(CHANNELS * width_factor, objects.num_outputs))
     model = network(layers, _canvas(objects), NTK(weight_scale=2**0.5), bias="zero")
+    sizes = config.num_kernel_train, config.num_kernel_test
 
-    def one(key: RandomKey) -> Float32[Array, ""]:
-        train, test = _split(config, objects, key, 0.0, config.num_width_train)
+    def kernels(key: RandomKey) -> Float32[Array, "m n"]:
+        train, test = _split(config, objects, key, 0.0, *sizes)
         start = model.init(jax.random.fold_in(key, 2))
         start = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), start)
-        outputs = tangent_regression(model.apply, start, train, test.x, config.num_iterations)
-        return accuracy(outputs[1], test.y).astype(jnp.float32)
+        return ntk(model.apply, start, jnp.concatenate([train.x, test.x]), train.x)
 
-    return np.asarray(ensemble(one, keys), float)
+    solved = []
+    for key, kernel in zip(keys, np.asarray(ensemble(kernels, keys)), strict=True):
+        solved.append(_solved(config, kernel, _split(config, objects, key, 0.0, *sizes)))
+    return np.array(solved)
 
 
 def _infinite(
-    config: Config,
-    objects: Dataset,
-    key: RandomKey,
-    level: float,
-    num_train: int | None = None,
+    config: Config, objects: Dataset, key: RandomKey, level: float
 ) -> tuple[float, float]:
     """Accuracy of the infinite kernel's regression, and the residual of its solution."""
-    train, test = _split(config, objects, key, level, num_train or config.num_train)
+    sizes = config.num_kernel_train, config.num_kernel_test
+    train, test = _split(config, objects, key, level, *sizes)
     layers, law = strided_cnn(CHANNELS, objects.num_outputs), NTK(weight_scale=2**0.5)
     # One kernel of all images: a second program for the rectangle would cost more than its corner.
     both = jnp.concatenate([train.x, test.x]).astype(float)
-    whole = np.array(infinite_kernels(layers, both, parametrization=law, bias="zero").ntk)
-    n = train.num_samples
-    kernel, cross = whole[:n, :n].copy(), whole[n:, :n]
+    whole = infinite_kernels(layers, both, parametrization=law, bias="zero").ntk
+    return _solved(config, np.asarray(whole)[:, : train.num_samples], (train, test))
+
+
+def _solved(
+    config: Config, kernel: Float[np.ndarray, "m n"], parts: tuple[Dataset, Dataset]
+) -> tuple[float, float]:
+    """Regression with a kernel of all pictures with those to learn from: accuracy, residual."""
+    train, test = parts
+    among, cross = np.array_split(kernel.astype(float), [train.num_samples])
+    among = (among + among.T) / 2  # the halves of a kernel in single precision differ by rounding
     y = np.array(train.y, float)
-    ridge = config.ridge * float(kernel.diagonal().mean())
-    solution = cholesky_solve(kernel, y - y.mean(axis=1, keepdims=True), ridge)
+    ridge = config.ridge * float(among.diagonal().mean())
+    solution = cholesky_solve(among, y - y.mean(axis=1, keepdims=True), ridge)
     outputs = jnp.asarray(cross @ solution.coefficients)
     return float(accuracy(outputs, test.y.astype(float))), solution.residual
 
@@ -284,10 +312,24 @@ def _retention(accuracies: np.ndarray) -> np.ndarray:
     return accuracies[-1] / accuracies[0]
 
 
+def _distance(result: Result) -> Finding:
+    """Whether the widest finite kernel is within 2 points, or below, as its width has it."""
+    gap = result.by_width[-1] - result.limit
+    if result.width_factors[-1] >= ENOUGH:
+        return median_between(gap, -0.02, 0.02)
+    return median_at_most(gap, -0.02)
+
+
+# The catalogue asks 93 % of large networks and 85 % of small tasks.
 CLAIMS = (
     Claim(
         "The network keeps at least 5 points more of its accuracy in noise than its own kernel.",
-        judge=lambda r: median_at_least(_retention(r.network) - _retention(r.finite), 0.05),
+        judge=lambda r: median_at_least(_retention(r.network) - _retention(r.tangent), 0.05),
+        source=NOISY,
+    ),
+    Claim(
+        "In the strongest noise the network keeps 85 % of its accuracy on black.",
+        judge=lambda r: median_at_least(_retention(r.network), 0.85),
         source=NOISY,
     ),
     Claim(
@@ -297,17 +339,28 @@ CLAIMS = (
     ),
     Claim(
         "The finite kernel gets better with its width, on black.",
-        judge=lambda r: trend(r.by_width),
+        judge=lambda r: ordered(r.by_width[0], r.by_width[-1]),
         source=WIDTH,
     ),
     Claim(
-        "The widest finite kernel is nearer to the infinite one than the narrowest, on black.",
+        "The wider it is, the nearer it comes to the infinite kernel, on black.",
         judge=lambda r: ordered(np.abs(r.by_width[-1] - r.limit), np.abs(r.by_width[0] - r.limit)),
         source=WIDTH,
     ),
     Claim(
-        "On black the infinite kernel is no worse than the network by more than 5 points.",
-        judge=lambda r: median_at_most(r.network[0] - r.infinite[0].mean(), 0.05),
+        "It takes width factors of 50 and more to come within 2 points of the infinite kernel.",
+        judge=_distance,
+        source=WIDTH,
+    ),
+    Claim(
+        "In noise the own kernel fits its examples 10 points better than new ones: it is trained.",
+        judge=lambda r: median_at_least(r.tangent_train[-1] - r.tangent[-1], 0.1),
+        source=NOISY,
+        kind="control",
+    ),
+    Claim(
+        "On black the own kernel learns: it is right in more than half of the cases.",
+        judge=lambda r: median_at_least(r.tangent[0], 0.5),
         source=NOISY,
         kind="control",
     ),
@@ -319,8 +372,8 @@ def plot(result: Result) -> Figure:
     figure, axes = panels("test accuracy in noise", "finite kernels on black")
     curves = (
         ("network", result.network),
-        ("its own kernel, solved", result.finite),
-        ("infinite width", result.infinite),
+        ("its own kernel, trained", result.tangent),
+        ("infinite width, fewer pictures", result.infinite),
     )
     for label, values in curves:
         axes[0].plot(result.levels, values.mean(axis=1), "o-", label=label)

@@ -100,7 +100,9 @@ PRESETS = {
         num_test=1000,
         slack=1.0,  # so few steps show that it learns, not how well it can
     ),
-    "paper": Config(dimension=8, num_examples=20, num_steps=10000, slack=0.1, num_seeds=1),
+    "paper": Config(
+        dimension=8, num_examples=20, num_layers=4, num_steps=9000, slack=0.1, num_seeds=1
+    ),
 }
 
 
