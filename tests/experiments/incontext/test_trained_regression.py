@@ -13,7 +13,7 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("has the error of Bayes", lambda r: {"deviation": r.deviation + 9}),
         ("errs little more", lambda r: {"errors": r.untrained}),
-        ("With one example", lambda r: {"least_squares": 0 * r.bayes}),
+        ("With as many examples", lambda r: {"least_squares": 0 * r.bayes}),
         ("turned round", lambda r: {"turned": r.untrained}),
         ("Before training", lambda r: {"untrained": 0.5 * r.errors}),
     ],
@@ -26,6 +26,7 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
     ("fields", "message"),
     [
         ({"dimension": 0}, "dimension must be between 1 and 256, got 0"),
+        ({"num_examples": 3}, "num_examples must be above the dimension 3, got 3"),
         ({"num_heads": 3}, "num_heads must divide the width 64, got 3"),
         ({"noise": 0.0}, "noise and slack must be positive"),
         ({"num_steps": 1}, "num_steps must be at least 2, got 1"),
