@@ -28,11 +28,6 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
     assert verdict(words, broken) != Verdict.SUPPORTED
 
 
-def test_a_bound_that_explained_the_failure_would_be_reported(smoke, verdict):
-    demanding = smoke._replace(bound=2 * smoke.asked)
-    assert verdict("explains the failure", demanding) == Verdict.SUPPORTED
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
