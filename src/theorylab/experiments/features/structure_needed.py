@@ -53,7 +53,7 @@ class Config:
 
     few_patterns: tuple[int, ...] = (10, 10)  # D where fair coins are enough
     few_relevant: tuple[int, ...] = (2, 3)  # k
-    between_patterns: tuple[int, ...] = (30,)  # D where it depends on the seed; may be none
+    between_patterns: tuple[int, ...] = (30,)  # D where it depends on the seed
     between_relevant: tuple[int, ...] = (3,)  # k
     many_patterns: tuple[int, ...] = (50, 100)  # D where they are not enough
     many_relevant: tuple[int, ...] = (3, 5)  # k, odd
@@ -72,7 +72,7 @@ class Config:
                 getattr(self, f"{name}_patterns"),
                 getattr(self, f"{name}_relevant"),
             )
-            if len(patterns) != len(relevant) or not (patterns or name == "between"):
+            if len(patterns) != len(relevant) or not patterns:
                 raise ValueError(
                     f"{name}_patterns and {name}_relevant must be as many, and not none, "
                     f"got {patterns} and {relevant}."
@@ -112,8 +112,8 @@ PRESETS = {
     "smoke": Config(
         few_patterns=(10,),
         few_relevant=(2,),
-        between_patterns=(),
-        between_relevant=(),
+        between_patterns=(30,),
+        between_relevant=(3,),
         many_patterns=(50,),
         many_relevant=(3,),
         num_pairs=40,
