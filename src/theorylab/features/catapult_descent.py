@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from theorylab.data import Dataset
 from theorylab.training import squared
@@ -244,6 +244,19 @@ def num_spikes(losses: Float[np.ndarray, " t"], rates: Float[np.ndarray, " t"]) 
         bool(np.nanmax(losses[begin:end]) > SPIKE * losses[begin])
         for begin, end in zip(raises, ends, strict=True)
     )
+
+
+def spikes_of(
+    losses: Float[ArrayLike, "r t"], rates: Float[ArrayLike, "r t"]
+) -> Int[np.ndarray, " r"]:
+    """The number of spikes of every run.
+
+    Args:
+        losses: The loss before every step.
+        rates: The learning rate of every step.
+    """
+    runs = zip(np.asarray(losses), np.asarray(rates), strict=True)
+    return np.array([num_spikes(*run) for run in runs], int)
 
 
 class _State(NamedTuple):

@@ -9,7 +9,7 @@ The network is fully connected by default, in the tangent parametrization, and l
 have the contrast of images. Convolutional, wide residual and transformer networks are a choice, as
 are PyTorch's parametrization, handwritten digits, and polynomials of rank 2 and 4, with the same
 tests. Batches of 5 are super-critical at a smaller η, and PyTorch's kernel grows several times as
-large while it trains: they need `--ratio 0.5 --control_ratio 0.1` or less, and digits spike seldom.
+large while it trains: they need `--ratio 0.5 --control-ratio 0.1` or less, and digits spike seldom.
 In PyTorch's parametrization ‖K‖ fell after 62 % of the spikes of a small run, not after 80 %.
 
 Source: zhu · sgd-ntk-drop · Fig. 4.7, C.8–C.11, C.22.

@@ -32,8 +32,8 @@ from theorylab.features.catapult_descent import (
     LOSS,
     Measured,
     measured_descent,
-    num_spikes,
     scheduled,
+    spikes_of,
 )
 from theorylab.models import mlp, network
 from theorylab.numerics import rank_correlations
@@ -135,7 +135,7 @@ def run(config: Config) -> Result:
         numbers=np.asarray(numbers),
         test=measured.test,
         alignment=measured.alignment,
-        spikes=_spikes(found).reshape(shape),
+        spikes=spikes_of(found.losses, found.rates).reshape(shape),
         reached=measured.reached,
         losses=measured.losses[0],
     )
@@ -177,11 +177,6 @@ def _listed(step: Int[Array, ""], num_raises: Int[Array, ""]) -> Float[Array, ""
     """The source's rate at a step, in units of η_crit(0), after so many raises at most."""
     raised = jnp.searchsorted(jnp.asarray(BOUNDARIES), step, side="right")
     return jnp.asarray(SCHEDULE)[jnp.minimum(raised, num_raises)]
-
-
-def _spikes(found: Measured) -> np.ndarray:
-    pairs = zip(np.asarray(found.losses), np.asarray(found.rates), strict=True)
-    return np.array([num_spikes(*pair) for pair in pairs])
 
 
 def _ranked(result: Result, values: np.ndarray) -> np.ndarray:

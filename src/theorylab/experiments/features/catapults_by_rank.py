@@ -31,7 +31,7 @@ from theorylab.features.catapult_descent import (
     LOSS,
     Measured,
     measured_descent,
-    num_spikes,
+    spikes_of,
 )
 from theorylab.models import Model, mlp, network
 from theorylab.progress import report
@@ -151,13 +151,11 @@ def run(config: Config) -> Result:
         lambda given: _listed(given[0], given[1], given[2], config), (tasks, keys, critical)
     )
     shape = (num_ranks, num_seeds, num_raises)
-    pairs = zip(np.asarray(found.losses), np.asarray(found.rates), strict=True)
-    spikes = np.array([num_spikes(losses, rates) for losses, rates in pairs])
     return Result(
         numbers=np.asarray(config.numbers),
         test=np.asarray(found.test).reshape(shape),
         alignment=np.asarray(found.alignment).reshape(shape),
-        spikes=spikes.reshape(shape),
+        spikes=spikes_of(found.losses, found.rates).reshape(shape),
         reached=np.asarray(found.reached).reshape(shape),
         listed=np.asarray(listed).reshape(shape[:2]),
     )

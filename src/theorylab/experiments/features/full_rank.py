@@ -24,7 +24,7 @@ from theorylab.claims import Claim, Source, at_least, median_at_least, median_at
 from theorylab.data import low_rank_polynomial, polynomial_agop, polynomial_moments
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features.catapult_descent import LOSS, Measured, measured_descent, num_spikes
+from theorylab.features.catapult_descent import LOSS, Measured, measured_descent, spikes_of
 from theorylab.models import mlp, network
 from theorylab.progress import report
 from theorylab.training import catapults, ensemble
@@ -102,13 +102,12 @@ def run(config: Config) -> Result:
         np.asarray, ensemble(lambda pair: _descent(pair[0], pair[1], config), pairs)
     )
     shape = (config.num_seeds, len(numbers))
-    curves = zip(found.losses, found.rates, strict=True)
     return Result(
         numbers=np.asarray(numbers),
         trivial=polynomial_moments("full", config.dimension).variance + NOISE**2,
         best_test=found.best_test.reshape(shape),
         alignment=found.alignment.reshape(shape),
-        spikes=np.array([num_spikes(*curve) for curve in curves]).reshape(shape),
+        spikes=spikes_of(found.losses, found.rates).reshape(shape),
         reached=found.reached.reshape(shape),
     )
 

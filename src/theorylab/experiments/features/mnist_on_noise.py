@@ -1,7 +1,7 @@
 """Digits on noise: a small network against its tangent kernel, at finite and at infinite width.
 
 Digits of 28×28 stand anywhere in a Gaussian background of 42×42, whose deviation σ goes from 0 to 2
-(all five levels: `--levels 0.5 1 1.5 2`). The network, conv 3×3/2 – conv 3×3/2 – flatten – dense,
+(all five levels: `--levels 0.5,1,1.5,2`). The network, conv 3×3/2 – conv 3×3/2 – flatten – dense,
 learns from 20,000 pictures; so does its linearisation, by the same optimizer with a rate of its
 own. On black both learn. In the noise the network keeps most of its accuracy, and the linearisation
 does not: it fits its examples, but not what is new.
@@ -108,8 +108,8 @@ class Config:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
 
 
-# The source's own rate is 0.001 for both. In between, on two cores: `--levels 0.5 1 1.5 2` adds six
-# minutes to the default, `--num_kernel_train 4000` two hours, a width factor of 16 one.
+# The source's own rate is 0.001 for both. In between, on two cores: `--levels 0.5,1,1.5,2` adds six
+# minutes to the default, `--num-kernel-train 4000` two hours, a width factor of 16 one.
 PRESETS = {
     "smoke": Config(
         images="digits",

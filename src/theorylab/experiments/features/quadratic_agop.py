@@ -25,7 +25,7 @@ from theorylab.claims import Claim, Source, at_least, at_most, median_at_least, 
 from theorylab.data import low_rank_polynomial, polynomial_agop
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.drawing import panels
-from theorylab.features.catapult_descent import LOSS, Measured, measured_descent, num_spikes
+from theorylab.features.catapult_descent import LOSS, Measured, measured_descent, spikes_of
 from theorylab.models import mlp, network, quadratize
 from theorylab.progress import report
 from theorylab.training import catapults, ensemble
@@ -110,7 +110,7 @@ def run(config: Config) -> Result:
         numbers=np.asarray(numbers),
         test=stacked([one.test for one in found]),
         alignment=stacked([one.alignment for one in found]),
-        spikes=stacked([_spikes(one) for one in found]),
+        spikes=stacked([spikes_of(one.losses, one.rates) for one in found]),
         reached=stacked([one.reached for one in found]),
     )
 
@@ -140,11 +140,6 @@ def _descent(
         config.max_steps,
         PATIENCE * (num_raises + 1),
     )
-
-
-def _spikes(found: Measured) -> np.ndarray:
-    pairs = zip(np.asarray(found.losses), np.asarray(found.rates), strict=True)
-    return np.array([num_spikes(*pair) for pair in pairs])
 
 
 CLAIMS = (
