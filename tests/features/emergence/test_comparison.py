@@ -13,6 +13,7 @@ from theorylab.features.emergence import (
     outputs,
     start_scales,
     theory_of,
+    train_laws,
     unbiased_start,
 )
 
@@ -33,6 +34,17 @@ def test_steps_in_the_dictionarys_coordinates_are_those_in_all_dimensions():
     np.testing.assert_allclose(
         outputs(one.second, ambient.x), outputs(other.second, own.x), atol=1e-12
     )
+
+
+def test_cosines_are_those_of_the_weights_after_both_steps():
+    """Oracle: the relevant patterns come first, so the direction is (1, 1, 1, 0, 0, 0)/√3."""
+    setting = Setting(2, 50, 20, 5, 10, dimension=6)
+    keys = jax.random.split(jax.random.key(0), 1)
+    trained = train_laws(keys, [LAW], [theory_of(LAW, setting)], setting)
+    for place, neurons in ((1, trained.emerged.first), (2, trained.emerged.second)):
+        weights = np.asarray(neurons.weights)[0, 0]
+        found = weights[:, :3].sum(axis=1) / np.sqrt(3) / np.linalg.norm(weights[:, :6], axis=1)
+        assert trained.cosines[0, 0, place] == pytest.approx(found.max(), rel=1e-3)
 
 
 @pytest.mark.parametrize(
