@@ -11,6 +11,7 @@ from theorylab.numerics import (
     extreme_eigenvalues,
     lanczos,
     power_iteration,
+    spectra,
     top_eigenvalues,
 )
 from theorylab.numerics.spectra import Which
@@ -94,6 +95,25 @@ def test_lanczos_is_an_orthonormal_tridiagonalisation():
     small = np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
     np.testing.assert_allclose(basis @ matrix @ basis.T, small, atol=1e-12)
     np.testing.assert_allclose(basis[0], np.ones(SIZE) / np.sqrt(SIZE), rtol=1e-12)
+
+
+@pytest.mark.parametrize("spectrum", [SPECTRA["decaying"], np.resize([0.0, 1.0, 5.0], SIZE)])
+def test_a_basis_in_blocks_is_the_same_basis(spectrum, monkeypatch):
+    """Oracle: the basis that is kept whole; the second spectrum closes the space after 3 steps."""
+    matrix = symmetric(spectrum)
+
+    def run():
+        found = jax.jit(lambda a: eigenpairs(lambda v: a @ v, SIZE, 5, 21, KEY))(matrix)
+        return jax.jit(lambda a: lanczos(lambda v: a @ v, jnp.ones(SIZE), 21, KEY))(matrix), found
+
+    whole, expected = run()
+    monkeypatch.setattr(spectra, "LARGE", 1)
+    blocks, found = run()
+    np.testing.assert_allclose(blocks.basis @ blocks.basis.T, np.eye(21), atol=1e-13)
+    np.testing.assert_allclose(blocks.diagonal, whole.diagonal, atol=1e-11)
+    np.testing.assert_allclose(blocks.off_diagonal, whole.off_diagonal, atol=1e-11)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-11)
+    np.testing.assert_allclose(found.residuals, expected.residuals, atol=1e-11)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3])

@@ -98,7 +98,9 @@ def certified_eigenpairs(
     _check(k, num_steps, flat.size, num_checks, risk)
     apply = flattened(matvec, unravel)
     search_key, look_key = jax.random.split(key)
-    values, vectors = foremost(k, which, *ritz(apply, flat, num_steps, search_key))
+    found = ritz(apply, flat, num_steps, search_key)
+    chosen = foremost(k, which, found.values)
+    values, vectors = found.values[chosen], found.vectors(chosen)
     state = _State(
         round=jnp.zeros((), int),
         values=values,
@@ -128,7 +130,8 @@ def _look(
         values, vectors, images = before
         k, size = vectors.shape
         key_now = jax.random.fold_in(key, state.round)
-        other, directions = ritz(apply, vectors[0], num_steps, key_now, outside=vectors)
+        rest = ritz(apply, vectors[0], num_steps, key_now, outside=vectors)
+        other = rest.values
         norm = jnp.maximum(state.norm, jnp.abs(other).max())
         # A last pair that has not converged is not worth a merger: its bound says so already.
         residual = jnp.linalg.norm(images[-1] - values[-1] * vectors[-1])
@@ -136,12 +139,13 @@ def _look(
         missed = rank(other, which).max() > rank(values, which)[-1] + tolerance
 
         def merged() -> tuple[Array, Array, Array]:
+            directions = rest.vectors(jnp.arange(len(other)))
             cross = images @ directions.T
             small = jnp.block([[vectors @ images.T, cross], [cross.T, jnp.diag(other)]])
             found, combinations = jnp.linalg.eigh(small)
-            every = combinations.T @ jnp.concatenate([vectors, directions])
-            chosen, axes = foremost(k, which, found, every)
-            return chosen, axes, jax.lax.map(apply, axes)
+            chosen = foremost(k, which, found)
+            axes = combinations.T[chosen] @ jnp.concatenate([vectors, directions])
+            return found[chosen], axes, jax.lax.map(apply, axes)
 
         after = jax.lax.cond(missed, merged, lambda: before)
         left = _limit(other, which, _epsilon(size - k, num_steps, risk))

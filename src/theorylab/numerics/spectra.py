@@ -11,18 +11,21 @@ Everything can be jitted, mapped and scanned.
 """
 
 from collections.abc import Callable
+from functools import reduce
+from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from theorylab.typing import RandomKey, Scalar
 
 Vector = Any  # a flat array, or a pytree of arrays
 Operator = Callable[[Vector], Vector]  # linear and symmetric
 Which = Literal["largest", "smallest", "magnitude"]
+LARGE = 2**22  # entries of a basis that is kept in blocks
 
 
 class Tridiagonal(NamedTuple):
@@ -31,6 +34,23 @@ class Tridiagonal(NamedTuple):
     basis: Float[Array, "steps p"]
     diagonal: Float[Array, " steps"]
     off_diagonal: Float[Array, " steps-1"]
+
+
+class Ritz(NamedTuple):
+    """Eigenvalues θ of T in rising order, its unit eigenvectors s as rows, and Q in blocks of rows.
+
+    The eigenvectors of A are the combinations Qᵀs.
+    """
+
+    values: Float[Array, " steps"]
+    coordinates: Float[Array, "steps steps"]
+    blocks: list[Float[Array, "_ p"]]
+
+    def vectors(self, chosen: Int[Array, " k"]) -> Float[Array, "k p"]:
+        """The unit vectors of A with these numbers; the others need no memory."""
+        edges = list(accumulate(map(len, self.blocks)))[:-1]
+        parts = jnp.split(self.coordinates[chosen], edges, axis=1)
+        return reduce(jnp.add, map(jnp.matmul, parts, self.blocks))
 
 
 class Eigenpairs(NamedTuple):
@@ -93,38 +113,65 @@ def lanczos(
     """
     _check_steps(num_steps)
     flat, unravel = ravel_pytree(vector)
-    apply = flattened(matvec, unravel)
-    outside = jnp.zeros((0, flat.size), flat.dtype) if outside is None else outside
-    first = len(outside)
-    num_steps = min(num_steps, flat.size - first)
+    blocks, diagonal, off_diagonal = _project(
+        flattened(matvec, unravel), flat, num_steps, key, outside
+    )
+    return Tridiagonal(jnp.concatenate(blocks), diagonal, off_diagonal)
+
+
+def _project(
+    apply: Callable[[Array], Array],
+    start: Float[Array, " p"],
+    num_steps: int,
+    key: RandomKey,
+    outside: Float[Array, "k p"] | None,
+) -> tuple[list[Float[Array, "_ p"]], Float[Array, " steps"], Float[Array, " steps-1"]]:
+    """Work of `lanczos` on flat vectors: Q in blocks of rows, and T's diagonals."""
+    outside = jnp.zeros((0, start.size), start.dtype) if outside is None else outside
+    num_steps = min(num_steps, start.size - len(outside))
+    edges = _edges(num_steps, start.size)
     # What rounding leaves of a vector of norm ‖A‖ that lies in the span grows like √p.
-    epsilon = 4 * jnp.finfo(flat.dtype).eps * flat.size**0.5
+    epsilon = 4 * jnp.finfo(start.dtype).eps * start.size**0.5
     # Rolled, it is a new one wherever the space closes. (Uniform numbers compile faster.)
-    spare = jax.random.uniform(key, flat.shape, flat.dtype, -1.0, 1.0)
+    spare = jax.random.uniform(key, start.shape, start.dtype, -1.0, 1.0)
+
+    def orthogonal(vector, blocks, index):
+        """What is left of a vector without its part in the span so far."""
+        vector = _orthogonal(vector, outside)
+        for first, block in zip(edges, blocks, strict=False):
+            if len(blocks) == 1:
+                vector = _orthogonal(vector, block)
+            else:  # later blocks hold only zeros yet
+                vector = jax.lax.cond(
+                    first <= index, _orthogonal, lambda vector, _: vector, vector, block
+                )
+        return vector
 
     def step(index, state):
-        basis, diagonal, off_diagonal, norm = state
-        image = apply(basis[first + index])
+        blocks, current, diagonal, off_diagonal, norm = state
+        image = apply(current)
         norm = jnp.maximum(norm, jnp.linalg.norm(image))  # a lower bound of ‖A‖
-        remainder = _orthogonal(image, basis)
+        remainder = orthogonal(image, blocks, index)
         closed = jnp.linalg.norm(remainder) <= epsilon * norm
         following = jax.lax.cond(
-            closed, lambda: _orthogonal(jnp.roll(spare, index), basis), lambda: remainder
+            closed, lambda: orthogonal(jnp.roll(spare, index), blocks, index), lambda: remainder
         )
-        following = _orthogonal(following, basis)
+        following = orthogonal(following, blocks, index)
         length = jnp.where(closed, 0.0, jnp.linalg.norm(following))
         following = _normalised(following, following)
-        basis = basis.at[first + index + 1].set(following, mode="drop")
-        diagonal = diagonal.at[index].set(basis[first + index] @ image)
-        return basis, diagonal, off_diagonal.at[index].set(length), norm
+        diagonal = diagonal.at[index].set(current @ image)
+        off_diagonal = off_diagonal.at[index].set(length)
+        blocks = _with_row(blocks, edges, index + 1, following)
+        return blocks, following, diagonal, off_diagonal, norm
 
-    start = _orthogonal(_orthogonal(flat, outside), outside)
-    empty = jnp.zeros((num_steps, flat.size), flat.dtype)
-    basis = jnp.concatenate([outside, empty.at[0].set(_normalised(start, start))])
-    zeros = jnp.zeros(num_steps, flat.dtype)
-    state = (basis, zeros, zeros, jnp.zeros((), flat.dtype))
-    basis, diagonal, off_diagonal, _ = jax.lax.fori_loop(0, num_steps, step, state)
-    return Tridiagonal(basis[first:], diagonal, off_diagonal[:-1])
+    start = _orthogonal(_orthogonal(start, outside), outside)
+    start = _normalised(start, start)
+    empty = [jnp.zeros((b - a, start.size), start.dtype) for a, b in pairwise(edges)]
+    zeros = jnp.zeros(num_steps, start.dtype)
+    blocks = _with_row(empty, edges, 0, start)
+    state = (blocks, start, zeros, zeros, jnp.zeros((), start.dtype))
+    blocks, _, diagonal, off_diagonal, _ = jax.lax.fori_loop(0, num_steps, step, state)
+    return blocks, diagonal, off_diagonal[:-1]
 
 
 def eigenpairs(
@@ -153,7 +200,9 @@ def eigenpairs(
             f"k must be between 1 and num_steps = {num_steps} and size = {flat.size}, got {k}."
         )
     apply = flattened(matvec, unravel)
-    values, vectors = foremost(k, which, *ritz(apply, flat, num_steps, key))
+    found = ritz(apply, flat, num_steps, key)
+    chosen = foremost(k, which, found.values)
+    values, vectors = found.values[chosen], found.vectors(chosen)
     images = jax.lax.map(apply, vectors)
     residuals = jnp.linalg.norm(images - values[:, None] * vectors, axis=1)
     return Eigenpairs(values, jax.vmap(unravel)(vectors), residuals)
@@ -182,7 +231,7 @@ def extreme_eigenvalues(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Smallest and largest eigenvalue, with their signs, from one Lanczos run."""
     flat, unravel = template(like)
-    values, _ = ritz(flattened(matvec, unravel), flat, num_steps, key)
+    values = ritz(flattened(matvec, unravel), flat, num_steps, key).values
     return values[0], values[-1]
 
 
@@ -192,13 +241,13 @@ def ritz(
     num_steps: int,
     key: RandomKey,
     outside: Float[Array, "k p"] | None = None,
-) -> tuple[Float[Array, " steps"], Float[Array, "steps p"]]:
-    """All that Lanczos finds from a random start: values in rising order and unit vectors."""
+) -> Ritz:
+    """All that Lanczos finds from a random start."""
     start_key, lanczos_key = jax.random.split(key)
     start = jax.random.normal(start_key, like.shape, like.dtype)
-    basis, diagonal, off_diagonal = lanczos(apply, start, num_steps, lanczos_key, outside)
+    blocks, diagonal, off_diagonal = _project(apply, start, num_steps, lanczos_key, outside)
     values, vectors = jnp.linalg.eigh(tridiagonal_matrix(diagonal, off_diagonal))
-    return values, vectors.T @ basis
+    return Ritz(values, vectors.T, blocks)
 
 
 def rank(values: Float[Array, " n"], which: Which) -> Float[Array, " n"]:
@@ -206,12 +255,9 @@ def rank(values: Float[Array, " n"], which: Which) -> Float[Array, " n"]:
     return {"largest": values, "smallest": -values, "magnitude": jnp.abs(values)}[which]
 
 
-def foremost(
-    k: int, which: Which, values: Float[Array, " n"], vectors: Float[Array, "n p"]
-) -> tuple[Float[Array, " k"], Float[Array, "k p"]]:
-    """The first k pairs, in their order."""
-    chosen = jnp.argsort(-rank(values, which))[:k]
-    return values[chosen], vectors[chosen]
+def foremost(k: int, which: Which, values: Float[Array, " n"]) -> Int[Array, " k"]:
+    """The numbers of the first k, in their order."""
+    return jnp.argsort(-rank(values, which))[:k]
 
 
 def tridiagonal_matrix(
@@ -233,6 +279,26 @@ def flattened(matvec: Operator, unravel: Callable[[Array], Vector]) -> Callable[
         return ravel_pytree(matvec(unravel(flat)))[0]
 
     return apply
+
+
+def _edges(num_steps: int, size: int) -> list[int]:
+    """Where the blocks of a basis begin, and its end.
+
+    A step need not read what is still empty: with eight blocks that is nearly half of the memory
+    traffic. A small basis stays whole, since it compiles faster.
+    """
+    num_blocks = min(8 if num_steps * size >= LARGE else 1, num_steps)
+    return [num_steps * i // num_blocks for i in range(num_blocks + 1)]
+
+
+def _with_row(
+    blocks: list[Float[Array, "_ p"]], edges: list[int], index: Any, row: Float[Array, " p"]
+) -> list[Float[Array, "_ p"]]:
+    """The blocks with one row set; none, if there is no row of that number."""
+    return [
+        block.at[jnp.where(first <= index, index - first, len(block))].set(row, mode="drop")
+        for first, block in zip(edges, blocks, strict=False)
+    ]
 
 
 def _orthogonal(vector: Float[Array, " p"], basis: Float[Array, "k p"]) -> Float[Array, " p"]:
