@@ -239,7 +239,7 @@ class Transformer:
         return self._outputs(params, h), Cache(memory, length + x.shape[1])
 
     def _outputs(self, params: TransformerWeights, h: Float[Array, "b n w"]) -> Array:
-        return _normalized(params.before_output, h) @ params.output
+        return _times(_normalized(params.before_output, h), params.output)
 
     def _run(
         self, params: TransformerWeights, x: Inputs, cache: Cache | None, keep_maps: bool = False
@@ -255,8 +255,8 @@ class Transformer:
             h = h + added
             rows = _normalized(weights.before_neurons, h)
             bend = jax.nn.gelu if self.nonlinearity == "gelu" else jax.nn.relu
-            neurons = bend(rows @ weights.up + weights.up_bias[None, None])
-            h = h + neurons @ weights.down + weights.down_bias[None, None]
+            neurons = bend(_times(rows, weights.up) + weights.up_bias[None, None])
+            h = h + _times(neurons, weights.down) + weights.down_bias[None, None]
             return h, (map_ if keep_maps else None, memory)
 
         def loop(h: Array, memory: Memory | None) -> tuple[Array, tuple]:
@@ -271,7 +271,7 @@ class Transformer:
         if self.reads == "tokens":
             h = params.read.at[x].get(mode="fill", fill_value=jnp.nan)  # an unknown token is NaN
         else:
-            h = x @ params.read
+            h = _times(x, params.read)
         return h + params.places[places][None] if self.places == "learned" else h
 
     def _attend(
@@ -282,7 +282,7 @@ class Transformer:
         memory: Memory | None,
     ) -> tuple[Float[Array, "b n w"], Float[Array, "b h n m"], Memory | None]:
         """What attention adds, its map, and the memory with the new places in it."""
-        mixed = _normalized(weights.before_attention, h) @ weights.mix
+        mixed = _times(_normalized(weights.before_attention, h), weights.mix)
         split = mixed.reshape(*h.shape[:2], 3, self.num_heads, self.head_width)
         queries, keys, values = split[:, :, 0], split[:, :, 1], split[:, :, 2]
         if self.places == "rotary":
@@ -301,7 +301,7 @@ class Transformer:
             scores = jnp.where(earlier[None, None], scores, -jnp.inf)
         map_ = jax.nn.softmax(scores)
         heads = jnp.einsum("bhnm,bmhe->bnhe", map_, values)
-        return heads.reshape(h.shape) @ weights.combine, map_, memory
+        return _times(heads.reshape(h.shape), weights.combine), map_, memory
 
     def _check(self, x: Inputs) -> None:
         tokens = self.reads == "tokens"
@@ -357,6 +357,15 @@ def continued(
     first = outputs[:, -1].argmax(axis=-1).astype(prompt.dtype)
     _, rest = jax.lax.scan(step, (first, cache), length=num_new - 1)
     return jnp.concatenate([first[:, None], rest.T], axis=1)
+
+
+def _times(h: Float[Array, "b n v"], weights: Float[Array, "v w"]) -> Float[Array, "b n w"]:
+    """The product of every row. Rows of all sequences lie along one axis for it.
+
+    So the gradient by the weights contracts one axis; with two of them XLA copies its factors into
+    an order that takes twice as long.
+    """
+    return (h.reshape(-1, h.shape[-1]) @ weights).reshape(*h.shape[:-1], weights.shape[-1])
 
 
 def _normalized(norm: Norm, h: Float[Array, "b n w"]) -> Float[Array, "b n w"]:
