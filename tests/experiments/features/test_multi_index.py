@@ -14,7 +14,7 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("80 % of the neurons", "shares", lambda v: v / 2),
         ("n/d² alone", "shares", lambda v: v * np.array([0.5, 1.0])[:, None, None]),
-        ("1/(1 + πd²/2n)", "limit", lambda v: v / 2),
+        ("E[S/(S + c)]", "limit", lambda v: v / 2),
         ("five times below", "loss", lambda v: 20 * v),
         ("Before the step", "before", lambda v: 5 * v),
         ("For He₃", "flat", lambda v: 0 * v + 0.9),

@@ -1,7 +1,10 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import special
 
 from theorylab.data import MultiIndex, quadratic_index
 from theorylab.features.gradient import (
@@ -57,16 +60,37 @@ def test_regression_takes_mean_and_slope_out():
 
 
 def test_noise_of_samples_leaves_the_share_that_the_limit_says():
-    """Oracle: the exact gradient with independent noise of variance ½/n, in many dimensions."""
-    d, n = 200, 2 * 200**2
-    law = quadratic_index(d, 2)
-    start = index_start(jax.random.key(3), width=200, dimension=d)
-    noise = jax.random.normal(jax.random.key(4), start.weights.shape) * np.sqrt(0.5 / n)
-    weights = quadratic_gradients(law.hessian, start.weights) + noise
-    inside = (weights[:, :2] ** 2).sum() / (weights**2).sum()
-    np.testing.assert_allclose(inside, limit_share(n, d), atol=0.03)
-    share = span_share(weights, jnp.eye(d)[:2])
-    assert 0.4 < float(share) < float(inside)  # short gradients have more noise
+    """Oracle: steps on drawn samples, the mean of 16 draws; it must tell r = 1 from r = 3."""
+    d, n = 40, 2 * 40**2
+
+    @partial(jax.jit, static_argnums=1)
+    def share(key, r):
+        keys = jax.random.split(key)
+        drawn = quadratic_index(d, r).sample(keys[0], n)
+        law = FiniteLaw(drawn.x, drawn.y[:, 0], jnp.full(n, 1 / n))
+        law = law._replace(y=regress_out(law).residual)
+        moved = index_step(index_start(keys[1], width=32, dimension=d), law, learning_rate=1.0)
+        return span_share(moved.weights, jnp.eye(d)[:r])
+
+    for r in (1, 3):
+        keys = jax.random.split(jax.random.key(3), 16)
+        found = np.mean([share(key, r) for key in keys])
+        np.testing.assert_allclose(found, limit_share(n, d, (1.0,) * r), atol=0.03)
+    assert limit_share(n, d, (1.0,) * 3) - limit_share(n, d, (1.0,)) > 0.1
+
+
+def test_limit_share_is_a_closed_form_for_two_directions_and_has_its_limits():
+    """Oracle: 1 − c eᶜ E₁(c); 1/(1 + c) for many directions, as S is 1 then; and both ends."""
+    for n in (10, 100, 1000):
+        c = np.pi * 10**2 / (4 * n)
+        exact = 1 - c * np.exp(c) * special.exp1(c)
+        np.testing.assert_allclose(limit_share(n, 10), exact, rtol=1e-9)
+        np.testing.assert_allclose(limit_share(n, 10, (3.0,) * 4000), 1 / (1 + c), rtol=1e-3)
+    np.testing.assert_allclose(limit_share(n, 10, (2.0, 1e-9)), limit_share(n, 10, (1.0,)))
+    assert limit_share(1e9, 10) > 0.999
+    assert limit_share(1e-5, 10) < 1e-4
+    with pytest.raises(ValueError, match="curvatures not 0"):
+        limit_share(10, 10, (0.0,))
 
 
 def test_bad_sizes_are_refused():

@@ -102,7 +102,7 @@ class Result(NamedTuple):
     num_directions: int
     before: Float[np.ndarray, "d s"]
     shares: Float[np.ndarray, "d s q"]
-    limit: Float[np.ndarray, " q"]  # 1/(1 + πd²/2n)
+    limit: Float[np.ndarray, " q"]  # E[S/(S + c)], c = πd²/4n
     flat: Float[np.ndarray, "d s"]
     loss: Float[np.ndarray, " s"]  # of the test in the first dimension, after a step
     unmoved: Float[np.ndarray, " s"]  # the same without the step
@@ -127,15 +127,15 @@ def run(config: Config) -> Result:
         return np.stack([np.asarray(getattr(case, name)) for case in found])
 
     report("training output layers", 0.9)
-    ratios = np.array(config.ratios)
+    curvatures = (1.0,) * config.num_directions
     losses = np.asarray(_losses(jax.random.fold_in(start, 0), found[0].weights, config))
     return Result(
         dimensions=np.array(config.dimensions),
-        ratios=ratios,
+        ratios=np.array(config.ratios),
         num_directions=config.num_directions,
         before=each("before"),
         shares=each("shares"),
-        limit=np.array([limit_share(ratio, 1.0) for ratio in ratios]),
+        limit=np.array([limit_share(ratio, 1.0, curvatures) for ratio in config.ratios]),
         flat=each("flat"),
         loss=losses[:, 0],
         unmoved=losses[:, 1],
@@ -221,9 +221,9 @@ def _over_chance(result: Result, shares: np.ndarray, num_directions: int) -> np.
     return (shares * result.dimensions[:, None] / num_directions).max(axis=0)
 
 
-# Thresholds are the catalogue's; the formula is of leading order in 1/d, and the mean of shares is
-# a little below the share of means, so it is held to 0.1. For He₃ the noise in its own direction
-# has the variance E[he₃²x²] = 7 times that in others: 7/d is chance.
+# Thresholds are the catalogue's; the formula is of leading order in 1/d, held to 0.05 (with seed
+# 101 it is off by 0.016 at most). For He₃ the noise in its own direction has the variance
+# E[he₃²x²] = 7 times that in others: 7/d is chance.
 CLAIMS = (
     Claim(
         "After one step on n = 20d² samples, 80 % of the neurons' length² is in the span.",
@@ -236,10 +236,10 @@ CLAIMS = (
         source=STEP,
     ),
     Claim(
-        "It is 1/(1 + πd²/2n) in the mean over dimensions, to 0.1.",
-        judge=lambda r: median_at_most(_formula_error(r), 0.1),
+        "It is E[S/(S + c)] with c = πd²/4n and S a mean of r squares of normals, to 0.05.",
+        judge=lambda r: median_at_most(_formula_error(r), 0.05),
         source=STEP,
-        formula=r"\|P w^{(1)}\|^2 / \|w^{(1)}\|^2 = 1 / (1 + \pi d^2 / 2n)",
+        formula=r"\|P w^{(1)}\|^2 / \|w^{(1)}\|^2 = \mathbb{E} \frac{S}{S + \pi d^2 / 4n}",
     ),
     Claim(
         "The test loss is five times below that of as many neurons that were not moved.",

@@ -11,10 +11,11 @@ exactly
 
     √(2π) G(w) = Hŵ − ½ ⟨ŵ, Hŵ⟩ ŵ
 
-The mean over n samples adds noise of variance ½E[y²]/n in every direction, so the share of ‖w⁽¹⁾‖²
-in the span is about
+The mean over n samples adds noise. As β, too, is a mean over them, what is left of an entry outside
+the span is the mean of ½ y xⱼ sign⟨w, x⟩, of variance ¼E[y²]/n. The signal is ‖Hŵ‖² = S tr H²/d, so
+the share of ‖w⁽¹⁾‖² in the span is, for large d and a quadratic target, whose E[y²] is ½ tr H²,
 
-    1/(1 + πd²/(n tr H²)),
+    E[S/(S + c)],    c = πd²/4n,    S = Σ λᵢ²zᵢ²/Σ λᵢ²,    z ~ N(0, I_r),  λ the eigenvalues of H,
 
 a function of n/d². Then biases are drawn anew, b ~ N(0, 1), and the output layer is trained alone;
 the predictor adds ρ + ⟨β, x⟩ back. A target without curvature, such as He₃, is not found.
@@ -27,7 +28,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+from scipy import integrate
 
 from theorylab.typing import RandomKey, Scalar
 
@@ -110,16 +113,33 @@ def span_share(weights: Float[Array, "m d"], directions: Float[Array, "r d"]) ->
     return (inside / (weights**2).sum(axis=1)).mean()
 
 
-def limit_share(num_samples: Scalar, dimension: Scalar, curvature: Scalar = 2.0) -> Scalar:
-    """1/(1 + πd²/(n tr H²)), the share of ‖w⁽¹⁾‖² in the span to leading order.
+def limit_share(
+    num_samples: float | int, dimension: float | int, curvatures: tuple[float, ...] = (1.0, 1.0)
+) -> float:
+    """E[S/(S + c)], c = πd²/4n: the mean share of ‖w⁽¹⁾‖² in the span, for large d.
+
+    With 1/(S + c) = ∫ e^(−u(S + c)) du over u > 0, and the Laplace transform of a weighted sum of
+    squares, it is 1 − c ∫ e^(−cu) Πᵢ (1 + 2uλᵢ²/Σλ²)^(−½) du. For two equal curvatures that is
+    1 − c eᶜ E₁(c).
 
     Args:
         num_samples: n.
         dimension: d.
-        curvature: tr H²; 2 for a purely quadratic target with E g*² = 1.
+        curvatures: λ, the eigenvalues of H that are not 0; only their ratios matter.
 
     Example:
         >>> round(limit_share(20 * 64**2, 64), 3)
-        0.927
+        0.89
     """
-    return 1 / (1 + math.pi * dimension**2 / (num_samples * curvature))
+    if not (num_samples > 0 and dimension > 0 and curvatures and all(curvatures)):
+        raise ValueError(
+            "num_samples and dimension must be positive and curvatures not 0, got "
+            f"{num_samples}, {dimension} and {curvatures}."
+        )
+    noise = math.pi * dimension**2 / (4 * num_samples)
+    parts = np.square(curvatures) / np.sum(np.square(curvatures))
+
+    def integrand(v: float) -> float:  # v = cu
+        return math.exp(-v - np.log1p(2 * v / noise * parts).sum() / 2)
+
+    return 1 - integrate.quad(integrand, 0, math.inf)[0]
