@@ -1,5 +1,7 @@
 """Learning polynomials: what is measured, against linear networks that can be taken apart."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from theorylab.features import (
     bytes_of,
     learn_each,
     learn_with_batches,
+    network_in,
     super_critical,
 )
 from theorylab.kernels import ntk
@@ -75,13 +78,20 @@ def test_measures_of_a_linear_network_follow_from_its_weights(starts):
 
 
 def test_sizes_of_batches_stand_in_the_middle(starts):
-    """Oracle: `learn_each`, with a key of its own for every size."""
+    """Oracle: `learn_each`, with a key of its own for every size.
+
+    Targets are those of before over √Var f* = 2; test losses are then in units of Var f* already.
+    """
+    task = replace(TASK, scaled=True)
+    divided = begin_each(KEY, 2, task, LINEAR)
+    np.testing.assert_allclose(divided.test.y, starts.test.y / 2, rtol=1e-12)
     rates, until = 0.5 * starts.critical_rate[None], Until(1e-3, max_steps=4, check_every=2)
-    learned = learn_with_batches(KEY, starts, rates, TASK, LINEAR, (5, 20), until)
+    learned = learn_with_batches(KEY, divided, rates, task, LINEAR, (5, 20), until)
     assert learned.test.shape == (1, 2, 2)
+    np.testing.assert_array_equal(learned.relative, learned.test)
     for place, size in enumerate((5, 20)):
         key, batch = jax.random.fold_in(KEY, size), Batches(size)
-        alone = learn_each(key, starts, rates, TASK, LINEAR, gradient_descent, batch, until)
+        alone = learn_each(key, divided, rates, task, LINEAR, gradient_descent, batch, until)
         np.testing.assert_allclose(learned.test[:, place], alone.test, rtol=1e-12)
         np.testing.assert_array_equal(learned.num_catapults[:, place], alone.num_catapults)
 
@@ -91,6 +101,17 @@ def test_parts_of_the_data_are_apart(starts):
     inputs = [np.asarray(part.x[0]) for part in (starts.train, starts.validation, starts.test)]
     assert [len(part) for part in inputs] == [60, 40, 40]
     assert len(np.unique(np.concatenate(inputs), axis=0)) == 140
+
+
+@pytest.mark.parametrize(("convention", "largest"), [("ntk", np.inf), ("torch", 1 / 3)])
+def test_conventions_differ_in_what_weights_are(convention, largest):
+    """Oracle: PyTorch's rule, U(±1/√9) in the first layer and biases; N(0, 1) without them."""
+    first = network_in(convention, [2000], 9).init(KEY)[0]
+    weights = np.asarray(first["weight"])
+    assert np.abs(weights).max() <= largest
+    deviation = 1.0 if convention == "ntk" else largest / np.sqrt(3)
+    assert weights.std() == pytest.approx(deviation, rel=0.03)  # five standard errors
+    assert ("bias" in first) == (convention == "torch")
 
 
 def test_bytes_grow_with_what_is_held():

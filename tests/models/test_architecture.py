@@ -5,6 +5,7 @@ import pytest
 from theorylab.models import (
     Activation,
     AvgPool,
+    BatchNorm,
     Concatenate,
     Conv,
     Dense,
@@ -71,6 +72,7 @@ def test_an_architecture_is_a_value():
         (lambda: AvgPool((2,), (0,)), "strides must be at least 1, got 0"),
         (lambda: Activation("rulu"), "got 'rulu'. Nearest: relu"),
         (lambda: LayerNorm(epsilon=-1.0), "epsilon must be at least 0, got -1.0"),
+        (lambda: BatchNorm(epsilon=-1.0), "epsilon must be at least 0, got -1.0"),
     ],
 )
 def test_a_bad_layer_is_refused_when_it_is_made(make, message):

@@ -8,6 +8,7 @@ from theorylab.models import (
     Activation,
     Architecture,
     AvgPool,
+    BatchNorm,
     Conv,
     Dense,
     GlobalPool,
@@ -17,6 +18,7 @@ from theorylab.models import (
     Serial,
     cnn,
     densenet,
+    in_batches,
     mlp,
     network,
 )
@@ -121,6 +123,51 @@ def test_layer_norm_is_its_formula():
     params = ({"gain": jnp.asarray(gain), "offset": jnp.asarray(offset)},)
     expected = gain * normal + offset
     np.testing.assert_allclose(outputs(model, params, X), expected, rtol=1e-12)
+
+
+def test_batch_norm_is_its_formula():
+    """Oracle: numpy over batch and positions; mean 0 and variance 1, then gain and offset."""
+    model = network(Serial(BatchNorm(epsilon=0.1)), (2, 2, 3))
+    x = np.random.default_rng(0).normal(1.0, 2.0, size=(4, 2, 2, 3))
+    mean, variance = x.mean(axis=(0, 1, 2)), x.var(axis=(0, 1, 2))
+    normal = (x - mean) / np.sqrt(variance + 0.1)
+    start = model.init(jax.random.key(0))
+    np.testing.assert_allclose(outputs(model, start, x), normal, rtol=1e-12)
+    np.testing.assert_allclose(normal.mean(axis=(0, 1, 2)), 0.0, atol=1e-12)
+    gain, offset = np.array([1.0, 2.0, -1.0]), np.array([0.5, 0.0, 3.0])
+    params = ({"gain": jnp.asarray(gain), "offset": jnp.asarray(offset)},)
+    np.testing.assert_allclose(outputs(model, params, x), gain * normal + offset, rtol=1e-12)
+
+
+def test_the_tangent_of_a_network_goes_through_the_batch_statistics():
+    """Oracles: differences along a direction; and along the weights before the norm it is 0."""
+    layers = (Dense(6), BatchNorm(affine=False, epsilon=0.0), Activation("erf"), Dense(1))
+    model = network(Serial(*layers), (3,))
+    params, x = drawn(model)[0], jnp.asarray(X)
+    weight = params[0]["weight"]
+
+    def output(weight):
+        return model.apply(({"weight": weight}, *params[1:]), x)
+
+    tangent = jax.jit(lambda along: jax.jvp(output, (weight,), (along,))[1])
+    along = jnp.cos(jnp.arange(weight.size)).reshape(weight.shape)
+    step = 1e-5
+    slope = (output(weight + step * along) - output(weight - step * along)) / (2 * step)
+    np.testing.assert_allclose(tangent(along), slope, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(tangent(weight), 0.0, atol=1e-12)
+
+
+def test_outputs_in_batches_are_those_of_every_batch():
+    """Oracle: one batch after the other, by hand; the last is smaller."""
+    model = network(Serial(BatchNorm(affine=False), Dense(2)), (3,))
+    params = drawn(model)[0]
+    x = jax.random.normal(jax.random.key(3), (7 * 3,)).reshape(7, 3)
+    expected = [model.apply(params, part) for part in (x[:3], x[3:6], x[6:])]
+    found = in_batches(model.apply, 3)(params, x)
+    np.testing.assert_allclose(found, jnp.concatenate(expected), rtol=1e-12)
+    np.testing.assert_array_equal(in_batches(model.apply, 7)(params, x), model.apply(params, x))
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        in_batches(model.apply, 0)
 
 
 def test_a_normalised_network_does_not_see_the_scale_of_its_weights():

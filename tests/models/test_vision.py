@@ -24,6 +24,14 @@ def test_a_wide_resnet_has_the_parameters_of_its_blocks():
     assert num_parameters(wide_resnet(16, 2), (8, 8, 3)) == deeper
 
 
+def test_batch_norms_of_a_wide_resnet_have_gains_and_offsets():
+    """By hand, WRN-10-2: two for every channel that comes to an activation."""
+    channels = 16 + 32 + 32 + 64 + 64 + 128 + 128
+    plain = num_parameters(wide_resnet(10, 2, normalized=True), (8, 8, 3))
+    batch = num_parameters(wide_resnet(10, 2, normalized=True, norm="batch"), (8, 8, 3))
+    assert batch - plain == 2 * channels
+
+
 def test_resnet_18_has_the_parameters_of_its_blocks():
     """By hand, of RGB images: blocks as above; the first group changes no shape."""
     changes = [(64, 128), (128, 256), (256, 512)]

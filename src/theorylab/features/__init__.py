@@ -39,6 +39,7 @@ from .layers import LayerFeatures as LayerFeatures
 from .layers import feature_ansatz as feature_ansatz
 from .layers import layer_features as layer_features
 from .layers import neural_feature_ansatz as neural_feature_ansatz
+from .low_rank import Convention as Convention
 from .low_rank import Learned as Learned
 from .low_rank import Start as Start
 from .low_rank import Task as Task
@@ -48,6 +49,7 @@ from .low_rank import bytes_of as bytes_of
 from .low_rank import learn as learn
 from .low_rank import learn_each as learn_each
 from .low_rank import learn_with_batches as learn_with_batches
+from .low_rank import network_in as network_in
 from .low_rank import super_critical as super_critical
 from .radial import Radial as Radial
 from .radial import radial_agop as radial_agop
@@ -56,6 +58,9 @@ from .recursive import LearnedFeatures as LearnedFeatures
 from .recursive import Machine as Machine
 from .recursive import Recursion as Recursion
 from .recursive import learn_features as learn_features
+from .teachers import Teacher as Teacher
+from .teachers import halving_cnn as halving_cnn
+from .teachers import teach as teach
 
 if TYPE_CHECKING:
     from .feature_machines import RecursiveFeatureClassifier as RecursiveFeatureClassifier

@@ -17,10 +17,11 @@ which the source calls the number of catapults. It counts steps, not spikes: see
 Source: zhu · agop-sgd · §4.4, Table 4.1; zhu · synthetic-tasks · C.6.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +37,7 @@ from theorylab.data import (
 )
 from theorylab.dynamics import kernel_matrix
 from theorylab.kernels import ntk_vector_product
-from theorylab.models import Model
+from theorylab.models import Model, Torch, mlp, network
 from theorylab.progress import report
 from theorylab.training import (
     Batches,
@@ -55,6 +56,7 @@ LOSS = squared("mean")
 CORNER = 10  # inputs of the corner of G that is kept: those of which a polynomial may depend
 # With the kernel of all samples, whose top eigenvector is nearly constant and stands far apart.
 _NUM_PRODUCTS = 12
+Convention = Literal["ntk", "torch"]
 _LARGEST_COUNTED = 500  # samples of a batch; beyond, its η_crit costs more than its step
 
 
@@ -68,6 +70,7 @@ class Task:
         num_train: The number of training samples n.
         num_others: The number of validation samples, and of test samples.
         noise: The standard deviation of the noise of all targets.
+        scaled: Whether all targets, with their noise, are divided by √Var f*.
     """
 
     rank: Rank = 2
@@ -75,12 +78,18 @@ class Task:
     num_train: int = 2000
     num_others: int = 5000
     noise: float = 0.1
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         for name in ("num_train", "num_others"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        polynomial_moments(self.rank, self.dimension)  # refuses what does not fit
+        _ = self.variance  # refuses what does not fit
+
+    @property
+    def variance(self) -> float:
+        """Var f*, before targets are divided."""
+        return polynomial_moments(self.rank, self.dimension).variance
 
 
 class Start(NamedTuple):
@@ -134,6 +143,27 @@ def bytes_of(task: Task, widths: Sequence[int], num_seeds: int) -> int:
     return 4 * (2 * data + 8 * weights + 3 * activations)
 
 
+def network_in(convention: Convention, widths: Sequence[int], dimension: int) -> Model:
+    """A ReLU network to one output, in the source's parametrization or in PyTorch's.
+
+    Args:
+        convention: `ntk`: weights N(0, 1), layers divided by √fan-in, no biases. `torch`: weights
+            and biases begin uniform on ±1/√fan-in, and nothing is divided.
+        widths: Of the hidden layers.
+        dimension: Of the inputs.
+
+    Example:
+        >>> layers = network_in("torch", [4], dimension=3).init(jax.random.key(0))
+        >>> sorted(layers[0]), layers[0]["weight"].shape
+        (['bias', 'weight'], (3, 4))
+    """
+    if convention not in get_args(Convention):
+        raise ValueError(f"convention must be one of {get_args(Convention)}, got {convention!r}.")
+    if convention == "ntk":
+        return network(mlp(widths), (dimension,))
+    return network(mlp(widths), (dimension,), Torch(), bias="uniform", law="uniform")
+
+
 def begin(key: RandomKey, task: Task, model: Model) -> Start:
     """Draw data and network, and measure η_crit of all training samples.
 
@@ -145,6 +175,8 @@ def begin(key: RandomKey, task: Task, model: Model) -> Start:
     data_key, init_key = jax.random.split(key)
     total = task.num_train + 2 * task.num_others
     data = low_rank_polynomial(data_key, total, task.dimension, task.rank, task.noise)
+    if task.scaled:
+        data = replace(data, y=data.y / math.sqrt(task.variance))
     train, others = data.split(task.num_train)
     validation, test = others.split(task.num_others)
     params = model.init(init_key)
@@ -199,7 +231,7 @@ def learn(
     reference = polynomial_agop(task.rank, task.dimension).astype(features.dtype)
     return Learned(
         test=test,
-        relative=test / polynomial_moments(task.rank, task.dimension).variance,
+        relative=test if task.scaled else test / task.variance,
         alignment=agop_alignment(features, reference),
         corner=features[:CORNER, :CORNER],
         num_catapults=fitted.num_events,

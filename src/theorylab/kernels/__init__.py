@@ -14,6 +14,7 @@ from . import contractions as contractions
 from . import dot_product as dot_product
 from . import fourier_features as fourier_features
 from . import gated_patches as gated_patches
+from . import threshold_kernel as threshold_kernel
 from . import two_layer as two_layer
 from . import zonal as zonal
 from .attention import attention_nngp as attention_nngp

@@ -12,6 +12,7 @@ from .activations import activation as activation
 from .architecture import Activation as Activation
 from .architecture import Architecture as Architecture
 from .architecture import AvgPool as AvgPool
+from .architecture import BatchNorm as BatchNorm
 from .architecture import Concatenate as Concatenate
 from .architecture import Conv as Conv
 from .architecture import ConvTranspose as ConvTranspose
@@ -65,6 +66,7 @@ from .mixing import Upsample as Upsample
 from .nested import Nested as Nested
 from .nested import nested as nested
 from .network import Model as Model
+from .network import in_batches as in_batches
 from .network import network as network
 from .parameters import Law as Law
 from .parameters import Parameter as Parameter

@@ -221,6 +221,34 @@ class LayerNorm(Architecture):
         return input_shape
 
 
+@dataclass(frozen=True)
+class BatchNorm(Architecture):
+    """Every channel with mean 0 and variance 1 over a batch and all positions, then γ and β.
+
+        y = γ (x − mean)/√(variance + ε) + β
+
+    The statistics are those of the batch that is given, in training and in testing: there are no
+    running means. So an output depends on the other inputs of its batch, `in_batches` says of
+    which, and no kernel of two inputs is defined; a linearisation goes through the statistics.
+
+    Args:
+        affine: True: γ (initially 1) and β (initially 0) are trained; False: they are 1 and 0.
+        epsilon: The ε under the root; with 0 the layer is exactly invariant to the scale of x.
+    """
+
+    affine: bool = True
+    epsilon: float = 1e-5
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise ValueError(f"epsilon must be at least 0, got {self.epsilon}.")
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Keep it."""
+        _check_channels(self, input_shape)
+        return input_shape
+
+
 @dataclass(frozen=True, init=False, repr=False)
 class Serial(Architecture):
     """One after the other."""

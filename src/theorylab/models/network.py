@@ -21,13 +21,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.typing import Params, RandomKey
+from theorylab.typing import Apply, Params, RandomKey
 
 from .activations import activation
 from .architecture import (
     Activation,
     Architecture,
     AvgPool,
+    BatchNorm,
     Concatenate,
     Conv,
     ConvTranspose,
@@ -51,8 +52,8 @@ from .parts import (
     aggregate,
     dropout,
     fixed,
-    layer_norm,
     linear,
+    normalization,
     self_attention,
 )
 from .unfold import Patches, unfold
@@ -130,6 +131,34 @@ def network(
     return Model(init, apply, factors_of, whole.parameters, noisy)
 
 
+def in_batches(apply: Apply, batch_size: int) -> Apply:
+    """A network that is given so many inputs at a time: what counts if it has a `BatchNorm`.
+
+    Args:
+        apply: Any network.
+        batch_size: Inputs at a time; the last batch is smaller if they do not divide.
+
+    Example:
+        >>> centred = in_batches(lambda _, x: x - x.mean(axis=0, keepdims=True), batch_size=2)
+        >>> centred((), jnp.array([[0.0], [2.0], [5.0]])).tolist()
+        [[-1.0], [1.0], [0.0]]
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+
+    def in_turn(params: Params, x: Array) -> Array:
+        whole, shape = len(x) // batch_size, x.shape[1:]
+        if whole == 0 or len(x) == batch_size:
+            return apply(params, x)
+        parts = x[: whole * batch_size].reshape(whole, batch_size, *shape)
+        outputs = jax.lax.map(lambda part: apply(params, part), parts)
+        joined = outputs.reshape(-1, *outputs.shape[2:])
+        rest = x[whole * batch_size :]
+        return jnp.concatenate([joined, apply(params, rest)]) if len(rest) else joined
+
+    return in_turn
+
+
 def _read(layer: Architecture, place: Place, settings: Settings) -> Part:
     match layer:
         case Serial():
@@ -146,8 +175,8 @@ def _read(layer: Architecture, place: Place, settings: Settings) -> Part:
             return _convolution(layer, place, settings)
         case SelfAttention():
             return self_attention(layer, place, settings)
-        case LayerNorm():
-            return layer_norm(layer, place, settings)
+        case LayerNorm() | BatchNorm():
+            return normalization(layer, place, settings)
         case Aggregate():
             return aggregate(layer, place)
         case Dropout():

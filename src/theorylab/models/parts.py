@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import Params, RandomKey
 
-from .architecture import Conv, ConvTranspose, Dense, LayerNorm, Shape
+from .architecture import BatchNorm, Conv, ConvTranspose, Dense, LayerNorm, Shape
 from .mixing import Aggregate, Dropout, SelfAttention
 from .parameters import Law, Parameter
 from .parametrization import Parametrization, Role, Scaling
@@ -141,12 +141,13 @@ def self_attention(layer: SelfAttention, place: Place, settings: Settings) -> Pa
     return Part(parameters, apply, wide=not place.last)
 
 
-def layer_norm(layer: LayerNorm, place: Place, settings: Settings) -> Part:
-    """Read a normalisation of the channels."""
+def normalization(layer: LayerNorm | BatchNorm, place: Place, settings: Settings) -> Part:
+    """Read a normalisation of the channels, or of each channel over the batch."""
 
     def normalise(x: Array) -> Array:
-        centred = x - x.mean(axis=-1, keepdims=True)
-        variance = jnp.square(centred).mean(axis=-1, keepdims=True)
+        axes = -1 if isinstance(layer, LayerNorm) else tuple(range(x.ndim - 1))
+        centred = x - x.mean(axis=axes, keepdims=True)
+        variance = jnp.square(centred).mean(axis=axes, keepdims=True)
         return centred / jnp.sqrt(variance + layer.epsilon)
 
     if not layer.affine:

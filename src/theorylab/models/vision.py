@@ -5,8 +5,8 @@
     myrtle         four 3×3 convolutions with 2×2 pooling after the last three, pooling
     vit            patches, blocks of self-attention and of a two-layer network, pooling
 
-There is no batch normalisation: with batch statistics an output depends on other inputs, and the
-tangent kernel is not defined. `normalized=True` puts `LayerNorm` over the channels in its place.
+`normalized=True` puts `LayerNorm` over the channels before every activation. `wide_resnet` may have
+`BatchNorm` there; then an output depends on its batch, and no kernel of two inputs is defined.
 Images have the shape (height, width, channels). The plain convolutional network with a flattened
 output layer is `cnn`: `cnn([512] * 4, (3, 3))` has five layers.
 
@@ -14,12 +14,14 @@ Source: zhu · dag-zoo · A.4–A.6; zhu · sgd-ntk-drop · Fig. 4.7, C.11.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from .activations import Elementwise
 from .architecture import (
     Activation,
     Architecture,
     AvgPool,
+    BatchNorm,
     Conv,
     Dense,
     GlobalPool,
@@ -37,6 +39,7 @@ def wide_resnet(
     activation: str | Elementwise = "relu",
     base: int = 16,
     normalized: bool = False,
+    norm: Literal["layer", "batch"] = "layer",
 ) -> Serial:
     """A wide residual network WRN-depth-widening (Zagoruyko and Komodakis 2016), pre-activated.
 
@@ -49,7 +52,8 @@ def wide_resnet(
         num_outputs: The number of outputs.
         activation: φ, by name or as a function.
         base: The channels of the first convolution, and of the first group before widening.
-        normalized: Whether `LayerNorm` comes before every activation.
+        normalized: Whether a normalisation comes before every activation.
+        norm: Which one: `LayerNorm`, or `BatchNorm` with trained gains as in the source.
 
     Example:
         >>> wide_resnet(10, 2).output_shape((8, 8, 3))
@@ -60,7 +64,8 @@ def wide_resnet(
         raise ValueError(f"depth must be 10, 16, 22, ..., got {depth}.")
     _check_counts(widening=widening, num_outputs=num_outputs, base=base)
     widths = [base * widening * 2**group for group in range(3)]
-    return _residual_groups(base, widths, blocks, num_outputs, _before(activation, normalized))
+    before = _before(activation, normalized, norm)
+    return _residual_groups(base, widths, blocks, num_outputs, before)
 
 
 def resnet(
@@ -189,10 +194,13 @@ def vit(
     return Serial(*layers, LayerNorm(), GlobalPool(), Dense(num_outputs))
 
 
-def _before(activation: str | Elementwise, normalized: bool) -> tuple[Architecture, ...]:
+def _before(
+    activation: str | Elementwise, normalized: bool, norm: Literal["layer", "batch"] = "layer"
+) -> tuple[Architecture, ...]:
     """What comes before a convolution in a residual block."""
-    norm = (LayerNorm(),) if normalized else ()
-    return (*norm, Activation(activation))
+    if not normalized:
+        return (Activation(activation),)
+    return (LayerNorm() if norm == "layer" else BatchNorm(), Activation(activation))
 
 
 def _check_counts(**counts: int) -> None:

@@ -1,8 +1,10 @@
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
 from theorylab.experiments.features import optimizers as experiment
+from theorylab.features import Learned, Task
 
 
 def test_verdicts_are_as_expected(surprises):
@@ -23,11 +25,35 @@ def test_optimisers_that_do_not_differ_or_do_not_fit_are_refuted(smoke, verdict)
     assert verdict("Most runs", unfitted) == Verdict.REFUTED
 
 
+def test_inputs_without_use_are_those_that_the_truth_does_not_see():
+    """Oracle: the cosine of a whole matrix with a diagonal, for rank 4 from the fifth input on."""
+    root = np.random.default_rng(0).normal(size=(10, 10))
+    gram, truth = root @ root.T, np.diag([4.0, 3, 2, 1, 0, 0, 0, 0, 0, 0])
+    elsewhere = np.diag([0.0] * 4 + [1.0] * 6)
+
+    def cosine(other):
+        return np.sum(gram * other) / np.linalg.norm(gram) / np.linalg.norm(other)
+
+    learned = Learned(*[jnp.zeros(())] * len(Learned._fields))
+    learned = learned._replace(corner=jnp.asarray(gram)[None], alignment=jnp.array([cosine(truth)]))
+    found = experiment._elsewhere(learned, Task(4))
+    np.testing.assert_allclose(found, [cosine(elsewhere)], rtol=1e-6)
+    assert np.isnan(experiment._elsewhere(learned, Task(3))).all()
+
+
+def test_each_rank_has_the_rates_of_the_table():
+    assert experiment.Config().rates == experiment.Config().learning_rates
+    assert experiment.Config(rank=4).rates == (1.0, 1.0, 1.0, 0.005, 0.001, 0.001, 1.0)
+    mine = (1.0,) * 7
+    assert experiment.Config(rank=3, learning_rates=mine).rates == mine
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"learning_rates": (1.0,)}, "learning_rates must be 7 positive numbers"),
         ({"batch_size": 601}, r"batch_size must be in \[1, 600\], got 601"),
+        ({"rank": 5}, "rank must be 2, 3 or 4, got 5"),
         ({"dimension": 5}, "dimension must be at least 10, got 5"),
     ],
 )

@@ -10,12 +10,15 @@ import pytest
 from theorylab.features.emergence import (
     Part,
     Roles,
+    first_minimum,
     label_entropy,
     label_regularizer,
     learn,
     logits,
+    matched_gaussians,
     quadratic_start,
     relabelled,
+    smoothed,
 )
 
 RATE = 0.05
@@ -101,3 +104,22 @@ def test_bad_arguments_are_refused(parts):
     start = quadratic_start(jax.random.key(0), 2, 1, 2)
     with pytest.raises(ValueError, match="num_steps must be a multiple of 3"):
         learn(jax.random.key(0), start, parts, parts, Roles(1.0), 3, 10, 4, 0.1)
+
+
+def test_gaussians_have_the_mean_and_variance_of_every_pixel():
+    """Oracle: the moments of the images, within four standard errors of 4000 samples."""
+    images = jax.random.uniform(jax.random.key(3), (50, 3)) * jnp.array([[1.0, 2.0, 0.0]])
+    drawn = np.asarray(matched_gaussians(jax.random.key(4), images, 4000))
+    deviation = np.asarray(images.std(axis=0))
+    error = 4 * deviation / 4000**0.5
+    assert (np.abs(drawn.mean(axis=0) - images.mean(axis=0)) <= error).all()
+    assert (np.abs(drawn.std(axis=0) - deviation) <= error).all()
+    assert abs(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1]) < 4 / 4000**0.5
+
+
+def test_the_first_minimum_is_the_classical_one():
+    """Oracle: a parabola with a second descent below it, and a curve that only falls, by hand."""
+    x = np.arange(12.0)
+    classical = np.where(x < 8, (x - 4) ** 2, 16 - 8 * (x - 8))
+    assert first_minimum(jnp.array([classical, -x])).tolist() == [4, 11]
+    np.testing.assert_allclose(smoothed(jnp.array(x**2))[1:-1], x[1:-1] ** 2 + 0.5, rtol=1e-12)

@@ -16,6 +16,7 @@ from theorylab.models import (
     Activation,
     Aggregate,
     Architecture,
+    BatchNorm,
     Conv,
     Dense,
     Flatten,
@@ -182,6 +183,8 @@ def test_what_has_no_closed_form_is_refused():
 
     with pytest.raises(TypeError, match="no reading for a layer of type Unknown"):
         infinite_kernels(Serial(Dense(2), Unknown()), X)
+    with pytest.raises(TypeError, match="no reading for a layer of type BatchNorm"):
+        infinite_kernels(Serial(Dense(2), BatchNorm(), Dense(1)), X)
     with pytest.raises(ValueError, match="LayerNorm must stand after a Dense"):
         infinite_kernels(Serial(LayerNorm(), Dense(2)), X)
     with pytest.raises(ValueError, match="must stand after a Dense"):

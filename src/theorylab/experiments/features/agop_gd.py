@@ -10,9 +10,9 @@ target.
 η is raised to 1.2 η_crit(t) when the loss is back from the last raise. With `schedule="source"` the
 first k raises of the source's own list are taken instead, at its steps, in units of η_crit at the
 start. That list suits the size at which it was made (that of the preset `paper`); smaller networks
-diverge with it.
+diverge with it. With `parametrization="torch"` the same is seen in PyTorch's own parametrization.
 
-Source: zhu · agop-gd · Fig. 4.8, C.13, C.15; zhu · agop · Eqs 4.5–4.6.
+Source: zhu · agop-gd · Fig. 4.8, C.13, C.15; zhu · agop · Eqs 4.5–4.6; zhu · torch-param · C.18.
 """
 
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from theorylab.claims import Claim, Source, at_least, median_at_least, median_at
 from theorylab.data import low_rank_polynomial, polynomial_agop
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.drawing import panels
+from theorylab.features import network_in
 from theorylab.features.catapult_descent import (
     LOSS,
     Measured,
@@ -35,7 +36,6 @@ from theorylab.features.catapult_descent import (
     scheduled,
     spikes_of,
 )
-from theorylab.models import mlp, network
 from theorylab.numerics import rank_correlations
 from theorylab.progress import report
 from theorylab.training import catapults, ensemble
@@ -59,6 +59,7 @@ class Config:
     num_train: int = 500  # training samples, n
     num_test: int = 1000  # test samples
     width: int = 256  # of the hidden layer
+    parametrization: Literal["ntk", "torch"] = "ntk"  # PyTorch's has biases, and no 1/√fan-in
     numbers: tuple[int, ...] = (0, 1, 2, 4)  # of raises, k
     schedule: Literal["adaptive", "source"] = "adaptive"  # when η is raised, and how far
     factor: float = 1.2  # η/η_crit at an adaptive raise
@@ -146,7 +147,7 @@ def _descent(key: Key[Array, ""], num_raises: Int[Array, ""], config: Config) ->
     total = config.num_train + config.num_test
     data = low_rank_polynomial(data_key, total, config.dimension)
     train, test = data.split(config.num_train)
-    model = network(mlp([config.width]), (config.dimension,))
+    model = network_in(config.parametrization, [config.width], config.dimension)
     params = model.init(init_key)
 
     def critical(w):

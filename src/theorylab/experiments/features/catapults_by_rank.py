@@ -7,14 +7,15 @@ rank 4 the test loss falls with the catapults, and the features come closer to t
 rank 3 the test loss falls, too, and the features hardly move (the source has them rise).
 
 The source's own raises of the learning rate, here in units of η_crit(0) and with targets as they
-are, throw the loss so far up that it does not come back. Raises to 1.2 η_crit(t) do not.
+are, throw the loss so far up that it does not come back. Raises to 1.2 η_crit(t) do not. In
+PyTorch's parametrization (`--parametrization torch`) the gain of rank 4 is not seen at this size.
 
-Source: zhu · agop-gd · Fig. 4.8, C.13, C.15; zhu · synthetic-tasks · C.6.
+Source: zhu · agop-gd · Fig. 4.8, C.13, C.15; zhu · synthetic-tasks · C.6; zhu · torch-param · C.18.
 """
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,13 +28,14 @@ from theorylab.data import Dataset, Rank, low_rank_polynomial, polynomial_agop, 
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import panels
+from theorylab.features import network_in
 from theorylab.features.catapult_descent import (
     LOSS,
     Measured,
     measured_descent,
     spikes_of,
 )
-from theorylab.models import Model, mlp, network
+from theorylab.models import Model
 from theorylab.progress import report
 from theorylab.training import catapults, ensemble
 from theorylab.typing import Params, RandomKey
@@ -63,6 +65,7 @@ class Config:
     num_train: int = 300  # training samples, n
     num_test: int = 1000  # test samples
     width: int = 96  # of each hidden layer
+    parametrization: Literal["ntk", "torch"] = "ntk"  # PyTorch's has biases, and no 1/√fan-in
     numbers: tuple[int, ...] = (0, 4)  # of raises, k
     factor: float = 1.2  # η/η_crit at a raise
     target: float = 0.02  # the training loss to reach, over the variance
@@ -181,7 +184,7 @@ def _data(key: RandomKey, place: int, config: Config) -> Task:
 
 
 def _network(config: Config) -> Model:
-    return network(mlp([config.width] * LAYERS), (config.dimension,))
+    return network_in(config.parametrization, [config.width] * LAYERS, config.dimension)
 
 
 def _descent(task: Task, key: RandomKey, num_raises: Int[Array, ""], config: Config) -> Measured:

@@ -41,6 +41,7 @@ from theorylab.features.emergence import (
     Roles,
     label_entropy,
     learn,
+    matched_gaussians,
     quadratic_start,
     relabelled,
 )
@@ -241,9 +242,7 @@ def _inputs(
     order = jax.random.permutation(order_key, len(labels))
     chosen, others = order[:total], order[total : 2 * total]
     known = images[chosen]
-    mean, deviation = known[:n].mean(axis=0), known[:n].std(axis=0)
-    noise = jax.random.normal(noise_key, known.shape)
-    gaussian = mean[None, :] + deviation[None, :] * noise
+    gaussian = matched_gaussians(noise_key, known[:n], total)
     return known, labels[chosen], jnp.stack([images[others], turned[others], gaussian])
 
 

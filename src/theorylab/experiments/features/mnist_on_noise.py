@@ -13,7 +13,7 @@ of 50 and 100; a kernel costs as their square, and here there is time for 4.
 
 Only 5,000 digits are at hand without a download: 4,000 to learn from and 1,000 to be judged by,
 and each is drawn at several places, in noise of its own. `paper` draws from all of MNIST. (The
-published code draws with replacement.) The default takes some minutes on two cores.
+published code draws with replacement.) The default takes about eight minutes on two cores.
 
 Source: karp · cnn-vs-ntk-mnist · the published code, and the abstract of the article of 2021.
 """

@@ -7,10 +7,9 @@ black background both are about as good, so it is not that the kernel cannot rea
 
 The linearisation is trained with several learning rates and is also solved by regression, with no
 learning rate at all; the best of all of these by test accuracy is what the network is held to. The
-network decays its weights as in the source, the linearisation does not. There are no batch
-statistics here, which the source's networks have and through which it linearises: with them the
-output of an image depends on its batch, and no tangent kernel is defined. `wide_resnet` has layer
-normalisation in their place.
+network decays its weights as in the source, the linearisation does not. The source's networks have
+batch statistics, in testing too, and it linearises through them: `norm="batch"`. Then an output
+depends on its batch and there is no kernel of two images; by default there is layer normalisation.
 
 Source: karp · wrn-vs-ntk · 3.6, B.3, B.4; karp · noise-bg-data · 3.6, B.3, B.4.
 """
@@ -29,7 +28,7 @@ from theorylab.data import Dataset, Placement, image_set, on_background, shrunk
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import panels
 from theorylab.features.own_kernel import Compared, Recipe, compare, strided_cnn
-from theorylab.models import Architecture, Standard, network, unfolded, wide_resnet
+from theorylab.models import Architecture, Standard, in_batches, network, unfolded, wide_resnet
 from theorylab.progress import report
 from theorylab.training import ensemble
 
@@ -59,6 +58,7 @@ class Config:
     placement: Literal["anywhere", "random_corner", "fixed_corner"] = "fixed_corner"
     placement_seeds: int = 1  # seeds that try the other placements too, with the first background
     architecture: Literal["cnn", "wide_resnet"] = "cnn"
+    norm: Literal["layer", "batch"] = "layer"  # of a wide_resnet
     width: int = 8  # channels of the first convolution; the widening factor of a wide_resnet
     weight_scale: float = 0.4  # σ_w: about that of Glorot's rule for these layers
     num_train: int = 2000
@@ -125,6 +125,7 @@ PRESETS = {
         levels=(0.25, 0.5, 0.75, 1.0),
         placement="anywhere",
         architecture="wide_resnet",
+        norm="batch",
         width=10,
         weight_scale=1.4,
         num_train=50000,
@@ -223,9 +224,9 @@ def _images(config: Config) -> tuple[Dataset, Float[Array, "t h w c"] | None]:
 
 
 def _architecture(config: Config, num_outputs: int) -> Architecture:
-    if config.architecture == "wide_resnet":
-        return unfolded(wide_resnet(10, config.width, num_outputs, normalized=True))
-    return unfolded(strided_cnn(config.width, num_outputs))
+    if config.architecture == "cnn":
+        return unfolded(strided_cnn(config.width, num_outputs))
+    return unfolded(wide_resnet(10, config.width, num_outputs, "relu", 16, True, config.norm))
 
 
 def _compared(
@@ -245,6 +246,8 @@ def _compared(
         Standard(weight_scale=config.weight_scale),
         bias="zero",
     )
+    if config.norm == "batch":  # tested as in the source
+        model = model._replace(apply=in_batches(model.apply, 100))
     recipe = Recipe(
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
@@ -381,8 +384,7 @@ def plot(result: Result) -> Figure:
         for label, values in curves:
             axis.plot(result.levels, values[place].mean(axis=1), "o-", label=label)
             axis.plot(result.levels, values[place], ".", color="#999999", markersize=2)
-        axis.set_xlabel("noise, in units of the strongest")
-        axis.set_ylim(0, 1)
+        axis.set(xlabel="noise, in units of the strongest", ylim=(0, 1))
         axis.legend(frameon=False, fontsize=8)
     for row, ends in enumerate(result.placements):
         for column, label in enumerate(("network", "linearisation")):
@@ -393,7 +395,6 @@ def plot(result: Result) -> Figure:
                 color=f"C{column}",
                 label=label if row == 0 else None,
             )
-    axes[-1].set_xticks(range(len(result.placements)))
-    axes[-1].set_ylim(0, 1)
+    axes[-1].set(xticks=range(len(result.placements)), ylim=(0, 1))
     axes[-1].legend(frameon=False, fontsize=8)
     return figure

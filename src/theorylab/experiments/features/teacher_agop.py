@@ -18,41 +18,22 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import Dataset, digits, mnist5k
+from theorylab.data import digits, mnist5k
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features import agop, agop_alignment
-from theorylab.models import (
-    Activation,
-    Conv,
-    Dense,
-    Flatten,
-    Model,
-    Serial,
-    Standard,
-    mlp,
-    network,
-)
+from theorylab.features import Teacher, agop_alignment, halving_cnn, teach
+from theorylab.models import Flatten, Model, Serial, Standard, mlp, network
 from theorylab.progress import report
-from theorylab.training import (
-    Batches,
-    Until,
-    cross_entropy,
-    empirical_risk,
-    ensemble,
-    train_until,
-    zero_one,
-)
+from theorylab.training import cross_entropy, ensemble
 
 PRECISION = "float32"
 FORMULA = r"\cos(G_{teacher}, G_{teacher'})"
 
 TEACHER = Source("zhu", "teacher-agop", "§4.4")
-LOSS, ERRORS = cross_entropy("mean"), zero_one("mean")
+LOSS = cross_entropy("mean")
 SIDES = {"digits": 8, "mnist5k": 28}
 
 
@@ -122,64 +103,34 @@ def run(config: Config) -> Result:
     source = {"digits": digits, "mnist5k": mnist5k}[config.images]
     data = source("standard").shuffled(jax.random.key(config.seed)).reshaped(side, side, 1)
     train, others = data.split(config.num_train)
-    teacher = network(_convolutions(config, data.num_outputs), (side, side, 1), *_PLAIN)
+    layers = halving_cnn(config.channels, data.num_outputs)
+    teacher = network(layers, (side, side, 1), *_PLAIN)
     layers = Serial(Flatten(), mlp([config.width], data.num_outputs))
     student = network(layers, (side, side, 1), *_PLAIN)
     keys = jax.random.split(jax.random.key(config.seed + 1), 3 * config.num_seeds)
+    images, rate = others.x[: config.num_features], config.learning_rate
+
+    def trained(key: Key[Array, ""], model: Model) -> Teacher:
+        return teach(key, model, train, others, images, LOSS, rate, config.num_steps)
+
     report("teachers", 0.0)
-    pairs = ensemble(
-        lambda key: _trained(key, teacher, train, others, config), keys[: -config.num_seeds]
-    )
+    pairs = ensemble(lambda key: trained(key, teacher), keys[: -config.num_seeds])
     report("students", 0.7)
-    pupils = ensemble(
-        lambda key: _trained(key, student, train, others, config), keys[-config.num_seeds :]
-    )
+    pupils = ensemble(lambda key: trained(key, student), keys[-config.num_seeds :])
     report("features", 0.9)
     after, before, accuracy = (np.asarray(part) for part in pairs)
     first, second = after[::2], after[1::2]
     return Result(
         ceiling=_alignments(first, second),
-        student=_alignments(np.asarray(pupils[0]), first),
+        student=_alignments(np.asarray(pupils.features), first),
         untrained=_alignments(before[1::2], first),
         accuracy=np.stack([accuracy[::2], accuracy[1::2]]),
-        student_accuracy=np.asarray(pupils[2]),
+        student_accuracy=np.asarray(pupils.accuracy),
         picture=first[0].diagonal().reshape(side, side),
     )
 
 
 _PLAIN = (Standard(weight_scale=2**0.5), "zero")
-
-
-def _convolutions(config: Config, num_outputs: int) -> Serial:
-    """Convolutions that halve the image each, and a linear layer."""
-    hidden = [
-        layer
-        for count in config.channels
-        for layer in (Conv(count, (3, 3), (2, 2), "same"), Activation("relu"))
-    ]
-    return Serial(*hidden, Flatten(), Dense(num_outputs))
-
-
-def _trained(
-    key: Key[Array, ""], model: Model, train: Dataset, others: Dataset, config: Config
-) -> tuple[Array, Array, Array]:
-    """AGOP after and before training, and accuracy on other images."""
-    init_key, batch_key = jax.random.split(key)
-    params = model.init(init_key)
-    fitted = train_until(
-        empirical_risk(LOSS, model.apply),
-        params,
-        train,
-        others,
-        optax.adam(config.learning_rate),
-        Batches(50),
-        batch_key,
-        Until(1e-4, config.num_steps, 100),
-    )
-    images = others.x[: config.num_features]
-    errors = ERRORS(model.apply(fitted.params, others.x), others.y)
-    after, before = (agop(model.apply, w, images, 50) for w in (fitted.params, params))
-    return after, before, 1 - errors
 
 
 def _alignments(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -90,12 +90,15 @@ from .relabelling import Course as Course
 from .relabelling import Part as Part
 from .relabelling import Quadratic as Quadratic
 from .relabelling import Roles as Roles
+from .relabelling import first_minimum as first_minimum
 from .relabelling import label_entropy as label_entropy
 from .relabelling import label_regularizer as label_regularizer
 from .relabelling import learn as learn
 from .relabelling import logits as logits
+from .relabelling import matched_gaussians as matched_gaussians
 from .relabelling import quadratic_start as quadratic_start
 from .relabelling import relabelled as relabelled
+from .relabelling import smoothed as smoothed
 from .stages import Emerged as Emerged
 from .stages import Stage as Stage
 from .stages import classifier_rates as classifier_rates

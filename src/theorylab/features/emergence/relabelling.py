@@ -24,7 +24,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from theorylab.typing import RandomKey, Scalar
 
@@ -121,6 +121,43 @@ def relabelled(network: Quadratic, x: Float[Array, "n d"], size: Scalar) -> Part
     """Inputs with the class that a teacher gives them, one-hot."""
     answers = logits(network, x, size)
     return Part(x, jax.nn.one_hot(jnp.argmax(answers, axis=1), answers.shape[1], dtype=x.dtype))
+
+
+def matched_gaussians(
+    key: RandomKey, images: Float[Array, "n d"], num_samples: int
+) -> Float[Array, "m d"]:
+    """Independent pixels, each with the mean and the variance that it has in images."""
+    if num_samples < 1:
+        raise ValueError(f"num_samples must be at least 1, got {num_samples}.")
+    noise = jax.random.normal(key, (num_samples, images.shape[1]))
+    return images.mean(axis=0)[None, :] + images.std(axis=0)[None, :] * noise
+
+
+def smoothed(curves: Float[Array, "*c m"]) -> Float[Array, "*c m"]:
+    """The mean of each point, counted twice, and its neighbours, of which the ends have one.
+
+    Example:
+        >>> smoothed(jnp.array([3.0, 0.0, 1.0, 4.0])).tolist()
+        [2.0, 1.0, 1.5, 3.0]
+    """
+    before, after = curves[..., :-1], curves[..., 1:]
+    total = (2 * curves).at[..., 1:].add(before).at[..., :-1].add(after)
+    counts = jnp.full(curves.shape[-1], 4.0).at[jnp.array([0, -1])].set(3.0)
+    return total / jnp.broadcast_to(counts, curves.shape)
+
+
+def first_minimum(curves: Float[Array, "*c m"]) -> Int[Array, "*c"]:
+    """Where a smoothed curve rises for the first time, as classical test losses do over sizes.
+
+    A second descent may go lower. A curve that does not rise has its minimum at the end.
+
+    Example:
+        >>> int(first_minimum(jnp.array([9.0, 5.0, 4.0, 5.0, 6.0, 2.0, 1.0])))
+        2
+    """
+    rises = jnp.diff(smoothed(curves)) > 0
+    end = jnp.ones((*rises.shape[:-1], 1), bool)
+    return jnp.argmax(jnp.concatenate([rises, end], axis=-1), axis=-1)
 
 
 def learn(

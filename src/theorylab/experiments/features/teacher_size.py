@@ -1,0 +1,374 @@
+"""How large a student should be: as its teacher and as its number of examples allow.
+
+The source takes the teacher of the first, classical minimum of the test loss over sizes, before the
+second descent, and tests its method by students: on Gaussian inputs with that teacher's labels the
+loss over sizes falls and rises, too, with its minimum at about the same size, and larger teachers
+move it to larger students. Both are so, but not at one number of examples. With as many Gaussians
+as images the sizes agree, but there larger teachers do not move the minimum: a student cannot
+afford more neurons, whoever taught it. With many Gaussians they do, but there the best student of
+the same teacher is several times as large as it. Curves are smoothed over neighbouring sizes.
+
+Beside it, the weight α of Gaussians in a mixture with images is swept: at every α the student of
+both is better on images than on Gaussians, as the source says.
+
+Source: shi · input-structure-ts · A.7.5, Algorithm 3, Figures A.18–A.22.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    median_at_least,
+    median_between,
+    trend,
+)
+from theorylab.data import image_set, shrunk
+from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.drawing import COLOURS, panels
+from theorylab.features.emergence import (
+    Part,
+    Quadratic,
+    Roles,
+    first_minimum,
+    label_entropy,
+    learn,
+    matched_gaussians,
+    quadratic_start,
+    relabelled,
+    smoothed,
+)
+from theorylab.progress import report
+from theorylab.training import ensemble
+from theorylab.typing import RandomKey, Scalar
+
+PRECISION = "float32"
+FORMULA = r"i_t = \text{the first local minimum of the test loss over sizes } i"
+
+PROTOCOL = Source("shi", "input-structure-ts", "A.7.5, Algorithm 3")
+SIZES = Source("shi", "input-structure-ts", "A.7.5, the method verified")
+SHARES = Source("shi", "input-structure-ts", "A.7.5, the sweep over α")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Teachers of several sizes on images, students of many sizes on Gaussians."""
+
+    images: Literal["digits", "mnist5k", "mnist"] = "mnist5k"
+    shrink: int = 4  # the side of the square that becomes one pixel
+    num_images: int = 1000  # to train on
+    num_gaussians: tuple[int, ...] = (1000, 8000)  # to train students on, growing
+    num_test: int = 1000  # of each part
+    sizes: tuple[int, ...] = (3, 4, 5, 7, 10, 14, 20, 30, 45, 64, 90)  # growing
+    teachers: tuple[int, ...] = (14, 50)  # sizes beside the one of the first minimum, growing
+    shares: tuple[float, ...] = (0.25, 0.5, 0.75)  # α, of Gaussians in the mixture
+    num_steps: int = 1500
+    batch_size: int = 32  # of each part
+    learning_rate: float = 0.02  # of Adam, falling to 0
+    num_seeds: int = 9  # at least 6 to conclude
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        refuse_negative(self)
+        counts = ("shrink", "num_images", "num_test", "num_steps", "batch_size", "num_seeds")
+        for name in counts:
+            if not 1 <= getattr(self, name) <= 10**6:
+                raise ValueError(f"{name} must be in [1, 10⁶], got {getattr(self, name)}.")
+        for name, least in (("sizes", 3), ("teachers", 1), ("num_gaussians", 2)):
+            values = getattr(self, name)
+            if list(values) != sorted(set(values)) or len(values) < least:
+                raise ValueError(f"{name} must be growing, {least} or more, got {values}.")
+            if not 1 <= values[0] <= values[-1] <= (10**6 if name == "num_gaussians" else 10**4):
+                raise ValueError(f"{name} must be at least 1 and not huge, got {values}.")
+        if self.teachers[-1] > self.sizes[-1]:
+            raise ValueError(f"teachers must be at most {self.sizes[-1]}, got {self.teachers}.")
+        if self.num_gaussians[-1] < self.num_images:
+            raise ValueError(
+                f"num_gaussians must reach num_images, {self.num_images}, got {self.num_gaussians}."
+            )
+        if not self.shares or not all(0 < share < 1 for share in self.shares):
+            raise ValueError(f"shares must be in (0, 1), got {self.shares}.")
+        if not 0 < self.learning_rate < 1e6:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+
+
+PRESETS = {
+    "smoke": Config(
+        num_images=400,
+        num_gaussians=(400, 1600),
+        num_test=400,
+        sizes=(2, 3, 4, 6, 9, 30),
+        teachers=(30,),
+        shares=(0.5,),
+        num_steps=300,
+        learning_rate=0.05,
+    ),
+    "paper": Config(
+        images="mnist",
+        shrink=1,
+        num_images=20000,
+        num_gaussians=(20000, 60000),
+        num_test=5000,
+        sizes=(1, 2, 3, 5, 7, 9, 12, 16, 24, 36, 50, 75, 100, 200, 350, 500, 750, 1000),
+        teachers=(50, 500),
+        shares=(0.1, 0.25, 0.5, 0.75, 0.9),
+        num_steps=20000,
+        batch_size=100,
+        learning_rate=0.001,
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What was measured: seeds (s), sizes (m), teachers (t), numbers of Gaussians (n), α (a)."""
+
+    sizes: Float[np.ndarray, " m"]
+    num_gaussians: Float[np.ndarray, " n"]
+    shares: Float[np.ndarray, " a"]
+    teachers: Float[np.ndarray, " t"]  # their sizes; the first is of the first minimum
+    images: Float[np.ndarray, "s m"]  # test loss on images with their own labels
+    accuracy: Float[np.ndarray, "s t"]  # of teachers
+    entropy: Float[np.ndarray, "s t"]  # of their labels on Gaussians, over the largest
+    students: Float[np.ndarray, "s t n m"]  # test loss on Gaussians with the teacher's labels
+    minimum: Float[np.ndarray, "s t n"]  # the size of the best student
+    mixture: Float[np.ndarray, "s a 2"]  # accuracy on images and on Gaussians, of mixtures
+
+
+def memory(config: Config) -> int:
+    """Bytes of all images, of the parts of two seeds, their hidden neurons, and teachers."""
+    pixels = ((8 if config.images == "digits" else 28) // config.shrink) ** 2
+    whole = {"digits": 1797, "mnist5k": 5000, "mnist": 70000}[config.images]
+    total = config.num_gaussians[-1] + config.num_test
+    teachers = (len(config.teachers) + 1) * config.sizes[-1]
+    return 4 * (3 * whole * pixels + 16 * (total + teachers) * (pixels + config.sizes[-1]))
+
+
+def run(config: Config) -> Result:
+    """Read images, then teach and learn for every seed."""
+    report("reading images", 0.0)
+    data = image_set(config.images, "standard")
+    if config.num_images + config.num_test > data.num_samples:
+        raise ValueError(
+            f"num_images and num_test must be at most {data.num_samples} together, "
+            f"got {config.num_images} and {config.num_test}."
+        )
+    x = jnp.reshape(shrunk(data.x, config.shrink), (data.num_samples, -1))
+    images = Part(x / jnp.sqrt(jnp.mean(x**2)), data.y)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    learned = partial(_learned, images=images, config=config)
+    report("teachers of all sizes", 0.1)
+    curves = ensemble(partial(learned, tasks=_by_size(config)), keys).loss
+    place = int(first_minimum(curves.mean(axis=0)))
+    report("students", 0.3)
+    teachers = (config.sizes[place], *config.teachers)
+    found = ensemble(partial(learned, tasks=_by_teacher(config, teachers)), keys)
+    loss, accuracy, entropy = (np.asarray(leaf) for leaf in found)
+    t, counts, m = len(teachers), len(config.num_gaussians), len(config.sizes)
+    end = t + t * counts * m
+    sizes = np.array(config.sizes, float)
+    students = loss[:, t:end].reshape(-1, t, counts, m)
+    return Result(
+        sizes=sizes,
+        num_gaussians=np.array(config.num_gaussians, float),
+        shares=np.array(config.shares),
+        teachers=np.array(teachers, float),
+        images=np.asarray(curves),
+        accuracy=accuracy[:, :t, 0],
+        entropy=entropy[:, t : end : counts * m],
+        students=students,
+        minimum=sizes[np.asarray(smoothed(jnp.asarray(students))).argmin(axis=-1)],
+        mixture=accuracy[:, end:],
+    )
+
+
+class Task(NamedTuple):
+    """One training. Its two parts are images or Gaussians, and may be the same."""
+
+    size: Scalar
+    teacher: Scalar  # whose labels, which task; −1 for the true ones
+    teacher_size: Scalar
+    first: Scalar  # 0: images, 1: Gaussians
+    second: Scalar
+    count: Scalar  # how many Gaussians to train on
+    imitation: Scalar  # ω, the weight of the labels of the second part
+    strength: Scalar = 0.0  # ρ, of the regulariser
+
+
+def _by_size(config: Config) -> list[Task]:
+    """Teachers of all sizes, without a regulariser."""
+    most = config.num_gaussians[-1]
+    return [Task(float(size), -1, 1.0, 0, 0, most, 1.0) for size in config.sizes]
+
+
+def _by_teacher(config: Config, teachers: tuple[int, ...]) -> list[Task]:
+    """Regularised teachers, their students of all sizes, and students of mixtures."""
+    most, last = config.num_gaussians[-1], len(teachers) - 1
+    tasks = [Task(float(size), -1, 1.0, 0, 1, most, 0.0, 1.0) for size in teachers]
+    tasks += [
+        Task(float(size), place, float(teacher), 1, 1, count, 1.0)
+        for place, teacher in enumerate(teachers)
+        for count in config.num_gaussians
+        for size in config.sizes
+    ]
+    # Mixtures of equal parts, for students as large as the largest teacher.
+    largest = float(teachers[last])
+    tasks += [
+        Task(largest, last, largest, 0, 1, config.num_images, share / (1 - share))
+        for share in config.shares
+    ]
+    return tasks
+
+
+class Learned(NamedTuple):
+    """What every task (k) ends with."""
+
+    loss: Float[Array, " k"]  # on the first test part
+    accuracy: Float[Array, "k 2"]  # on both
+    entropy: Float[Array, " k"]  # of the teacher's labels on Gaussians, over the largest
+
+
+def _learned(key: RandomKey, tasks: list[Task], images: Part, config: Config) -> Learned:
+    """Do all tasks on the images and Gaussians of one seed."""
+    of_order, of_noise, of_teachers, of_students, of_batches = jax.random.split(key, 5)
+    n, most = config.num_images, config.num_gaussians[-1]
+    order = jax.random.permutation(of_order, len(images.x))[: n + config.num_test]
+    noise = matched_gaussians(of_noise, images.x[order[:n]], most + config.num_test)
+    shape = (images.x.shape[1], config.sizes[-1], images.y.shape[1])
+    starts = [quadratic_start(part, *shape) for part in (of_teachers, of_students)]
+    rows = jnp.arange(most)  # every part has as many rows, if need be again and again
+
+    # One task after another, so that there is one training to compile.
+    def perform(networks: Quadratic, given: tuple[Array, Task]) -> tuple[Quadratic, Learned]:
+        number, task = given
+        taught = task.teacher >= 0
+        teacher = jax.tree.map(lambda leaf: leaf[task.teacher], networks)
+        label = partial(relabelled, teacher, size=task.teacher_size)
+        pairs = []
+        drawn = (order[rows % n], noise[rows % task.count]), (order[n:], noise[most:])
+        for chosen, gaussians in drawn:
+            seen = label(images.x[chosen])
+            known = seen._replace(y=jnp.where(taught, seen.y, images.y[chosen]))
+            pairs.append((known, label(gaussians)))
+        train, test = ((_either(task.first, *pair), _either(task.second, *pair)) for pair in pairs)
+        course = learn(
+            of_batches,
+            jax.tree.map(lambda one, other: jnp.where(taught, one, other), starts[1], starts[0]),
+            *(train, test, Roles(task.size, task.imitation, task.strength)),
+            *(1, config.num_steps, config.batch_size, config.learning_rate),
+        )
+        # Teachers come first, and there is no room for what comes after them.
+        ended = course.network
+        networks = jax.tree.map(lambda kept, new: kept.at[number].set(new), networks, ended)
+        accuracy = jnp.concatenate([course.labelled, course.unlabelled])
+        return networks, Learned(course.loss, accuracy, label_entropy(pairs[1][1].y))
+
+    room = len(config.teachers) + 1
+    empty = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape)), starts[0])
+    columns = Task(*(jnp.array(column) for column in zip(*tasks, strict=True)))
+    return jax.lax.scan(perform, empty, (jnp.arange(len(tasks)), columns))[1]
+
+
+def _either(which: Scalar | Int[Array, ""], images: Part, gaussians: Part) -> Part:
+    return jax.tree.map(lambda one, other: jnp.where(which == 0, one, other), images, gaussians)
+
+
+def _ratio(result: Result, number: int) -> Float[np.ndarray, " s"]:
+    """The best student of so many Gaussians over the best teacher, which it learns from."""
+    return result.minimum[:, 0, number] / result.teachers[0]
+
+
+def _rise(curves: Float[np.ndarray, "s m"]) -> Float[np.ndarray, " s"]:
+    """How much the loss rises again, over its least before."""
+    return (curves / np.minimum.accumulate(curves, axis=1)).max(axis=1)
+
+
+CLAIMS = (
+    Claim(
+        "Teachers on images can be too large: the loss rises again over sizes, by 5 % or more.",
+        judge=lambda r: median_at_least(_rise(r.images), 1.05),
+        source=SIZES,
+    ),
+    Claim(
+        "So can students of as many Gaussians: the loss rises again, by 5 % or more.",
+        judge=lambda r: median_at_least(_rise(r.students[:, 0, 0]), 1.05),
+        source=SIZES,
+    ),
+    Claim(
+        "The best student is as large as the best teacher, within a factor of 1.5, if there are as "
+        "many Gaussians as images.",
+        judge=lambda r: median_between(_ratio(r, 0), 1 / 1.5, 1.5),
+        source=SIZES,
+    ),
+    Claim(
+        "It is a matter of numbers: of many Gaussians, the best is at least 1.5 times as large.",
+        judge=lambda r: median_at_least(_ratio(r, -1), 1.5),
+        source=SIZES,
+    ),
+    Claim(
+        "Larger teachers move the minimum: at equal numbers, too, the largest triples it.",
+        judge=lambda r: median_at_least(r.minimum[:, -1, 0] / r.minimum[:, 0, 0], 3.0),
+        source=SIZES,
+        kind="printed",
+    ),
+    Claim(
+        "They do where examples allow it: of many Gaussians, the best student grows with them.",
+        judge=lambda r: trend(r.minimum[:, :, -1].T),
+        source=SIZES,
+        kind="corrected",
+    ),
+    Claim(
+        "Images are learned better than Gaussians at every share α of them, by 5 points or more.",
+        judge=lambda r: median_at_least((r.mixture[..., 0] - r.mixture[..., 1]).min(axis=1), 0.05),
+        source=SHARES,
+    ),
+    Claim(
+        "Labels of Gaussians have at least 90 % of the largest entropy, for every teacher.",
+        judge=lambda r: median_at_least(r.entropy.min(axis=1), 0.9),
+        source=PROTOCOL,
+        kind="control",
+    ),
+    Claim(
+        "Teachers know the images: each is right on 50 % or more, five times chance.",
+        judge=lambda r: median_at_least(r.accuracy.min(axis=1), 0.5),
+        source=PROTOCOL,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """Losses over sizes, of teachers and of students; accuracies over shares."""
+    figure, axes = panels("teachers on images", "students on Gaussians", "mixtures")
+    axes[0].semilogx(result.sizes, result.images.T, "o-", color=COLOURS[0], alpha=0.4)
+    names = ("the best", *(f"{size:.0f}" for size in result.teachers[1:]))
+    for place, name in enumerate(names):
+        for number, style in ((0, ":"), (-1, "-")):
+            axes[1].loglog(
+                result.sizes,
+                np.median(result.students[:, place, number], axis=0),
+                style,
+                color=COLOURS[place],
+                label=f"of {name}, {result.num_gaussians[number]:.0f} inputs",
+            )
+    for place, name in enumerate(("images", "Gaussians")):
+        axes[2].plot(
+            result.shares,
+            result.mixture[..., place].mean(axis=0),
+            "o-",
+            color=COLOURS[place],
+            label=name,
+        )
+    for axis in axes[:2]:
+        axis.set(xlabel="neurons", ylabel="test loss")
+    axes[2].set(xlabel="share α of Gaussians", ylabel="test accuracy")
+    for axis in axes[1:]:
+        axis.legend(fontsize=6)
+    return figure
