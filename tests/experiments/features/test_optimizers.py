@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -35,7 +36,10 @@ def test_inputs_without_use_are_those_that_the_truth_does_not_see():
         return np.sum(gram * other) / np.linalg.norm(gram) / np.linalg.norm(other)
 
     learned = Learned(*[jnp.zeros(())] * len(Learned._fields))
-    learned = learned._replace(corner=jnp.asarray(gram)[None], alignment=jnp.array([cosine(truth)]))
+    measured = learned._replace(
+        corner=jnp.asarray(gram)[None], alignment=jnp.array([cosine(truth)])
+    )
+    learned = jax.tree.map(np.asarray, measured)
     found = experiment._elsewhere(learned, Task(4))
     np.testing.assert_allclose(found, [cosine(elsewhere)], rtol=1e-6)
     assert np.isnan(experiment._elsewhere(learned, Task(3))).all()

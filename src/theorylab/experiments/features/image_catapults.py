@@ -8,10 +8,10 @@ images. A second teacher gives the ceiling, the alignment that can be asked for 
 
 The test loss falls with k. The alignment rises, but a student stays far below the ceiling, nearer
 to where it began. The control takes a smaller learning rate instead: with no catapult in either
-run, test loss and alignment hardly differ.
+run, test loss and alignment change less.
 
 η is raised to 1.5 η_crit(t) when the loss is back from the last raise. (The source raises to fixed
-rates, up to eight times the first raise; its scaling of pixels and its first rate are not given.)
+rates, the last 2.5 to 5.5 times the first; its scaling of pixels and its first rate are not given.)
 
 Source: zhu · agop-gd · Fig. 4.8, C.13, C.16; zhu · teacher-agop · §4.4.
 """

@@ -11,6 +11,7 @@ say.
 The control is the alignment with eight inputs that do not matter: that must not go with a smaller
 test loss. `rank` chooses the polynomials of ranks 3 and 4, with the table's learning rates for them
 (the source's networks there have three hidden layers of 256); for rank 3 there is no such control.
+In small runs (d = 20, n = 300, three layers of 64) rank 4 shows the same ranking, rank 3 does not.
 
 Source: zhu · optimizers · Fig. 4.11, Table C.1.
 """
