@@ -127,13 +127,12 @@ def _kernel(x1: Array, x2: Array, threshold: Scalar, part: Callable[..., Array])
     def pair(places: tuple[Array, Array]) -> Float[Array, ""]:
         one, other = x1[places[0]], x2[places[1]]
         lengths = [jnp.sqrt(jnp.sum(x**2, axis=1)) for x in (one, other)]
-        # A patch of zeros is never open, unless there is no threshold, and adds nothing then.
+        # A patch of zeros adds nothing: its products and cosines are 0, and so are both parts.
         safe = [jnp.where(length > 0, length, 1.0) for length in lengths]
         product = one @ other.T
         cosine = jnp.clip(product / (safe[0][:, None] * safe[1][None, :]), -1.0, 1.0)
         levels = jnp.broadcast_arrays(threshold / safe[0][:, None], threshold / safe[1][None, :])
-        there = (lengths[0] > 0)[:, None] & (lengths[1] > 0)[None, :]
-        return jnp.sum(jnp.where(there, part(*levels, cosine, product), 0.0))
+        return jnp.sum(part(*levels, cosine, product))
 
     n, m = len(x1), len(x2)
     places = jnp.repeat(jnp.arange(n), m), jnp.tile(jnp.arange(m), n)

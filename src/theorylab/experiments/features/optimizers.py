@@ -70,8 +70,8 @@ class Config:
     num_others: int = 1000  # validation samples, and test samples
     widths: tuple[int, ...] = (256,)  # of the hidden layers
     batch_size: int = 100  # of all but gradient descent
-    # GD's is the last; the default stands for Table C.1, which has its own for every rank
-    learning_rates: tuple[float, ...] = (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0)
+    # As they stand here they mean Table C.1, which has other rates for ranks 3 and 4.
+    learning_rates: tuple[float, ...] = (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0)  # GD's is the last
     gradient_descent: bool = True  # whether to run it too, which takes most of the time
     target: float = 0.001  # the training loss at which a run ends
     max_steps: int = 6000  # after which it ends anyway

@@ -6,8 +6,9 @@ learning rate is then some hundred times smaller, and the two layers move differ
 still end with a smaller test loss than batches of 50, and with better features.
 
 `rank` chooses the polynomials of ranks 3 and 4, with targets over their deviation (with targets as
-they are, rank 3 diverges). A network of one hidden layer does not order the batches there, one of
-three does for rank 4; the claims, the critical rate among them, are made for rank 2. Gradient
+they are, rank 3 diverges). The claims, the critical rate among them, are made for rank 2. In single
+small runs a network of one hidden layer did not order the batches of ranks 3 and 4; one of three
+did for rank 4, at a larger rate than the source's and with some super-critical steps. Gradient
 descent with catapults is there in this parametrization, too: `features/agop_gd` and
 `features/catapults_by_rank` with `--parametrization torch`.
 
