@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "theorylab"
 FILES = sorted(PACKAGE.rglob("*.py"))
-SHARED = {"typing", "progress"}  # beside the rooms, open to all
+SHARED = {"typing", "progress", "choices"}  # beside the rooms, open to all
 ENTRANCES = {"__init__", "__main__"}
 
 

@@ -33,7 +33,7 @@ def test_offline_it_is_one_line_and_a_failed_run(theorylab, monkeypatch, tmp_pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "fetch needs one of mnist, fashion_mnist, cifar10, got none"),
+        ((), "fetch needs one of mnist, fashion_mnist, cifar10, svhn, usps, got none"),
         (("cifar",), "got 'cifar'. Did you mean cifar10?"),
     ],
 )

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from theorylab.data import IMAGE_SETS, downloads, image_set
+from theorylab.data import IMAGE_SETS, downloads, image_set, image_shape, num_images
 
 
 @pytest.fixture
 def openml(monkeypatch, tmp_path):
     """A stand-in for OpenML with 20 small photographs; says how often it was asked."""
     monkeypatch.setenv("THEORYLAB_CACHE", str(tmp_path))
-    small = downloads.DOWNLOADS["cifar10"]._replace(num_images=20, shape=(2, 3, 3))
+    small = downloads.DOWNLOADS["cifar10"]._replace(num_images=20, shape=(2, 3, 3), least=2)
     monkeypatch.setitem(downloads.DOWNLOADS, "cifar10", small)
     pixels = np.random.default_rng(0).integers(0, 256, (20, 18)).astype(float)
     answer = SimpleNamespace(data=pixels, target=np.array(list("0123456789" * 2)), asked=[])
@@ -39,6 +39,16 @@ def test_images_are_those_of_the_source_with_colours_last_and_asked_for_once(ope
     assert str(data).endswith("y one-hot. Source: OpenML, CIFAR_10.")
 
 
+def test_sizes_are_known_without_reading(openml):
+    for name in ("digits", "mnist5k", "cifar10"):
+        data = image_set(name)
+        assert image_shape(name) == data.input_shape
+        assert num_images(name) == data.num_samples
+    for size in (image_shape, num_images):
+        with pytest.raises(ValueError, match=r"images must be one of digits, .* got 'imagenet'"):
+            size("imagenet")
+
+
 def test_what_is_not_whole_is_refused_and_not_kept(openml, tmp_path):
     openml.data = openml.data[:19]
     with pytest.raises(OSError, match="cifar10 must have 20 images of 18 pixels in 10 classes"):
@@ -59,7 +69,7 @@ def test_offline_the_error_says_so_and_what_would_do_instead(monkeypatch, tmp_pa
 
 def test_what_comes_with_the_install_has_a_name_too():
     assert image_set("digits", classes=(1, 2)).input_shape == (8, 8, 1)
-    assert IMAGE_SETS == ("digits", "mnist5k", "mnist", "fashion_mnist", "cifar10")
+    assert ("digits", "mnist5k", *downloads.DOWNLOADS) == IMAGE_SETS
     with pytest.raises(ValueError, match=r"images must be one of digits, .* got 'imagenet'"):
         image_set("imagenet")
     with pytest.raises(ValueError, match=r"what is downloaded is one of mnist, .* got 'digits'"):

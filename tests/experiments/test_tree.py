@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from theorylab import choices
 from theorylab.claims.claim import Kind, Source
 from theorylab.experiments.entry import TYPES, Entry, Place, TreeError, read
 from theorylab.experiments.tree import EXPERIMENTS, Tree
@@ -141,6 +142,12 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, old, new, message)
     with pytest.raises(TreeError, match=message) as caught:
         read(path)
     assert str(caught.value).startswith(f"{path}:")
+
+
+def test_shared_choices_are_known_by_their_name(tmp_path):
+    path = tmp_path / "shared.py"
+    path.write_text(GOOD.replace("width: int = 1", 'width: int = 1\n    images: ImageSet = "svhn"'))
+    assert read(path).fields[1].choices == typing.get_args(choices.ImageSet)
 
 
 def test_tuples_of_claims_can_be_joined(tmp_path):

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
+from theorylab.choices import ImageSet
 from theorylab.experiments.entry import PRESETS, Entry
 
 from .usage import Usage, nearest
@@ -44,7 +45,7 @@ _PRESET = Option("--preset", "PRESET", "smoke, default or paper: how large it is
 _OUT = Option("--out", "DIR", "The store, instead of the one in the user's data folder.")
 _FORCE = Option("--force", "", "Run even what is in the store already.")
 SHELLS = ("bash", "zsh", "fish")
-IMAGES = ("mnist", "fashion_mnist", "cifar10")  # what can be fetched
+IMAGES: tuple[str, ...] = get_args(ImageSet)[2:]  # the first two come with the install
 
 COMMANDS = (
     Command(
@@ -81,7 +82,7 @@ COMMANDS = (
         (_PRESET, _OUT, _FORCE),
     ),
     Command("completion", "SHELL", "Print the completion script for bash, zsh or fish."),
-    Command("fetch", "IMAGES…", "Download images into the cache: mnist, fashion_mnist, cifar10."),
+    Command("fetch", "IMAGES…", f"Download images into the cache: {', '.join(IMAGES)}."),
 )
 
 

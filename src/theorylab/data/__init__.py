@@ -30,6 +30,8 @@ from .dictionary import threshold_counts as threshold_counts
 from .downloads import IMAGE_SETS as IMAGE_SETS
 from .downloads import downloaded as downloaded
 from .downloads import image_set as image_set
+from .downloads import image_shape as image_shape
+from .downloads import num_images as num_images
 from .images import digits as digits
 from .images import mnist5k as mnist5k
 from .inputs import Gaussian as Gaussian

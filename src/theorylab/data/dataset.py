@@ -84,6 +84,10 @@ class Dataset:
             raise ValueError(f"inputs {self.input_shape} cannot be reshaped to {input_shape}.")
         return replace(self, x=jnp.reshape(self.x, (self.num_samples, *input_shape)))
 
+    def flat(self) -> "Dataset":
+        """Give every input one axis, as fully connected networks want them."""
+        return self.reshaped(prod(self.input_shape))
+
     def centred(self) -> "Dataset":
         """Subtract the mean of flat inputs, then bring each to length 1: no common direction."""
         if len(self.input_shape) != 1:

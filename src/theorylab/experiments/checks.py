@@ -22,3 +22,18 @@ def refuse_negative(config: Any) -> None:
         negative = any(isinstance(count, int) and count < 0 for count in counts)
         if negative and field.name != "seed":
             raise ValueError(f"{field.name} must not be negative, got {value}.")
+
+
+def refuse_classes(classes: tuple[int, ...]) -> None:
+    """Raise unless these are two different classes among ten.
+
+    Args:
+        classes: Those to tell apart.
+
+    Example:
+        >>> refuse_classes((3, 3))
+        Traceback (most recent call last):
+        ValueError: classes must be two different ones from 0 to 9, got (3, 3).
+    """
+    if len(classes) != 2 or len(set(classes)) != 2 or not set(classes) <= set(range(10)):
+        raise ValueError(f"classes must be two different ones from 0 to 9, got {classes}.")

@@ -4,7 +4,8 @@
 
 Reading takes milliseconds where importing takes seconds, so `list`, `show`, shell completion and
 the check of flags answer at once. It asks that an experiment writes literally what it says of
-itself: docstring, PRECISION, FORMULA, the fields of Config, PRESETS and CLAIMS.
+itself: docstring, PRECISION, FORMULA, the fields of Config, PRESETS and CLAIMS. The types in
+`theorylab.choices` are known by their names.
 """
 
 import ast
@@ -17,7 +18,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from theorylab import choices
 
 Literals = bool | int | float | str | tuple[int, ...] | tuple[float, ...]
 Config = Mapping[str, Literals]
@@ -219,6 +222,8 @@ class _Reader:
     def field(self, node: ast.AnnAssign) -> Field:
         """One line of `Config`: name, type, default, comment."""
         name, kind = ast.unparse(node.target), ast.unparse(node.annotation)
+        if shared := get_args(getattr(choices, kind, None)):
+            kind = f"Literal[{', '.join(map(repr, shared))}]"
         if kind not in TYPES and not kind.startswith("Literal["):
             must = f"the type of {name} must be one of {TYPES} or a Literal, got {kind}."
             raise _NotLiteral(node, must)

@@ -40,7 +40,7 @@ def test_other_networks_are_a_choice():
     config = experiment.Config(
         "transformer",
         parametrization="torch",
-        data="digits",
+        data="images",
         width=2,
         depth=2,
         num_samples=5,
@@ -58,9 +58,12 @@ def test_other_networks_are_a_choice():
     ("fields", "message"),
     [
         ({"depth": 1}, "depth must be at least 2, got 1"),
-        ({"batch_size": 1000}, "at least the batch size, got 96 and 1000"),
+        ({"batch_size": 1000}, "at least the batch size, got 64 and 1000"),
         ({"data": "rank-4", "architecture": "residual"}, "needs a connected network, got residual"),
-        ({"data": "digits", "num_samples": 1000}, "there are 355 such digits, got 1000"),
+        (
+            {"data": "images", "num_samples": 1000},
+            "must be at most 340 images, got 1000",
+        ),
         ({"control_ratio": 2.0}, "must be positive and increasing, got 2.0 and 1.3"),
     ],
 )

@@ -9,12 +9,13 @@ the spike is in L_≤5 alone, while L_>5 falls as if nothing happened. Afterward
 small that η is stable. With k outputs, the five top directions are 5k of the nk × nk kernel.
 
 Networks in the NTK parametrization, without biases, learn a product of two of 100 Gaussian inputs,
-handwritten digits (3 against 8, and ten classes), and inputs of unequal contrast, as photographs
-are.
+images (two kinds, and ten classes; handwritten digits by default, photographs as in the source with
+`paper`), and inputs of unequal contrast, as photographs are.
 
 Source: zhu · catapult-gd · Claim 1, Fig. 4.2, 4.3, C.2–C.5; zhu · ntk-decomp · §4.2.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,6 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -34,8 +36,9 @@ from theorylab.claims import (
     median_between,
     probability_at_least,
 )
-from theorylab.data import Dataset, digits, image_like, low_rank_polynomial
+from theorylab.data import Dataset, image_like, image_set, image_shape, low_rank_polynomial
 from theorylab.dynamics import critical_learning_rate, decompose, projected_losses, top_modes
+from theorylab.experiments.checks import refuse_classes
 from theorylab.experiments.drawing import panels
 from theorylab.models import Architecture, cnn, mlp, network
 from theorylab.progress import report
@@ -53,12 +56,13 @@ LOSS = squared("mean_entries")  # the mean, for one output
 SIZES = (1, 5)
 NAMES = (
     "product of two inputs",
-    "digits",
+    "images",
     "unequal contrast",
-    "digits, four layers",
-    "digits, convolutions",
-    "ten digits",
+    "images, four layers",
+    "images, convolutions",
+    "ten classes of images",
 )
+MOST = 5000  # images to draw from: they are part of the compiled program
 SHALLOW = (0, 1, 2)  # tasks whose network has two layers
 
 
@@ -66,6 +70,8 @@ SHALLOW = (0, 1, 2)  # tasks whose network has two layers
 class Config:
     """Gradient descent just above and well below the critical learning rate, seen at every step."""
 
+    images: ImageSet = "digits"  # which images
+    classes: tuple[int, ...] = (3, 8)  # two kinds of them, for all tasks but the last
     width: int = 256  # neurons of the networks with two layers
     deep_width: int = 256  # neurons of the network with four layers
     channels: int = 32  # of the convolutional network
@@ -80,6 +86,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_classes(self.classes)
         names = ("width", "deep_width", "channels", "num_steps", "num_seeds")
         for name in names:
             if getattr(self, name) < 1:
@@ -88,7 +95,7 @@ class Config:
             if getattr(self, name) < SIZES[-1]:
                 raise ValueError(f"{name} must be at least {SIZES[-1]}, got {getattr(self, name)}.")
         if max(self.num_samples, self.num_classified) > 300:
-            raise ValueError("num_samples must be at most 300: there are so many 3 and 8.")
+            raise ValueError("num_samples must be at most 300: there are so many digits of a pair.")
         if not len(SHALLOW) <= self.num_tasks <= len(NAMES):
             raise ValueError(f"num_tasks must be from 3 to {len(NAMES)}, got {self.num_tasks}.")
         if not 1 < self.ratio < float("inf"):
@@ -106,6 +113,8 @@ PRESETS = {
         num_seeds=6,
     ),
     "paper": Config(
+        images="cifar10",
+        classes=(7, 9),
         width=1024,
         deep_width=1024,
         channels=512,
@@ -137,9 +146,11 @@ class _Task(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the largest network and of the ten-class kernel, a few times over."""
-    weights = 3 * max(config.width * config.dimension, config.deep_width**2)
+    shape = image_shape(config.images)
+    inputs = max(config.dimension, math.prod(shape))
+    weights = 3 * max(config.width * inputs, config.deep_width**2)
     rows = max(config.num_samples, 10 * config.num_classified)
-    convolved = config.num_samples * 64 * 9 * config.channels
+    convolved = config.num_samples * shape[0] * shape[1] * 9 * config.channels
     return 4 * (6 * weights + 8 * rows**2 + 4 * convolved)
 
 
@@ -161,9 +172,10 @@ def run(config: Config) -> Result:
 
 def _tasks(config: Config) -> list[_Task]:
     """The tasks, in the order of their names."""
-    n, pixels = config.num_samples, (8, 8, 1)
-    pair = digits("standard", (3, 8), "sign")
-    ten = digits("standard")
+    n, pixels = config.num_samples, image_shape(config.images)
+    size = math.prod(pixels)
+    pair = image_set(config.images, "standard", config.classes, "sign").subset(slice(MOST))
+    ten = image_set(config.images, "standard").subset(slice(MOST))
 
     def some(source: Dataset, number: int) -> Callable[[RandomKey], Dataset]:
         return lambda key: source.shuffled(key).subset(slice(number))
@@ -174,15 +186,15 @@ def _tasks(config: Config) -> list[_Task]:
             mlp([config.width]),
             (config.dimension,),
         ),
-        _Task(some(pair, n), mlp([config.width]), (64,)),
+        _Task(some(pair.flat(), n), mlp([config.width]), (size,)),
         _Task(lambda key: image_like(key, n, 64), mlp([config.width]), (64,)),
-        _Task(some(pair, n), mlp([config.deep_width] * 3), (64,)),
+        _Task(some(pair.flat(), n), mlp([config.deep_width] * 3), (size,)),
         _Task(
-            some(pair.reshaped(*pixels), n),
+            some(pair, n),
             cnn([config.channels] * 2, (3, 3)),
             pixels,
         ),
-        _Task(some(ten, config.num_classified), mlp([4 * config.width], 10), (64,)),
+        _Task(some(ten.flat(), config.num_classified), mlp([4 * config.width], 10), (size,)),
     ]
 
 

@@ -14,10 +14,11 @@ Source: arora · edge-of-stability · Fig. 2.4; arora · sharpness · §2.6; aro
 Lemma 2.1.4.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -25,6 +26,7 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -33,7 +35,7 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
-from theorylab.data import Dataset, chebyshev, digits, mnist5k
+from theorylab.data import Dataset, chebyshev, image_set, image_shape, num_images
 from theorylab.dynamics import Watched, watch
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import Model, Standard, mlp, network
@@ -62,7 +64,7 @@ class Config:
     duration: float = 600.0  # the time ηt for which each of them trains
     control_duration: float = 500.0  # the time ηt for which the control trains
     num_records: int = 120  # how often sharpness is measured on the way
-    images: Literal["digits", "mnist5k"] = "digits"  # which images the second network learns
+    images: ImageSet = "digits"  # which images the second network learns
     num_images: int = 1000  # how many of them
     image_widths: tuple[int, ...] = (32,)  # its hidden layers
     image_learning_rate: float = 0.2  # its η
@@ -87,7 +89,7 @@ class Config:
                 raise ValueError(f"rates and durations must be positive and finite, got {value}.")
         if not self.image_widths or min(self.image_widths) < 1:
             raise ValueError(f"image_widths must be at least 1 each, got {self.image_widths}.")
-        most = {"digits": 1797, "mnist5k": 5000}[self.images]
+        most = num_images(self.images)
         if self.num_images > most:
             raise ValueError(f"num_images must be at most {most}, got {self.num_images}.")
 
@@ -131,7 +133,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the images' activations and of Lanczos' basis, for all seeds at once."""
-    inputs = {"digits": 64, "mnist5k": 784}[config.images]
+    inputs = math.prod(image_shape(config.images))
     sizes = (inputs, *config.image_widths, 10)
     weights = sum(a * b for a, b in pairwise(sizes))
     activations = config.num_images * sum(sizes)
@@ -157,8 +159,8 @@ def run(config: Config) -> Result:
     *curves, (control_steps, control) = runs
 
     report(f"{config.num_images} images", 0.7)
-    source = {"digits": digits, "mnist5k": mnist5k}[config.images]
-    data = source("standard").shuffled(order_key).subset(slice(config.num_images))
+    images = image_set(config.images, "standard").shuffled(order_key)
+    data = images.subset(slice(config.num_images)).flat()
     architecture = mlp(config.image_widths, data.num_outputs, "tanh")
     scale = Standard(weight_scale=IMAGE_SCALE)
     image_model = network(architecture, data.input_shape, scale, bias="zero")

@@ -7,10 +7,11 @@ descent need the five top directions of the kernel; those of SGD lie in the firs
 
 The network is fully connected by default, in the tangent parametrization, and learns inputs that
 have the contrast of images. Convolutional, wide residual and transformer networks are a choice, as
-are PyTorch's parametrization, handwritten digits, and polynomials of rank 2 and 4, with the same
-tests. Batches of 5 are super-critical at a smaller η, and PyTorch's kernel grows several times as
-large while it trains: they need `--ratio 0.5 --control-ratio 0.1` or less, and digits spike seldom.
-In PyTorch's parametrization ‖K‖ fell after 62 % of the spikes of a small run, not after 80 %.
+are PyTorch's parametrization, images (digits, SVHN, CIFAR and others), and polynomials of rank 2
+and 4, with the same tests. Batches of 5 are super-critical at a smaller η, and PyTorch's kernel
+grows several times as large while it trains: they need `--ratio 0.5 --control-ratio 0.1` or less,
+and digits spike seldom. In PyTorch's parametrization ‖K‖ fell after 62 % of the spikes of a small
+run, not after 80 %.
 
 Source: zhu · sgd-ntk-drop · Fig. 4.7, C.8–C.11, C.22.
 """
@@ -24,6 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -32,9 +34,11 @@ from theorylab.claims import (
     median_at_least,
     median_between,
     ordered,
+    probability_at_least,
 )
-from theorylab.data import Dataset, digits, image_like, low_rank_polynomial
+from theorylab.data import Dataset, image_like, image_set, image_shape, low_rank_polynomial
 from theorylab.dynamics import WatchedSteps, critical_learning_rate, spikes, watch_sgd
+from theorylab.experiments.checks import refuse_classes
 from theorylab.experiments.drawing import panels
 from theorylab.models import Architecture, Model, Torch, cnn, mlp, network, vit, wide_resnet
 from theorylab.progress import report
@@ -49,7 +53,7 @@ TOP = Source("zhu", "sgd-ntk-drop", "Fig. C.8")
 
 LOSS = squared("mean")
 PIXELS = (8, 8, 1)
-NUM_DIGITS = 355  # zeros and twos among the 1797 digits
+MOST = 5000  # images to draw from: they are part of the compiled program
 WAIT = 3  # steps after a spike until ‖K‖ is compared
 
 
@@ -59,15 +63,17 @@ class Config:
 
     architecture: Literal["connected", "convolutional", "residual", "transformer"] = "connected"
     parametrization: Literal["tangent", "torch"] = "tangent"  # scales, and PyTorch's with biases
-    data: Literal["contrast", "digits", "rank-2", "rank-4"] = "contrast"  # what is learned
+    data: Literal["contrast", "rank-2", "rank-4", "images"] = "contrast"  # what is learned
+    images: ImageSet = "digits"  # if they are learned
+    classes: tuple[int, ...] = (0, 2)  # two kinds of images
     width: int = 128  # neurons, channels, or what multiplies the widths
     depth: int = 3  # layers of the connected and the convolutional network, blocks of the other two
-    num_samples: int = 96  # n
-    batch_size: int = 24  # b
+    num_samples: int = 64  # n
+    batch_size: int = 20  # b
     ratio: float = 1.3  # η over η_crit of all data at the start
     control_ratio: float = 0.3  # the same in the control
     num_steps: int = 300  # of SGD
-    num_seeds: int = 12  # draws of data, weights and batches, at least 6 to conclude
+    num_seeds: int = 48  # draws of data, weights and batches: some four spikes each
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
@@ -83,8 +89,10 @@ class Config:
             )
         if self.data.startswith("rank") and self.architecture != "connected":
             raise ValueError(f"a polynomial needs a connected network, got {self.architecture}.")
-        if self.data == "digits" and self.num_samples > NUM_DIGITS:
-            raise ValueError(f"there are {NUM_DIGITS} such digits, got {self.num_samples} samples.")
+        refuse_classes(self.classes)
+        few = 340 if self.images == "digits" else 1000  # images that any two classes have
+        if self.data == "images" and self.num_samples > few:
+            raise ValueError(f"num_samples must be at most {few} images, got {self.num_samples}.")
         if self.num_steps < 10:
             raise ValueError(f"num_steps must be at least 10, got {self.num_steps}.")
         if not 0 < self.control_ratio < self.ratio < float("inf"):
@@ -95,7 +103,7 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(width=64, num_samples=48, batch_size=16, num_seeds=12),
+    "smoke": Config(width=64, num_samples=48, batch_size=16, num_steps=150, num_seeds=96),
     "paper": Config(
         width=1024, depth=5, num_samples=128, batch_size=32, num_steps=2000, num_seeds=10
     ),
@@ -112,7 +120,10 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of the kernel, of activations and weights, a few times over."""
     n, m = config.num_samples, config.width
-    size = {"connected": 1, "convolutional": 64, "residual": 64 * 16, "transformer": 16}
+    height, width, _ = image_shape(config.images) if config.data == "images" else PIXELS
+    places = height * width
+    size = {"connected": 1, "convolutional": places, "residual": 16 * places}
+    size["transformer"] = places // 4
     return 4 * (8 * n * n + 24 * n * m * size[config.architecture] + 40 * config.depth * m * m)
 
 
@@ -141,17 +152,18 @@ def _architecture(config: Config) -> Architecture:
 
 
 def _data(config: Config, key: RandomKey) -> Dataset:
-    """What is learned; of the digits, zeros and twos."""
+    """What is learned; images have height, width and colours."""
     match config.data:
         case "contrast":
             return image_like(key, config.num_samples)
-        case "digits":
-            every = digits("standard", (0, 2), "sign").shuffled(key)
-            return every.subset(slice(config.num_samples))
         case "rank-2":
             return low_rank_polynomial(key, config.num_samples, rank=2)
         case "rank-4":
             return low_rank_polynomial(key, config.num_samples, rank=4)
+        case "images":
+            every = image_set(config.images, "standard", config.classes, "sign")
+            some = every.subset(slice(MOST)).shuffled(key).subset(slice(config.num_samples))
+            return some.flat() if config.architecture == "connected" else some
 
 
 def _network(config: Config, shape: tuple[int, ...]) -> Model:
@@ -164,7 +176,7 @@ def _network(config: Config, shape: tuple[int, ...]) -> Model:
 def _train(config: Config, ratio: Float[Array, ""], key: RandomKey) -> WatchedSteps:
     data_key, init_key, order_key = jax.random.split(key, 3)
     data = _data(config, data_key)
-    if config.architecture != "connected":
+    if config.architecture != "connected" and config.data == "contrast":
         data = data.reshaped(*PIXELS)
     model = _network(config, data.input_shape)
     params = model.init(init_key)
@@ -185,10 +197,10 @@ def _changes(watched: WatchedSteps) -> np.ndarray:
     return norm[..., WAIT:] / norm[..., :-WAIT] - 1
 
 
-def _falls(result: Result) -> float:
-    """The share of all spikes after which ‖K‖ is smaller."""
+def _falls(result: Result) -> tuple[int, int]:
+    """After how many of all spikes ‖K‖ is smaller, and how many spikes there are."""
     after = _changes(result.high)[_spiking(result.high)]
-    return float((after < 0).mean()) if after.size else np.nan
+    return int((after < 0).sum()), len(after)
 
 
 def _mean_changes(result: Result, at_spikes: bool) -> np.ndarray:
@@ -220,7 +232,8 @@ def _top_share(result: Result) -> float:
     return float(np.median(part / rise)) if at.any() else np.nan
 
 
-# Thresholds are the catalogue's.
+# Thresholds are the catalogue's. The share of falls needs some 300 spikes to be told from 0.8: those
+# of 12 seeds, 40, gave 0.79 on one machine and more on another, and 142 an interval from 0.799 on.
 CLAIMS = (
     Claim(
         "There are at least 30 spikes to judge by.",
@@ -229,7 +242,7 @@ CLAIMS = (
     ),
     Claim(
         "The kernel is smaller three steps after a spike than before it, at four of five spikes.",
-        judge=lambda r: at_least(_falls(r), 0.8),
+        judge=lambda r: probability_at_least(*_falls(r), 0.8),
         source=DROP,
     ),
     Claim(

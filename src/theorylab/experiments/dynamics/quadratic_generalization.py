@@ -16,6 +16,7 @@ source. Speech and text are not available here.
 Source: zhu · quad-generalisation · §3.4, Figs 3.2b, 3.4, B.5–B.13.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
@@ -26,8 +27,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
-from theorylab.data import Dataset, digits, mnist5k
+from theorylab.data import Dataset, image_set, image_shape, num_images
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
@@ -50,7 +52,7 @@ LINEAR, QUADRATIC, NETWORK = 0, 1, 2  # the models, in the order of their axis
 class Config:
     """Two digits learned by a network and its Taylor models at several learning rates."""
 
-    images: Literal["digits", "mnist5k"] = "digits"  # which images
+    images: ImageSet = "digits"  # which images
     pairs: tuple[int, ...] = (3, 8, 4, 9, 1, 7, 5, 6)  # digits to tell apart, two by two
     num_train: int = 64  # images n to learn from; the others test
     architecture: Literal["mlp", "cnn"] = "mlp"  # fully connected, or windows of 3 × 3
@@ -116,7 +118,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of two runs of the quadratic model, and of the records."""
-    inputs, count = {"digits": (64, 400), "mnist5k": (784, 1000)}[config.images]
+    inputs, count = math.prod(image_shape(config.images)), num_images(config.images) // 5
     positions = 1 if config.architecture == "mlp" else inputs
     hidden = (config.depth - 1) * config.width * positions * count
     first = inputs if config.architecture == "mlp" else 9 + positions
@@ -128,16 +130,13 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Train all three models on every pair."""
-    source = {"digits": digits, "mnist5k": mnist5k}[config.images]
     num_seeds, found = config.num_choosing + config.num_seeds, []
     num_pairs = len(config.pairs) // 2
     for index in range(num_pairs):
         pair = config.pairs[2 * index], config.pairs[2 * index + 1]
         report(f"digits {pair[0]} and {pair[1]}", index / num_pairs)
-        data = source("standard", pair, "sign")
-        if config.architecture == "cnn":
-            side = round(data.input_shape[0] ** 0.5)
-            data = data.reshaped(side, side, 1)
+        images = image_set(config.images, "standard", pair, "sign")
+        data = images if config.architecture == "cnn" else images.flat()
         key = jax.random.fold_in(jax.random.key(config.seed), index)
         found.append(_trained(config, data, jax.random.split(key, num_seeds)))
     train, test, error = (np.stack(parts) for parts in zip(*found, strict=True))

@@ -14,6 +14,7 @@ A Taylor expansion of first order errs by O(ε²) at distance ε, one of second 
 Source: zhu · nqm-general-dynamics · Eqs 3.15–3.16, Figs B.2–B.3; zhu · taylor-models · Eqs 3.1–3.2.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -24,6 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -32,9 +34,10 @@ from theorylab.claims import (
     median_at_least,
     median_at_most,
 )
-from theorylab.data import Dataset, digits, mnist5k
+from theorylab.data import Dataset, image_set, image_shape
 from theorylab.dynamics import critical_learning_rate, quadratic_dynamics
 from theorylab.dynamics.quadratic_dynamics import Course, Remainders
+from theorylab.experiments.checks import refuse_classes
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.numerics import spearman
@@ -63,7 +66,8 @@ SIZES = np.logspace(-3, -2, 5)  # distances at which Taylor expansions are compa
 class Config:
     """Networks and their quadratic models on images, below and beyond the critical rate."""
 
-    images: Literal["digits", "mnist5k"] = "digits"  # threes and eights
+    images: ImageSet = "digits"  # which images
+    classes: tuple[int, ...] = (3, 8)  # two kinds of them
     num_samples: int = 64  # images n
     architecture: Literal["mlp", "cnn"] = "mlp"  # two layers, ReLU, windows of 3 × 3
     width: int = 1024  # neurons or channels
@@ -73,6 +77,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_classes(self.classes)
         for name in ("num_samples", "width", "num_steps", "num_seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
@@ -102,7 +107,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the Jacobians that make two runs' kernels, of their activations and records."""
-    inputs = {"digits": 64, "mnist5k": 784}[config.images]
+    inputs = math.prod(image_shape(config.images))
     positions = 1 if config.architecture == "mlp" else inputs
     hidden = config.num_samples * config.width * positions
     weights = config.width * (inputs if config.architecture == "mlp" else 9 + positions)
@@ -116,12 +121,10 @@ def run(config: Config) -> Result:
     small_key, network_key, data_key = jax.random.split(jax.random.key(config.seed), 3)
     report("one step of small models", 0.0)
     small = _small(jax.random.split(small_key, config.num_seeds))
-    source = {"digits": digits, "mnist5k": mnist5k}[config.images]
-    images = source("standard", (3, 8), "sign").shuffled(data_key)
+    images = image_set(config.images, "standard", config.classes, "sign").shuffled(data_key)
     data = images.subset(slice(config.num_samples))
-    if config.architecture == "cnn":
-        side = round(data.input_shape[0] ** 0.5)
-        data = data.reshaped(side, side, 1)
+    if config.architecture == "mlp":
+        data = data.flat()
     layers = mlp([config.width]) if config.architecture == "mlp" else cnn([config.width], (3, 3))
     model = network(layers, data.input_shape)
     keys = jax.random.split(network_key, config.num_seeds)

@@ -16,6 +16,7 @@ many times the number of spikes.
 Source: zhu · sgd-match-rate · Table 4.2, Fig. 4.6.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,6 +27,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -34,7 +36,7 @@ from theorylab.claims import (
     between,
     median_at_least,
 )
-from theorylab.data import Dataset, digits, image_like
+from theorylab.data import Dataset, image_like, image_set, image_shape
 from theorylab.dynamics import (
     Match,
     WatchedSteps,
@@ -44,6 +46,7 @@ from theorylab.dynamics import (
     spikes,
     watch_sgd,
 )
+from theorylab.experiments.checks import refuse_classes
 from theorylab.experiments.drawing import panels
 from theorylab.models import mlp, network
 from theorylab.progress import report
@@ -58,14 +61,17 @@ FIGURE = Source("zhu", "sgd-match-rate", "Fig. 4.6")
 COUNT = Source("zhu", "agop-sgd", "Table 4.1, number of catapults")
 
 LOSS = squared("mean")
-NAMES = ("unequal contrast", "unequal contrast, four layers", "digits")
+NAMES = ("unequal contrast", "unequal contrast, four layers", "images")
 PIXELS = 64
+MOST = 5000  # images to draw from: they are part of the compiled program
 
 
 @dataclass(frozen=True)
 class Config:
     """SGD above the critical learning rate of its data, and below it."""
 
+    images: ImageSet = "digits"  # of the last task
+    classes: tuple[int, ...] = (3, 8)  # two kinds of them
     width: int = 256  # neurons of the networks with two layers
     deep_width: int = 128  # of those with four
     num_samples: int = 128  # n
@@ -77,6 +83,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        refuse_classes(self.classes)
         for name in ("width", "deep_width", "batch_size", "num_seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
@@ -116,12 +123,13 @@ class _Task(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of the kernel, the activations and the weights, a few times over."""
     n, m = config.num_samples, max(config.width, 2 * config.deep_width)
-    return 4 * (8 * n * n + 12 * n * m + 8 * m * max(m, PIXELS))
+    return 4 * (8 * n * n + 12 * n * m + 8 * m * max(m, math.prod(image_shape(config.images))))
 
 
 def run(config: Config) -> Result:
     """Train on every task, at both learning rates."""
-    n, pair = config.num_samples, digits("standard", (3, 8), "sign")
+    n, pair = config.num_samples, image_set(config.images, "standard", config.classes, "sign")
+    pair = pair.subset(slice(MOST)).flat()
     tasks = (
         _Task(lambda key: image_like(key, n, PIXELS), (config.width,)),
         _Task(lambda key: image_like(key, n, PIXELS), (config.deep_width,) * 3),
@@ -143,7 +151,7 @@ def run(config: Config) -> Result:
 def _train(config: Config, task: _Task, ratio: Float[Array, ""], key: RandomKey) -> WatchedSteps:
     data_key, init_key, order_key = jax.random.split(key, 3)
     data = task.data(data_key)
-    model = network(mlp(task.widths), (PIXELS,))
+    model = network(mlp(task.widths), data.input_shape)
     params = model.init(init_key)
     rate = ratio * critical_learning_rate(model.apply, params, data, LOSS)
     return watch_sgd(

@@ -22,8 +22,9 @@ import optax
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most, ordered
-from theorylab.data import Dataset, image_set, shrunk
+from theorylab.data import Dataset, image_set, image_shape, shrunk
 from theorylab.experiments.drawing import panels
 from theorylab.features import accuracy
 from theorylab.features.activity import activations, active_shares
@@ -60,7 +61,7 @@ FROZEN = 1e-4  # by how much the control learns slower
 class Config:
     """Active neurons of every ReLU layer along training."""
 
-    images: Literal["digits", "mnist5k", "mnist", "fashion_mnist", "cifar10"] = "digits"
+    images: ImageSet = "digits"
     shrink: int = 1  # the side of the square that becomes one pixel
     architecture: Literal["cnn", "wide_resnet"] = "wide_resnet"
     width: int = 8  # channels of the first convolution (wide_resnet: of the first group)
@@ -135,7 +136,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of patches and activations of all layers on the probed images, on two cores."""
-    side = {"digits": 8, "cifar10": 32}.get(config.images, 28) // config.shrink
+    side = image_shape(config.images)[0] // config.shrink
     channels = config.width * config.widening
     return 4 * 2 * max(config.num_probed, 3 * config.batch_size) * side**2 * channels * 9 * 4
 

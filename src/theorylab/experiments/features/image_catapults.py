@@ -17,7 +17,7 @@ Source: zhu · agop-gd · Fig. 4.8, C.13, C.16; zhu · teacher-agop · §4.4.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -34,8 +35,8 @@ from theorylab.claims import (
     median_between,
     ordered,
 )
-from theorylab.data import Dataset, image_set, shrunk
-from theorylab.experiments.checks import refuse_negative
+from theorylab.data import Dataset, image_set, image_shape, shrunk
+from theorylab.experiments.checks import refuse_classes, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Teacher, agop, agop_alignment, halving_cnn, teach
 from theorylab.features.catapult_descent import LOSS, descend_until, spikes_of
@@ -61,7 +62,7 @@ NUM_PRODUCTS = 20  # with the tangent kernel, for its top eigenvalue
 class Config:
     """Gradient descent on two kinds of images with k catapults, to one training loss."""
 
-    images: Literal["digits", "mnist5k", "mnist", "fashion_mnist", "cifar10"] = "mnist5k"
+    images: ImageSet = "mnist5k"
     classes: tuple[int, ...] = (0, 2)  # two of them
     shrink: int = 2  # the side of the square that becomes one pixel
     num_train: int = 200  # images for students, n
@@ -82,8 +83,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        if len(set(self.classes)) != 2 or len(self.classes) != 2:
-            raise ValueError(f"classes must be two, got {self.classes}.")
+        refuse_classes(self.classes)
         if not NUM_PRODUCTS <= self.num_train <= self.num_known:
             raise ValueError(
                 f"num_train must be from {NUM_PRODUCTS} to num_known, {self.num_known},"
@@ -111,7 +111,7 @@ class Config:
                 raise ValueError(f"{name} must be at least 1 each, got {getattr(self, name)}.")
 
 
-# The source: USPS and Fashion-MNIST, classes 0 and 2 (SVHN and CelebA are not among the images).
+# The source: SVHN, USPS and Fashion-MNIST, classes 0 and 2 (CelebA is not among the images).
 PRESETS = {
     "smoke": Config(
         images="digits",
@@ -172,8 +172,9 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of all images, and of activations and the tangent kernel on each of two cores."""
-    side = {"digits": 8, "cifar10": 32}.get(config.images, 28) // config.shrink
-    pixels = side**2 * (3 if config.images == "cifar10" else 1)
+    height, _, colours = image_shape(config.images)
+    side = height // config.shrink
+    pixels = side**2 * colours
     images = config.num_known + config.num_test
     students = 6 * config.num_known * (pixels + sum(config.widths)) + 4 * config.num_train**2
     teachers = 4 * images * side**2 * max(config.channels)

@@ -12,9 +12,10 @@ digit alone point elsewhere. Four clusters, as the source has for SVHN, are not 
 Source: shi · exp-real-clusters · §2.6, A.7.4, Figures 2.3, A.13–A.15.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +24,10 @@ import optax
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most
-from theorylab.data import Dataset, image_set
-from theorylab.experiments.checks import refuse_negative
+from theorylab.data import Dataset, image_set, image_shape, num_images
+from theorylab.experiments.checks import refuse_classes, refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features import accuracy
 from theorylab.features.emergence import scrambled, spherical_means
@@ -45,7 +47,7 @@ SMALL, USUAL = 0, 1
 class Config:
     """Two digits, a two-layer network, two sizes of its start."""
 
-    images: Literal["digits", "mnist5k", "mnist", "cifar10"] = "mnist5k"
+    images: ImageSet = "mnist5k"
     classes: tuple[int, ...] = (0, 1)  # two of them
     centred: bool = True  # images without their mean, of length 1; else of variance 1
     width: int = 50  # m
@@ -60,8 +62,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        if len(set(self.classes)) != 2 or len(self.classes) != 2:
-            raise ValueError(f"classes must be two, got {self.classes}.")
+        refuse_classes(self.classes)
         for name in ("width", "num_test", "num_steps", "batch_size", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 10⁶], got {getattr(self, name)}.")
@@ -110,9 +111,8 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of all images, and of the images and weights of two seeds."""
-    pixels = {"digits": 64, "cifar10": 3072}.get(config.images, 784)
-    whole = {"digits": 1797, "mnist5k": 5000}.get(config.images, 70000)
-    return 4 * pixels * (3 * whole + 2 * 20 * config.width)
+    pixels = math.prod(image_shape(config.images))
+    return 4 * pixels * (3 * num_images(config.images) + 2 * 20 * config.width)
 
 
 def run(config: Config) -> Result:
@@ -120,7 +120,7 @@ def run(config: Config) -> Result:
     report("reading images", 0.0)
     scaling = "unit" if config.centred else "standard"
     images = image_set(config.images, scaling, config.classes, "sign")
-    data = images.reshaped(int(np.prod(images.input_shape)))
+    data = images.flat()
     data = data.centred() if config.centred else data
     if data.num_samples < config.num_test + config.batch_size:
         raise ValueError(

@@ -23,8 +23,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, holds, identity, median_at_least, median_at_most
-from theorylab.data import Dataset, Placement, image_set, on_background, shrunk
+from theorylab.data import Dataset, Placement, image_set, image_shape, on_background, shrunk
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import panels
 from theorylab.features.own_kernel import Compared, Recipe, compare, strided_cnn
@@ -39,8 +40,7 @@ TABLE = Source("karp", "wrn-vs-ntk", "Tables 3.1, B.1")
 PROTOCOL = Source("karp", "wrn-vs-ntk", "B.3")
 NOISE = Source("karp", "noise-bg-data", "the published code")
 
-# The strongest level of the source; pixels of images are in [0, 1].
-STRONGEST = {"gaussian": 2.0, "texture": 1.0, "tiles": 1.0}
+STRONGEST = {"gaussian": 2.0, "texture": 1.0, "tiles": 1.0}  # the source's; pixels are in [0, 1]
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 PRINTED_LEVELS = (0.5, 2.0)  # σ on the source's axis
 
@@ -49,7 +49,7 @@ PRINTED_LEVELS = (0.5, 2.0)  # σ on the source's axis
 class Config:
     """A network and its linearisation on images with a growing background."""
 
-    images: Literal["digits", "mnist5k", "mnist", "fashion_mnist", "cifar10"] = "mnist5k"
+    images: ImageSet = "mnist5k"
     shrink: int = 2  # the side of the square that becomes one pixel
     classes: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)  # the others may be tiles
     background: Literal["gaussian", "texture", "tiles"] = "gaussian"
@@ -154,9 +154,9 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of all patches of the first layer on the training set, with tangents, on two cores."""
-    side = {"digits": 8, "cifar10": 32}.get(config.images, 28) // config.shrink * 2
-    channels = 3 if config.images == "cifar10" else 1
+    height, _, channels = image_shape(config.images)
     neurons = 16 * config.width * 6 if config.architecture == "wide_resnet" else 2 * config.width
+    side = height // config.shrink * 2
     return 4 * 2 * 2 * config.num_train * side**2 * (9 * channels + 3 * neurons)
 
 

@@ -15,9 +15,10 @@ gradient. Biases start at 0; there are no batch statistics.
 Source: shi · exp-resnet-filters · Figures A.16, A.17, Table A.7.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,9 +26,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import Dataset, image_set, shrunk
-from theorylab.experiments.checks import refuse_negative
+from theorylab.data import Dataset, image_set, image_shape, num_images, shrunk
+from theorylab.experiments.checks import refuse_classes, refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features import accuracy
 from theorylab.features.emergence import (
@@ -59,7 +61,7 @@ LOOSEST = 0.426  # the least mean cosine that the source prints for a cluster, o
 class Config:
     """Two classes of images, a residual network, two sizes of its filters' start."""
 
-    images: Literal["digits", "mnist5k", "mnist", "fashion_mnist", "cifar10"] = "mnist5k"
+    images: ImageSet = "mnist5k"
     shrink: int = 2  # the side of the square that becomes one pixel
     classes: tuple[int, ...] = (0, 1)  # two of them
     width: int = 8  # m, filters of the first group; 2m, 4m and 8m in the others
@@ -79,8 +81,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        if len(set(self.classes)) != 2 or len(self.classes) != 2:
-            raise ValueError(f"classes must be two, got {self.classes}.")
+        refuse_classes(self.classes)
         counts = ("shrink", "blocks", "num_train", "num_test", "batch_size", "early_epochs")
         for name in (*counts, "num_epochs", "chunk", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:
@@ -178,11 +179,11 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of images, of the widest windows of a test set, and of filters at all times."""
-    side = {"digits": 8, "cifar10": 32}.get(config.images, 28) // config.shrink
-    whole = {"digits": 1797, "mnist5k": 5000, "cifar10": 60000}.get(config.images, 70000)
+    shape = image_shape(config.images)
+    side, whole = shape[0] // config.shrink, num_images(config.images) * math.prod(shape)
     windows = config.num_test * side**2 * config.width * 9 * 3
     filters = NUM_GROUPS * len(config.steps) * 8 * config.width * 72 * config.width
-    return 4 * (3 * whole * 28**2 + 2 * (windows + 4 * filters))
+    return 4 * (3 * whole + 2 * (windows + 4 * filters))
 
 
 def run(config: Config) -> Result:

@@ -13,7 +13,7 @@ Source: zhu · teacher-agop · §4.4; zhu · agop · Eqs 4.5–4.6.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import digits, mnist5k
+from theorylab.data import image_set, image_shape, num_images
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Teacher, agop_alignment, halving_cnn, teach
 from theorylab.models import Flatten, Model, Serial, Standard, mlp, network
@@ -34,14 +35,13 @@ FORMULA = r"\cos(G_{teacher}, G_{teacher'})"
 
 TEACHER = Source("zhu", "teacher-agop", "§4.4")
 LOSS = cross_entropy("mean")
-SIDES = {"digits": 8, "mnist5k": 28}
 
 
 @dataclass(frozen=True)
 class Config:
     """Pairs of teachers on digits, a student, and untrained networks."""
 
-    images: Literal["digits", "mnist5k"] = "mnist5k"  # which digits
+    images: ImageSet = "mnist5k"  # which images
     num_train: int = 4000  # training images
     num_features: int = 200  # images on which the AGOP is taken, of the others
     channels: tuple[int, ...] = (16, 32)  # of the teacher's convolutions, each halving the image
@@ -55,7 +55,7 @@ class Config:
         for name in ("width", "num_steps", "num_seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        most = {"digits": 1797, "mnist5k": 5000}[self.images]
+        most = num_images(self.images)
         if not 50 <= self.num_train <= most - 100:
             raise ValueError(f"num_train must be from 50 to {most - 100}, got {self.num_train}.")
         if not 1 <= self.num_features <= most - self.num_train:
@@ -92,21 +92,20 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of activations and Jacobians of some images, and of the data."""
-    pixels = SIDES[config.images] ** 2
+    side, _, colours = image_shape(config.images)
+    pixels = colours * side**2
     hidden = sum(count * pixels // 4 ** (i + 1) for i, count in enumerate(config.channels))
     return 4 * (2 * 256 * 10 * (pixels + 2 * hidden) + 6000 * pixels)
 
 
 def run(config: Config) -> Result:
     """Train teachers and students, and compare what they look at."""
-    side = SIDES[config.images]
-    source = {"digits": digits, "mnist5k": mnist5k}[config.images]
-    data = source("standard").shuffled(jax.random.key(config.seed)).reshaped(side, side, 1)
+    data = image_set(config.images, "standard").shuffled(jax.random.key(config.seed))
     train, others = data.split(config.num_train)
     layers = halving_cnn(config.channels, data.num_outputs)
-    teacher = network(layers, (side, side, 1), *_PLAIN)
+    teacher = network(layers, data.input_shape, *_PLAIN)
     layers = Serial(Flatten(), mlp([config.width], data.num_outputs))
-    student = network(layers, (side, side, 1), *_PLAIN)
+    student = network(layers, data.input_shape, *_PLAIN)
     keys = jax.random.split(jax.random.key(config.seed + 1), 3 * config.num_seeds)
     images, rate = others.x[: config.num_features], config.learning_rate
 
@@ -126,7 +125,7 @@ def run(config: Config) -> Result:
         untrained=_alignments(before[1::2], first),
         accuracy=np.stack([accuracy[::2], accuracy[1::2]]),
         student_accuracy=np.asarray(pupils.accuracy),
-        picture=first[0].diagonal().reshape(side, side),
+        picture=first[0].diagonal().reshape(data.input_shape).sum(axis=2),
     )
 
 

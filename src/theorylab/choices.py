@@ -1,0 +1,8 @@
+"""Choices that many experiments offer: a field of `Config` may have one of these types by its name.
+
+Nothing heavy is imported here, so that the command line knows the choices at once.
+"""
+
+from typing import Literal
+
+ImageSet = Literal["digits", "mnist5k", "mnist", "fashion_mnist", "cifar10", "svhn", "usps"]
