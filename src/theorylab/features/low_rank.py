@@ -243,7 +243,7 @@ def learn(
 
 
 def super_critical(
-    apply: Apply, params: Params, x: Float[Array, "n d"], learning_rate: Scalar
+    apply: Apply, params: Params, x: Float[Array, "n ..."], learning_rate: Scalar
 ) -> Bool[Array, ""]:
     """Whether η > η_crit(x) = n/λ_max(K), for the mean squared error of one output.
 

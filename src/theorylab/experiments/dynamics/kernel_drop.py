@@ -232,7 +232,7 @@ def _top_share(result: Result) -> float:
     return float(np.median(part / rise)) if at.any() else np.nan
 
 
-# Thresholds are the catalogue's. The share of falls needs some 300 spikes to be told from 0.8: those
+# Thresholds are the catalogue's. To tell a share of falls from 0.8 takes some 300 spikes: those
 # of 12 seeds, 40, gave 0.79 on one machine and more on another, and 142 an interval from 0.799 on.
 CLAIMS = (
     Claim(

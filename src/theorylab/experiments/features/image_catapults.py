@@ -35,15 +35,23 @@ from theorylab.claims import (
     median_between,
     ordered,
 )
-from theorylab.data import Dataset, image_set, image_shape, shrunk
+from theorylab.data import image_shape
 from theorylab.experiments.checks import refuse_classes, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features import Teacher, agop, agop_alignment, halving_cnn, teach
+from theorylab.features import Teacher, agop, agop_alignment
 from theorylab.features.catapult_descent import LOSS, descend_until, spikes_of
-from theorylab.kernels import ntk_eigenpairs
-from theorylab.models import Flatten, Serial, Standard, mlp, network, unfolded
+from theorylab.features.image_tasks import (
+    ERRORS,
+    NUM_PRODUCTS,
+    ImageTask,
+    critical_rate,
+    image_student,
+    image_task,
+    image_teacher,
+    parts_of,
+)
 from theorylab.progress import report
-from theorylab.training import catapults, ensemble, zero_one
+from theorylab.training import catapults, ensemble
 from theorylab.typing import Params, RandomKey
 
 PRECISION = "float32"
@@ -52,10 +60,7 @@ FORMULA = r"k \uparrow \;\Rightarrow\; L_{test} \downarrow, \; \cos(G, G_{teache
 GD = Source("zhu", "agop-gd", "Fig. 4.8, C.13, C.16")
 TEACHER = Source("zhu", "teacher-agop", "§4.4")
 
-ERRORS = zero_one("mean")
 START = 0.5  # the first learning rate, over η_crit(0)
-TEACHER_RATE = 3e-3  # of Adam
-NUM_PRODUCTS = 20  # with the tangent kernel, for its top eigenvalue
 
 
 @dataclass(frozen=True)
@@ -184,12 +189,13 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Train teachers, then students with every number of raises."""
     report("reading images", 0.0)
-    data = _images(config)
+    sizes = (config.shrink, config.num_train, config.num_known, config.num_test)
+    task = image_task(config.images, config.classes, *sizes)
     keys = jax.random.split(jax.random.key(config.seed), (config.num_seeds, 4))
     report("two teachers for each seed", 0.02)
     data_keys = jnp.repeat(keys[:, 0], 2)
     teachers = ensemble(
-        lambda given: _teacher(given[0], given[1], data, config), (data_keys, keys[:, 1:3].ravel())
+        lambda given: _teacher(given[0], given[1], task, config), (data_keys, keys[:, 1:3].ravel())
     )
     features = teachers.features.reshape(config.num_seeds, 2, *teachers.features.shape[1:])
     report("gradient descent with catapults, and without", 0.5)
@@ -204,7 +210,7 @@ def run(config: Config) -> Result:
     )
 
     def student(one: tuple[RandomKey, RandomKey, Array, Array, Array]) -> Student:
-        return _student(*one, data, config)
+        return _student(*one, task, config)
 
     found = ensemble(student, given)
     spikes = spikes_of(found.losses, found.rates).reshape(each, kinds)
@@ -224,30 +230,12 @@ def run(config: Config) -> Result:
     )
 
 
-def _images(config: Config) -> Dataset:
-    """Images (n, height, width, channels) of two classes, as many as are needed or more."""
-    data = image_set(config.images, "standard", config.classes, "sign")
-    needed = config.num_known + config.num_test
-    if data.num_samples < needed:
-        raise ValueError(
-            f"num_known and num_test must be at most {data.num_samples} together, the images of"
-            f" these classes, got {needed}."
-        )
-    return Dataset(shrunk(data.x, config.shrink), data.y, data.law, data.source)
-
-
-def _parts(key: RandomKey, data: Dataset, config: Config) -> tuple[Dataset, Dataset, Dataset]:
-    """Images for students, for teachers, and for tests."""
-    known, others = data.shuffled(key).split(config.num_known)
-    return known.subset(slice(config.num_train)), known, others.subset(slice(config.num_test))
-
-
-def _teacher(data_key: RandomKey, key: RandomKey, data: Dataset, config: Config) -> Teacher:
+def _teacher(data_key: RandomKey, key: RandomKey, task: ImageTask, config: Config) -> Teacher:
     """A convolutional network from a small start, which has seen all images but those of tests."""
-    train, known, test = _parts(data_key, data, config)
-    layers = unfolded(halving_cnn(config.channels))
-    model = network(layers, data.input_shape, Standard(weight_scale=config.teacher_scale), "zero")
-    return teach(key, model, known, test, train.x, LOSS, TEACHER_RATE, config.teacher_steps)
+    parts = parts_of(task, data_key)
+    return image_teacher(
+        task, parts, key, config.channels, config.teacher_scale, config.teacher_steps
+    )
 
 
 def _student(
@@ -256,16 +244,16 @@ def _student(
     reference: Float[Array, "d d"],
     num_raises: Int[Array, ""],
     start: Float[Array, ""],
-    data: Dataset,
+    task: ImageTask,
     config: Config,
 ) -> Student:
     """Descend to the training loss with so many raises, and measure there."""
-    train, _, test = _parts(data_key, data, config)
-    model = network(Serial(Flatten(), mlp(config.widths)), data.input_shape)
+    parts = parts_of(task, data_key)
+    train, test = parts.train, parts.test
+    model = image_student(task, config.widths)
 
     def critical(params: Params) -> Float[Array, ""]:
-        top = ntk_eigenpairs(model.apply, params, train.x, 1, key, NUM_PRODUCTS).values[0]
-        return jnp.asarray(LOSS.critical_learning_rate(top, config.num_train))
+        return critical_rate(model, params, train, key)
 
     descended = descend_until(
         lambda params: LOSS(model.apply(params, train.x), train.y),

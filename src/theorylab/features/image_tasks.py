@@ -1,0 +1,228 @@
+"""Learning to tell two kinds of images apart: who sees which images, teachers, and students.
+
+    known images    all are for the teacher; the first n, some labels of them turned, for students;
+                    the others choose when a student was best
+    test images     for both
+
+The teacher's AGOP on the n images stands for the truth, G*; students are compared with it. Labels
+are ±1, and only those that students learn from are turned.
+
+Source: zhu · agop-sgd · §4.4, C.21; zhu · teacher-agop · §4.4.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int
+
+from theorylab.data import Dataset, image_set, shrunk
+from theorylab.kernels import ntk_eigenpairs
+from theorylab.models import Flatten, Model, Serial, Standard, mlp, network, unfolded
+from theorylab.training import Batches, Until, empirical_risk, squared, train_until, zero_one
+from theorylab.typing import Params, RandomKey, Scalar
+
+from .agop import agop, agop_alignment
+from .low_rank import super_critical
+from .teachers import Teacher, halving_cnn, teach
+
+LOSS, ERRORS = squared("mean"), zero_one("mean")
+NUM_PRODUCTS = 20  # with the tangent kernel, for its top eigenvalue
+_TEACHER_RATE = 3e-3  # of Adam
+
+
+@dataclass(frozen=True)
+class ImageTask:
+    """Two kinds of images, and how many are for whom.
+
+    Args:
+        data: All images (n, height, width, channels), labels ±1.
+        num_train: Images for students.
+        num_known: Images for teachers, those of the students among them.
+        num_test: Other images.
+        turned: The share of the students' labels that are turned.
+    """
+
+    data: Dataset
+    num_train: int
+    num_known: int
+    num_test: int
+    turned: float = 0.0
+
+
+class Parts(NamedTuple):
+    """The images of one seed: for students, those that choose the best student, all, for tests."""
+
+    train: Dataset
+    validation: Dataset
+    known: Dataset
+    test: Dataset
+
+
+class Student(NamedTuple):
+    """What was measured at the best validation loss, and how training ended.
+
+    Args:
+        test: The test loss.
+        error: The share of test images that are told wrongly.
+        alignment: cos(G, G*).
+        num_catapults: The super-critical steps until then.
+        num_steps: The steps until the end.
+        loss: The training loss at the end.
+        reached: Whether the images were fitted.
+    """
+
+    test: Float[Array, ""]
+    error: Float[Array, ""]
+    alignment: Float[Array, ""]
+    num_catapults: Int[Array, ""]
+    num_steps: Int[Array, ""]
+    loss: Float[Array, ""]
+    reached: Bool[Array, ""]
+
+
+def image_task(
+    images: str,
+    classes: tuple[int, ...],
+    shrink: int,
+    num_train: int,
+    num_known: int,
+    num_test: int,
+    turned: float = 0.0,
+) -> ImageTask:
+    """Read the images, and refuse numbers that are too large.
+
+    Args:
+        images: One of `data.IMAGE_SETS`.
+        classes: Two of ten.
+        shrink: The side of the square that becomes one pixel.
+        num_train: Images for students.
+        num_known: Images for teachers, those of the students among them.
+        num_test: Other images.
+        turned: The share of the students' labels that are turned.
+    """
+    data = image_set(images, "standard", classes, "sign")
+    if data.num_samples < num_known + num_test:
+        raise ValueError(
+            f"num_known and num_test must be at most {data.num_samples} together, the images of"
+            f" these classes, got {num_known + num_test}."
+        )
+    small = replace(data, x=shrunk(data.x, shrink))
+    return ImageTask(small, num_train, num_known, num_test, turned)
+
+
+def parts_of(task: ImageTask, key: RandomKey) -> Parts:
+    """Draw the images of one seed, and turn labels: just so many of them, the first in the order.
+
+    Args:
+        task: The images.
+        key: The randomness of the order.
+    """
+    known, others = task.data.shuffled(key).split(task.num_known)
+    train = known.subset(slice(task.num_train))
+    if turned := round(task.turned * task.num_train):
+        signs = jnp.where(jnp.arange(task.num_train) < turned, -1, 1)
+        train = replace(train, y=train.y * signs[:, None])
+    validation = known.subset(slice(task.num_train, None))
+    return Parts(train, validation, known, others.subset(slice(task.num_test)))
+
+
+def image_teacher(
+    task: ImageTask,
+    parts: Parts,
+    key: RandomKey,
+    channels: Sequence[int],
+    scale: float,
+    num_steps: int,
+) -> Teacher:
+    """Train a convolutional network from a small start on all known images.
+
+    Args:
+        task: The images.
+        parts: Those of one seed.
+        key: The randomness of the start and of batches.
+        channels: Of its convolutions, each halving the image.
+        scale: Of its weights at the start, times √fan-in.
+        num_steps: Of Adam, batches of 50.
+    """
+    layers, shape = unfolded(halving_cnn(channels)), task.data.input_shape
+    model = network(layers, shape, Standard(weight_scale=scale), "zero")
+    known, test, inputs = parts.known, parts.test, parts.train.x
+    return teach(key, model, known, test, inputs, LOSS, _TEACHER_RATE, num_steps)
+
+
+def image_student(task: ImageTask, widths: Sequence[int]) -> Model:
+    """A fully connected ReLU network on images, without biases.
+
+    Args:
+        task: The images.
+        widths: Of the hidden layers.
+    """
+    return network(Serial(Flatten(), mlp(widths)), task.data.input_shape)
+
+
+def critical_rate(model: Model, params: Params, train: Dataset, key: RandomKey) -> Float[Array, ""]:
+    """η_crit of all training images, n/λ_max(K).
+
+    Args:
+        model: The student.
+        params: Its parameters.
+        train: The images.
+        key: The randomness of the vector that Lanczos begins with.
+    """
+    top = ntk_eigenpairs(model.apply, params, train.x, 1, key, NUM_PRODUCTS).values[0]
+    return jnp.asarray(LOSS.critical_learning_rate(top, train.num_samples))
+
+
+def learn_images(
+    key: RandomKey,
+    model: Model,
+    params: Params,
+    parts: Parts,
+    reference: Float[Array, "d d"],
+    optimizer: optax.GradientTransformation,
+    batch: Batches,
+    until: Until,
+    learning_rate: Scalar | None = None,
+    counted: bool | Bool[Array, ""] = True,
+) -> Student:
+    """Train until the images are fitted, and measure at the best validation loss.
+
+    Args:
+        key: The randomness of the batches.
+        model: The student.
+        params: Where it begins.
+        parts: The images.
+        reference: G*, the teacher's AGOP.
+        optimizer: Any optax transformation.
+        batch: The size of batches.
+        until: When training ends.
+        learning_rate: η, to count the steps at which it is above η_crit(batch); if it is not
+            given, nothing is counted.
+        counted: Whether to count them, which may be known only when it runs.
+    """
+
+    def above(params: Params, x: Array, y: Array) -> Bool[Array, ""]:
+        rate = jnp.asarray(learning_rate)
+        return jax.lax.cond(
+            counted, lambda: super_critical(model.apply, params, x, rate), lambda: jnp.array(False)
+        )
+
+    risk = empirical_risk(LOSS, model.apply)
+    event = None if learning_rate is None else above
+    fitted = train_until(
+        risk, params, parts.train, parts.validation, optimizer, batch, key, until, event
+    )
+    outputs = model.apply(fitted.params, parts.test.x)
+    return Student(
+        test=LOSS(outputs, parts.test.y),
+        error=ERRORS(outputs, parts.test.y),
+        alignment=agop_alignment(agop(model.apply, fitted.params, parts.train.x), reference),
+        num_catapults=fitted.num_events,
+        num_steps=fitted.num_steps,
+        loss=fitted.loss,
+        reached=fitted.reached,
+    )

@@ -1,0 +1,94 @@
+"""Images for whom, turned labels, and students, against their definitions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.features import agop, agop_alignment
+from theorylab.features import image_tasks as tasks
+from theorylab.features.low_rank import super_critical
+from theorylab.kernels import ntk
+from theorylab.training import Batches, Until, gradient_descent
+
+KEY = jax.random.key(3)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return tasks.image_task("digits", (4, 9), 2, 40, 70, 30, turned=0.1)
+
+
+@pytest.fixture(scope="module")
+def parts(task):
+    return tasks.parts_of(task, KEY)
+
+
+def rows(x):
+    return {row.tobytes() for row in np.asarray(x)}
+
+
+def test_no_image_is_for_tests_and_for_learning(task, parts):
+    assert task.data.input_shape == (4, 4, 1)
+    assert [len(part.x) for part in parts] == [40, 30, 70, 30]
+    assert rows(parts.train.x) | rows(parts.validation.x) == rows(parts.known.x)
+    assert not rows(parts.known.x) & rows(parts.test.x)
+    assert rows(parts.test.x) < rows(task.data.x)
+
+
+def test_a_tenth_of_the_students_labels_are_wrong_and_no_others(task, parts):
+    """Oracle: the labels that the same images have in the whole set."""
+    truth = dict(zip(map(bytes, np.asarray(task.data.x)), np.asarray(task.data.y), strict=True))
+
+    def wrong(part):
+        labels = zip(map(bytes, np.asarray(part.x)), np.asarray(part.y), strict=True)
+        return sum(int(y[0] != truth[x][0]) for x, y in labels)
+
+    assert wrong(parts.train) == 4
+    assert wrong(parts.known) == wrong(parts.validation) == wrong(parts.test) == 0
+
+
+def test_the_critical_rate_is_that_of_the_kernel(task, parts):
+    """Oracle: n/λ_max of the whole kernel."""
+    model = tasks.image_student(task, (8, 8))
+    params = model.init(KEY)
+    top = np.linalg.eigvalsh(np.asarray(ntk(model.apply, params, parts.train.x)))[-1]
+    rate = tasks.critical_rate(model, params, parts.train, KEY)
+    np.testing.assert_allclose(rate, 40 / top, rtol=1e-6)
+
+
+def test_a_student_is_measured_where_it_was_best(task, parts):
+    """Oracle: one step of descent by hand, with its losses and features."""
+    model = tasks.image_student(task, (8,))
+    params = model.init(KEY)
+    reference = jnp.diag(jnp.arange(16.0))
+
+    def loss(w, part):
+        return jnp.mean((model.apply(w, part.x) - part.y) ** 2)
+
+    end = (gradient_descent(0.1), Batches(40), Until(1e-9, 1, 1))
+
+    @jax.jit
+    def learned(rate, counted):
+        return tasks.learn_images(KEY, model, params, parts, reference, *end, rate, counted)
+
+    student = learned(0.1, True)
+    gradient = jax.grad(loss)(params, parts.train)
+    stepped = jax.tree.map(lambda w, g: w - 0.1 * g, params, gradient)
+    better = loss(stepped, parts.validation) < loss(params, parts.validation)
+    best = stepped if better else params
+    np.testing.assert_allclose(student.test, loss(best, parts.test), rtol=1e-9)
+    wrong = np.mean(np.sign(model.apply(best, parts.test.x)) != np.asarray(parts.test.y))
+    np.testing.assert_allclose(student.error, wrong, atol=1e-12)
+    features = agop(model.apply, best, parts.train.x)
+    np.testing.assert_allclose(student.alignment, agop_alignment(features, reference), rtol=1e-9)
+    assert not student.reached
+    # With η far above the critical rate the one step is super-critical, if it is counted.
+    assert super_critical(model.apply, params, parts.train.x, 1e6)
+    assert better
+    assert [int(learned(1e6, counted).num_catapults) for counted in (True, False)] == [1, 0]
+
+
+def test_too_many_images_are_refused():
+    with pytest.raises(ValueError, match=r"must be at most 361 together, .* got 400"):
+        tasks.image_task("digits", (4, 9), 1, 100, 300, 100)
