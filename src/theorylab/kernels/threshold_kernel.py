@@ -132,7 +132,8 @@ def _kernel(x1: Array, x2: Array, threshold: Scalar, part: Callable[..., Array])
         product = one @ other.T
         cosine = jnp.clip(product / (safe[0][:, None] * safe[1][None, :]), -1.0, 1.0)
         levels = jnp.broadcast_arrays(threshold / safe[0][:, None], threshold / safe[1][None, :])
-        return jnp.sum(part(*levels, cosine, product))
+        # Flat, because loops over short rows are slow: few patches take half as long.
+        return jnp.sum(part(*(each.ravel() for each in (*levels, cosine, product))))
 
     n, m = len(x1), len(x2)
     places = jnp.repeat(jnp.arange(n), m), jnp.tile(jnp.arange(m), n)
@@ -143,9 +144,9 @@ def _corners(first: Array, second: Array, cosine: Array) -> tuple[Array, Array]:
     """∫ q₊ and ∫ q₋ from 0 to arcsin ρ, for ρ ≥ 0.
 
     The exponents are written so that nothing cancels where cos θ is small:
-    (α − β)²/(2 cos²θ) + αβ/(1 + sin θ), and (α + β)²/(2 cos²θ) − αβ/(1 + sin θ). The nodes are those
-    of h = tan(θ/2), in which sin θ = 2h/(1 + h²), cos θ = (1 − h²)/(1 + h²) and dθ = 2dh/(1 + h²):
-    a sine and a cosine at every node would take three times as long as all else.
+    (α − β)²/(2 cos²θ) + αβ/(1 + sin θ), and (α + β)²/(2 cos²θ) − αβ/(1 + sin θ). The nodes are in
+    h = tan(θ/2), with sin θ = 2h/(1 + h²), cos θ = (1 − h²)/(1 + h²) and dθ = 2dh/(1 + h²): a sine
+    and a cosine at every node would take three times as long as all else.
     """
     nodes, weights = np.polynomial.legendre.leggauss(NUM_NODES)
     left = (1 - nodes) / 2  # 1 − s
