@@ -102,7 +102,7 @@ class Config:
 
 PRESETS = {
     "smoke": Config(num_patches=(13, 34), num_samples=32),
-    "paper": Config(num_patches=(13, 42, 111, 300, 1000), num_samples=200, num_seeds=20),
+    "paper": Config(num_patches=(13, 42, 111, 300, 1000), num_samples=120, num_draws=40),
 }
 
 
