@@ -59,9 +59,9 @@ class Config:
     weight_scale: float = 0.1  # σ of the small start
     num_catapults: int = 6  # raises of the learning rate, for the ordinary start
     target: float = 0.01  # the training loss to reach
-    max_steps: int = 6000  # of gradient descent
+    max_steps: int = 12_000  # of gradient descent
     measure_every: int = 4  # steps from one measurement of η_crit to the next
-    num_seeds: int = 6  # independent data and networks, at least 6 to conclude
+    num_seeds: int = 24  # independent data and networks; six leave the first claim open
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
@@ -79,7 +79,13 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
-        dimension=12, num_train=120, num_test=300, width=64, num_catapults=2, max_steps=1500
+        dimension=12,
+        num_train=120,
+        num_test=300,
+        width=64,
+        num_catapults=2,
+        max_steps=1500,
+        num_seeds=6,
     ),
     "paper": Config(
         dimension=100,
@@ -88,6 +94,7 @@ PRESETS = {
         width=1024,
         target=1e-3,
         max_steps=20_000,
+        num_seeds=6,
     ),
 }
 
