@@ -82,16 +82,16 @@ FAR = 30.0  # the factor of the labels in the control
 class Config:
     """Critical learning rates by Hessian and by kernel, at the start and during SGD."""
 
-    widths: tuple[int, ...] = (32, 64, 128, 256, 512)  # neurons m, at the start
+    widths: tuple[int, ...] = (16, 64, 256, 1024)  # neurons m, at the start
     width: int = 256  # neurons of the networks that are trained
     depths: tuple[int, ...] = (2, 4)  # their layers
-    num_samples: int = 64  # n
-    batch_size: int = 32  # examples in a batch
-    ratio: float = 1.2  # η over η_crit at the start
-    num_steps: int = 60  # of SGD
+    num_samples: int = 48  # n
+    batch_size: int = 24  # examples in a batch
+    ratio: float = 1.5  # η over η_crit at the start
+    num_steps: int = 40  # of SGD
     channels: int = 32  # of the convolutional network with ten outputs
-    num_products: int = 24  # Hessian–vector products for one exact rate
-    num_seeds: int = 6  # draws of data and weights, at least 6 to conclude
+    num_products: int = 16  # Hessian–vector products for one exact rate
+    num_seeds: int = 24  # draws of data and weights, of which some hardly spike
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
