@@ -8,7 +8,7 @@ Source: golikov · abc-dichotomy · Def. 3.4.5 (the laws D); zhu · nqm-relu2 ·
 
 import itertools
 import math
-from collections.abc import Iterator
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import jax
@@ -46,7 +46,8 @@ def initialize(key: RandomKey, parameters: Params) -> Params:
         parameters: A pytree of `Parameter`s.
     """
     declared, structure = jax.tree.flatten(parameters, is_leaf=_is_parameter)
-    pieces = {law: _pieces(key, declared, law) for law in get_args(Law)}
+    shapes = {law: tuple(p.shape for p in declared if p.start == law) for law in get_args(Law)}
+    pieces = {law: iter(_pieces(key, shapes[law], law)) for law in shapes if shapes[law]}
 
     def start(parameter: Parameter) -> Float[Array, "..."]:
         shape, _, scaling, start = parameter
@@ -130,15 +131,15 @@ def summary(parameters: Params) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _pieces(key: RandomKey, declared: list[Parameter], law: Law) -> Iterator[Float[Array, "..."]]:
-    """The arrays that start with this law, cut from one draw, so that it is compiled once."""
-    shapes = [parameter.shape for parameter in declared if parameter.start == law]
-    ends = list(itertools.accumulate(map(math.prod, shapes)))
-    if ends:
-        key_of_law = jax.random.fold_in(key, get_args(Law).index(law))
-        numbers = draw(key_of_law, (ends[-1],), law)
-        for shape, piece in zip(shapes, jnp.split(numbers, ends[:-1]), strict=True):
-            yield piece.reshape(shape)
+@partial(jax.jit, static_argnames=("shapes", "law"))
+def _pieces(
+    key: RandomKey, shapes: tuple[tuple[int, ...], ...], law: Law
+) -> list[Float[Array, "..."]]:
+    """The arrays that start with this law, cut from one draw: one program, whatever the shapes."""
+    *ends, total = itertools.accumulate(map(math.prod, shapes))
+    key_of_law = jax.random.fold_in(key, get_args(Law).index(law))
+    numbers = jnp.split(draw(key_of_law, (total,), law), ends)
+    return [piece.reshape(shape) for shape, piece in zip(shapes, numbers, strict=True)]
 
 
 def _is_parameter(node: object) -> bool:

@@ -16,6 +16,7 @@ and values, and `extend` reads new places after those that it has.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -238,9 +239,11 @@ class Transformer:
         h, _, memory = self._run(params, x, cache)
         return self._outputs(params, h), Cache(memory, length + x.shape[1])
 
+    @partial(jax.jit, static_argnames="self")
     def _outputs(self, params: TransformerWeights, h: Float[Array, "b n w"]) -> Array:
         return _times(_normalized(params.before_output, h), params.output)
 
+    @partial(jax.jit, static_argnames=("self", "keep_maps"))
     def _run(
         self, params: TransformerWeights, x: Inputs, cache: Cache | None, keep_maps: bool = False
     ) -> tuple[Float[Array, "b n w"], Any, Any]:

@@ -12,6 +12,7 @@ have a `within` above 0, too, so hold what is found against `scrambled` vectors.
 Source: shi · exp-real-clusters · §2.6, A.7.4; shi · exp-resnet-filters · Table A.7.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -32,6 +33,7 @@ class Clusters(NamedTuple):
     between: Float[Array, ""]
 
 
+@partial(jax.jit, static_argnames=("num_clusters", "num_steps"))
 def spherical_means(
     vectors: Float[Array, "m d"], num_clusters: int = 2, num_steps: int = 20
 ) -> Clusters:

@@ -47,6 +47,7 @@ def truncated_relu(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jnp.clip(z, 0.0, 1.0)
 
 
+@jax.jit
 def smoothed_relu(z: Float[Array, "*shape"], noise: Scalar) -> Float[Array, "*shape"]:
     """E σ(z + ξ), ξ ~ N(0, σ_ξ²), for σ_ξ > 0."""
 
@@ -56,21 +57,25 @@ def smoothed_relu(z: Float[Array, "*shape"], noise: Scalar) -> Float[Array, "*sh
     return ramp(z) - ramp(z - 1)
 
 
+@jax.jit
 def opening(z: Float[Array, "*shape"], noise: Scalar) -> Float[Array, "*shape"]:
     """Pr[0 < z + ξ < 1], the derivative of the smoothed neuron."""
     return norm.cdf(z / noise) - norm.cdf((z - 1) / noise)
 
 
+@jax.jit
 def preactivations(neurons: Neurons, x: Float[Array, "n d"]) -> Float[Array, "n neurons"]:
     """⟨wᵢ, x⟩ + bᵢ."""
     return x @ neurons.weights.T + neurons.biases[None, :]
 
 
+@jax.jit
 def outputs(neurons: Neurons, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
     """g(x) = Σᵢ aᵢ σ(⟨wᵢ, x⟩ + bᵢ): an `apply` without noise."""
     return (truncated_relu(preactivations(neurons, x)) @ neurons.outer)[:, None]
 
 
+@jax.jit
 def smoothed_outputs(
     neurons: Neurons, x: Float[Array, "n d"], noise: Scalar
 ) -> Float[Array, "n 1"]:

@@ -51,6 +51,7 @@ def initial_neurons(key: RandomKey, num_terms: int, modulus: int, width: int) ->
     return Neurons(drawn[:-1], drawn[-1])
 
 
+@jax.jit
 def polynomial_network(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
     """f(θ, a), the logits of the p possible sums.
 
@@ -69,11 +70,13 @@ def polynomial_network(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array
     return hidden**num_terms @ params.output.T
 
 
+@jax.jit
 def neuron_norms(params: Neurons) -> Float[Array, " m"]:
     """‖θᵢ‖, the Euclidean length of every neuron."""
     return jnp.sqrt(_squared_norms(params))
 
 
+@jax.jit
 def group_norm(params: Neurons) -> Float[Array, ""]:
     """‖θ‖ = (Σᵢ ‖θᵢ‖ᵏ⁺¹)^{1/(k+1)}; the source regularises by this norm, not by a power of it."""
     order = params.inputs.shape[0] + 1

@@ -62,6 +62,7 @@ class Feature(NamedTuple):
     probability: Interval  # p̂ with its Clopper–Pearson interval
 
 
+@jax.jit
 def mixture_gradients(
     law: GaussianMixture, weights: Gradients, biases: Float[Array, " m"]
 ) -> Gradients:
@@ -81,6 +82,7 @@ def mixture_gradients(
     return between + (within / lengths)[:, None] * weights
 
 
+@jax.jit
 def finite_gradients(law: FiniteLaw, weights: Gradients, biases: Float[Array, " m"]) -> Gradients:
     """G(w, b) of a law of finitely many points (or of a dataset), by enumeration.
 

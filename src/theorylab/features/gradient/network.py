@@ -44,10 +44,12 @@ class ReluNetwork(NamedTuple):
     weights: Float[Array, "m d"]  # W, one row for each neuron
     biases: Float[Array, " m"]  # b
 
+    @jax.jit
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, " n"]:
         """g(x) = Σᵢ aᵢ σ(⟨wᵢ, x⟩ − bᵢ)."""
         return self.hidden(x) @ self.outputs
 
+    @jax.jit
     def hidden(self, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
         """σ(⟨wᵢ, x⟩ − bᵢ)."""
         return jax.nn.relu(x @ self.weights.T - self.biases[None, :])
