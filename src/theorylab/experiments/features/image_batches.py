@@ -197,7 +197,7 @@ def run(config: Config) -> Result:
     )
     # All seeds at the large rate, then at the small one.
     fractions = jnp.repeat(jnp.array([config.fraction, config.small_fraction]), config.num_seeds)
-    given = (*(jnp.concatenate([part, part]) for part in (keys, teachers.features)), fractions)
+    given = (jnp.tile(keys, (2, 1)), jnp.tile(teachers.features, (2, 1, 1)), fractions)
     runs = []
     for index, size in enumerate(config.batch_sizes):
         report(f"batches of {size}", 0.1 + 0.9 * index / len(config.batch_sizes))
