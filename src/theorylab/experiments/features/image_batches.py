@@ -20,6 +20,7 @@ Source: zhu · agop-sgd · Fig. 4.9, C.21; zhu · small-lr-control · Fig. 4.10;
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -53,7 +54,6 @@ from theorylab.features.image_tasks import (
 )
 from theorylab.progress import report
 from theorylab.training import Batches, Until, ensemble, gradient_descent
-from theorylab.typing import Scalar
 
 PRECISION = "float32"
 FORMULA = r"b \downarrow \;\Rightarrow\; L_{test} \downarrow, \; \cos(G, G_{teacher}) \uparrow"
@@ -201,7 +201,7 @@ def run(config: Config) -> Result:
     runs = []
     for index, size in enumerate(config.batch_sizes):
         report(f"batches of {size}", 0.1 + 0.9 * index / len(config.batch_sizes))
-        runs.append(ensemble(lambda one, size=size: _student(*one, size, task, config), given))
+        runs.append(ensemble(partial(_student, size=size, task=task, config=config), given))
     students = jax.tree.map(
         lambda *parts: np.stack([np.reshape(part, (2, -1)) for part in parts], axis=1), *runs
     )
@@ -218,14 +218,13 @@ def run(config: Config) -> Result:
 
 
 def _student(
-    keys: Key[Array, " 4"],
-    reference: Float[Array, "d d"],
-    fraction: Scalar,
+    given: tuple[Key[Array, " 4"], Float[Array, "d d"], Float[Array, ""]],
     size: int,
     task: ImageTask,
     config: Config,
 ) -> Student:
     """One student: images, start and batches have keys of their own, whatever the batch size."""
+    keys, reference, fraction = given
     parts, model = parts_of(task, keys[0]), image_student(task, config.widths)
     params = model.init(keys[2])
     rate = fraction * critical_rate(model, params, parts.train, keys[3])
