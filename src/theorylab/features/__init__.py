@@ -6,6 +6,8 @@ layers          the same for the inputs of every layer, beside what its weights 
 recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
                 `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
 low_rank        what a trained network learned of a polynomial of a few directions
+teachers        where the truth is not known: the features of a well trained network
+image_tasks     who sees which of two kinds of images: teachers, students, tests
 fixed           what can be learned without learning features: random, tangent and Fourier features
 compare         a network against all of them on your own data, in one call
 emergence       features that emerge from the structure of inputs in one or two steps
