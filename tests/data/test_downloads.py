@@ -56,6 +56,13 @@ def test_what_is_not_whole_is_refused_and_not_kept(openml, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_classes_that_are_nearly_missing_are_refused(openml, tmp_path):
+    openml.target = np.array(list("0123456789" + "0123456788"))
+    with pytest.raises(OSError, match=r"classes of \[2, 2, 2, 2, 2, 2, 2, 2, 3, 1\] from OpenML"):
+        image_set("cifar10")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_offline_the_error_says_so_and_what_would_do_instead(monkeypatch, tmp_path):
     def offline(*args, **kwargs):
         raise OSError("no route to host")

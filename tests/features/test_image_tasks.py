@@ -1,5 +1,7 @@
 """Images for whom, turned labels, and students, against their definitions."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,6 +89,18 @@ def test_a_student_is_measured_where_it_was_best(task, parts):
     assert super_critical(model.apply, params, parts.train.x, 1e6)
     assert better
     assert [int(learned(1e6, counted).num_catapults) for counted in (True, False)] == [1, 0]
+
+
+def test_other_images_choose_when_it_was_best(task, parts):
+    """Where they have the opposite labels, every step is a mistake, and the start was best."""
+    model = tasks.image_student(task, (8,))
+    params = model.init(KEY)
+    turned = parts._replace(validation=dataclasses.replace(parts.validation, y=-parts.test.y))
+    turned = turned._replace(validation=dataclasses.replace(turned.validation, x=parts.test.x))
+    end = (gradient_descent(0.1), Batches(40), Until(1e-9, 1, 1))
+    student = tasks.learn_images(KEY, model, params, turned, jnp.eye(16), *end)
+    expected = jnp.mean((model.apply(params, parts.test.x) - parts.test.y) ** 2)
+    np.testing.assert_allclose(student.test, expected, rtol=1e-9)
 
 
 def test_too_many_images_are_refused():
