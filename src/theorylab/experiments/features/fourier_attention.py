@@ -8,8 +8,9 @@ not needed die out. Without the penalty the sums are learned as well, and the he
 By default it learns all sums, so that accuracy says that they were fitted, not more. The source
 trains on half of them, at p from 17 to 61 and with 160 heads (`paper`: hours on an accelerator);
 below that the halves are learned by heart. What is said of heads is said of networks that know 99 %
-of all sums; the few that do not are left out. Heads count as live if the deviation of their scores from the mean is a tenth
-of the largest head's or more; the mean is no frequency, and signs of frequencies do not count.
+of all sums; the few that do not are left out. Heads count as live if the deviation of their scores
+from the mean is a tenth of the largest head's or more; the mean is no frequency, and signs of
+frequencies do not count.
 
 The default has two terms. For three (k, p = 3, 7) the sums are learned too, but after 1500 steps
 one network tried had live heads with a third of their power at one pair: not what the source shows
