@@ -1,7 +1,73 @@
-"""What every config refuses: counts below zero, named by their field."""
+"""What configs refuse, named by the field.
 
+    refuse_below(config, 1, "width", "num_seeds")    a field, or one of its entries, is smaller
+    refuse_nonpositive(config, "learning_rate")      it is not a positive, finite number
+    refuse_negative(config)                          any whole number but the seed is below 0
+    refuse_classes(classes)                          these are not two or more of ten classes
+
+`__post_init__` calls these, and then checks what is its own.
+"""
+
+import math
 from dataclasses import fields
 from typing import Any
+
+
+def refuse_below(config: Any, least: int | float, *names: str) -> None:
+    """Raise unless these fields are at least so large; of several numbers there must be one.
+
+    Args:
+        config: A dataclass.
+        least: The least that is allowed, of every entry.
+        names: Which fields.
+
+    Example:
+        >>> from dataclasses import make_dataclass
+        >>> config = make_dataclass("Config", ["width", "depths"])(4, (3, 0))
+        >>> refuse_below(config, 1, "width", "depths")
+        Traceback (most recent call last):
+        ValueError: depths must be at least 1 each, got (3, 0).
+    """
+    for name in names:
+        value = getattr(config, name)
+        several = isinstance(value, tuple)
+        if not (value and all(each >= least for each in value) if several else value >= least):
+            each = " each" if several else ""
+            raise ValueError(f"{name} must be at least {least}{each}, got {value}.")
+
+
+def refuse_nonpositive(config: Any, *names: str) -> None:
+    """Raise unless these fields are positive and finite; of several numbers there must be one.
+
+    Args:
+        config: A dataclass.
+        names: Which fields.
+
+    Example:
+        >>> from dataclasses import make_dataclass
+        >>> refuse_nonpositive(make_dataclass("Config", ["ridge"])(0.0), "ridge")
+        Traceback (most recent call last):
+        ValueError: ridge must be positive, got 0.0.
+    """
+    for name in names:
+        value = getattr(config, name)
+        entries = value if isinstance(value, tuple) else (value,)
+        if not entries or not all(0 < each < math.inf for each in entries):
+            raise ValueError(f"{name} must be positive, got {value}.")
+
+
+def count_fields(config: Any) -> tuple[str, ...]:
+    """Name the fields that count something, `num_…`.
+
+    Args:
+        config: A dataclass.
+
+    Example:
+        >>> from dataclasses import make_dataclass
+        >>> count_fields(make_dataclass("Config", ["width", "num_seeds"])(4, 6))
+        ('num_seeds',)
+    """
+    return tuple(field.name for field in fields(config) if field.name.startswith("num_"))
 
 
 def refuse_negative(config: Any) -> None:
@@ -24,16 +90,19 @@ def refuse_negative(config: Any) -> None:
             raise ValueError(f"{field.name} must not be negative, got {value}.")
 
 
-def refuse_classes(classes: tuple[int, ...]) -> None:
-    """Raise unless these are two different classes among ten.
+def refuse_classes(classes: tuple[int, ...], most: int = 2) -> None:
+    """Raise unless these are different classes among ten, two of them or more.
 
     Args:
         classes: Those to tell apart.
+        most: How many may be.
 
     Example:
         >>> refuse_classes((3, 3))
         Traceback (most recent call last):
         ValueError: classes must be two different ones from 0 to 9, got (3, 3).
     """
-    if len(classes) != 2 or len(set(classes)) != 2 or not set(classes) <= set(range(10)):
-        raise ValueError(f"classes must be two different ones from 0 to 9, got {classes}.")
+    different = len(set(classes)) == len(classes) and set(classes) <= set(range(10))
+    if not different or not 2 <= len(classes) <= most:
+        number = "two" if most == 2 else f"two to {most}"
+        raise ValueError(f"classes must be {number} different ones from 0 to 9, got {classes}.")

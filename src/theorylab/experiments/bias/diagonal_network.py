@@ -34,6 +34,7 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import Dataset, Gaussian, linear_teacher
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, squared
@@ -82,9 +83,7 @@ class Config:
             raise ValueError(f"step_alpha must be in [0.1, 10], got {self.step_alpha}.")
         if not (_falling(self.step_ratios) and self.step_ratios[0] <= 1):
             raise ValueError(f"step_ratios must fall, from 1 at most, got {self.step_ratios}.")
-        for name in ("num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_steps", "num_seeds")
 
 
 PRESETS = {

@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from theorylab import bias
 from theorylab.claims import Claim, Source, at_least, at_most, identity, median_between
 from theorylab.dynamics import linear, linear_model
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, logarithmic, squared
@@ -61,10 +62,8 @@ class Config:
         if not 2 <= n <= d // 2:
             # Nearer to square, the smallest singular value is tiny, and descent takes for ever.
             raise ValueError(f"num_samples must be in [2, dimension/2 = {d // 2}], got {n}.")
-        if self.num_steps < NUM_TERMS:
-            raise ValueError(f"num_steps must be at least {NUM_TERMS}, got {self.num_steps}.")
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        refuse_below(self, NUM_TERMS, "num_steps")
+        refuse_below(self, 1, "num_seeds")
 
 
 PRESETS = {

@@ -29,6 +29,7 @@ from theorylab import bias
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset
 from theorylab.dynamics import linear_model
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.progress import report
 from theorylab.training import (
@@ -75,9 +76,7 @@ class Config:
             raise ValueError(f"num_samples must be in [2, dimension/2 = {d // 2}], got {n}.")
         if self.num_labels < 3 or self.num_labels % 2 == 0:
             raise ValueError(f"num_labels must be odd and at least 3, got {self.num_labels}.")
-        for name in ("num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_steps", "num_seeds")
 
 
 PRESETS = {

@@ -31,6 +31,7 @@ from theorylab.curvature import (
     worst_move,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import activation, fully_connected, graph_network
 from theorylab.numerics import power_law
@@ -64,15 +65,12 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 2:
-                raise ValueError(f"{name} must be at least 2, got {value}.")
+        refuse_below(self, 2, *count_fields(self))
         if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
             raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
         if self.widths[0] < 2:
             raise ValueError(f"widths must be at least 2, got {self.widths}.")
-        if not self.radius > 0:
-            raise ValueError(f"radius must be positive, got {self.radius}.")
+        refuse_nonpositive(self, "radius")
         if not 0 < self.failure < 0.5:
             raise ValueError(f"failure must be in (0, 0.5), got {self.failure}.")
 

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, holds, identity
 from theorylab.curvature import dependence, dependence_bound, graph_blocks, read_lengths
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import densely_connected, fully_connected, random_graph
 from theorylab.progress import report
@@ -66,11 +66,8 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        for name in ("num_inputs", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.num_steps < 2:
-            raise ValueError(f"num_steps must be at least 2, got {self.num_steps}.")
+        refuse_below(self, 1, "num_inputs", "num_seeds")
+        refuse_below(self, 2, "num_steps")
         if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
             raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
         if self.widths[0] < 8:

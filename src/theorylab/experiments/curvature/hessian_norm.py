@@ -42,6 +42,7 @@ from theorylab.curvature import (
     two_layer_norm,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import (
     Graph,
@@ -95,17 +96,14 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
             raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
         if self.widths[0] < 8:
             raise ValueError(f"widths must be at least 8, got {self.widths}.")
         if not 0 <= self.drop < 1:
             raise ValueError(f"drop must be in [0, 1), got {self.drop}.")
-        if not self.radius > 0:
-            raise ValueError(f"radius must be positive, got {self.radius}.")
+        refuse_nonpositive(self, "radius")
 
 
 PRESETS = {

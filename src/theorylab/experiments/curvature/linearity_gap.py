@@ -29,6 +29,7 @@ from theorylab.claims import (
 )
 from theorylab.curvature import output_hessian
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import fully_connected, linearize
 from theorylab.numerics import eigenpairs
@@ -63,9 +64,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
             raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
         if len(self.radii) < 2 or tuple(sorted(set(self.radii))) != self.radii:

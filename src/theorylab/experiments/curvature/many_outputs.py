@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, holds
 from theorylab.curvature import TensorNorm, tensor_norm, two_layer_tensor_norm
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import fully_connected
 from theorylab.progress import report
@@ -52,12 +52,8 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        for name in ("num_inputs", "num_seeds", "num_rounds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        for name in ("num_outputs", "num_steps"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_inputs", "num_seeds", "num_rounds")
+        refuse_below(self, 2, "num_outputs", "num_steps")
         if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
             raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
         if self.widths[0] < 8:

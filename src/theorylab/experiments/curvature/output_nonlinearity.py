@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, median_at_most, median_between
 from theorylab.curvature import output_hessian, spectral_norm
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import fully_connected
 from theorylab.progress import report
@@ -54,9 +55,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
             raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
         if not 0.1 <= abs(self.output) <= 2:

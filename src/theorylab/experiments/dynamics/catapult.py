@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, exponent_between, holds, identity
 from theorylab.dynamics import gated, linear, one_example, phases
 from theorylab.dynamics.gated import Weights
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.models import linearize
 from theorylab.numerics import power_law_exponents
@@ -77,9 +78,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "num_inputs", "num_steps", "num_settings", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "width", "num_inputs", "num_steps", "num_settings", "num_seeds")
         if not all(0 < ratio < 4 for ratio in self.ratios) or max(self.ratios, default=0) <= 2:
             raise ValueError(f"ratios must be in (0, 4), one beyond 2, got {self.ratios}.")
         if len(set(self.widths)) < 2 or min(self.widths) < 1:

@@ -38,7 +38,7 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, image_like, image_set, image_shape, low_rank_polynomial
 from theorylab.dynamics import critical_learning_rate, decompose, projected_losses, top_modes
-from theorylab.experiments.checks import refuse_classes
+from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import panels
 from theorylab.models import Architecture, cnn, mlp, network
 from theorylab.progress import report
@@ -88,12 +88,8 @@ class Config:
     def __post_init__(self) -> None:
         refuse_classes(self.classes)
         names = ("width", "deep_width", "channels", "num_steps", "num_seeds")
-        for name in names:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        for name in ("num_samples", "num_classified", "dimension"):
-            if getattr(self, name) < SIZES[-1]:
-                raise ValueError(f"{name} must be at least {SIZES[-1]}, got {getattr(self, name)}.")
+        refuse_below(self, 1, *names)
+        refuse_below(self, SIZES[-1], "num_samples", "num_classified", "dimension")
         if max(self.num_samples, self.num_classified) > 300:
             raise ValueError("num_samples must be at most 300: there are so many digits of a pair.")
         if not len(SHALLOW) <= self.num_tasks <= len(NAMES):

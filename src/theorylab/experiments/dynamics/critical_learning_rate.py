@@ -43,6 +43,7 @@ from theorylab.dynamics import (
     exact_critical_learning_rate,
     kernel_matrix,
 )
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import (
     Architecture,
@@ -95,20 +96,14 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "num_samples", "batch_size", "num_steps", "channels"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "width", "num_samples", "batch_size", "num_steps", "channels")
         if len(self.widths) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two numbers or more, got {self.widths}.")
-        if not self.depths or min(self.depths) < 2:
-            raise ValueError(f"depths must be at least 2 each, got {self.depths}.")
+        refuse_below(self, 2, "depths")
         if self.batch_size > self.num_samples:
             raise ValueError(f"batch_size must be at most {self.num_samples} samples.")
-        for name in ("num_products", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if not 0 < self.ratio < float("inf"):
-            raise ValueError(f"ratio must be positive and finite, got {self.ratio}.")
+        refuse_below(self, 1, "num_products", "num_seeds")
+        refuse_nonpositive(self, "ratio")
 
 
 PRESETS = {

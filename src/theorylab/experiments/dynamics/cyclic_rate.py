@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most
 from theorylab.data import image_like
 from theorylab.dynamics import WatchedSteps, critical_learning_rate, decompose, spikes
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
 from theorylab.models import mlp, network
 from theorylab.progress import report
@@ -65,11 +66,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_cycles", "width", "batch_size", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.depth < 2:
-            raise ValueError(f"depth must be at least 2, got {self.depth}.")
+        refuse_below(self, 1, "num_cycles", "width", "batch_size", "num_seeds")
+        refuse_below(self, 2, "depth")
         if self.period < 8 or self.period % 4:
             raise ValueError(f"period must be a multiple of 4, at least 8, got {self.period}.")
         if self.num_samples < 5 or self.batch_size > self.num_samples:

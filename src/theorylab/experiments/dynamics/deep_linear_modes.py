@@ -36,6 +36,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.dynamics import deep_linear
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.progress import report
 from theorylab.typing import RandomKey
@@ -77,9 +78,7 @@ class Config:
             raise ValueError(f"scales must be at most 0.2, got {self.scales}.")
         if self.num_samples < 2 * self.dimension:
             raise ValueError(f"num_samples must be at least 2 dimension, got {self.num_samples}.")
-        for name in ("width", "dimension", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "width", "dimension", "num_seeds")
         if not 0 <= self.noise <= 1:
             raise ValueError(f"noise must be in [0, 1], got {self.noise}.")
 

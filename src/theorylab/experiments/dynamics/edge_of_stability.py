@@ -37,6 +37,7 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, chebyshev, image_set, image_shape, num_images
 from theorylab.dynamics import Watched, watch
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import Model, Standard, mlp, network
 from theorylab.progress import report
@@ -75,20 +76,15 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_records", "image_records"):
-            if getattr(self, name) < 30:
-                raise ValueError(f"{name} must be at least 30, got {getattr(self, name)}.")
-        for name in ("num_images", "image_steps", "num_lanczos", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 30, "num_records", "image_records")
+        refuse_below(self, 1, "num_images", "image_steps", "num_lanczos", "num_seeds")
         if not self.learning_rates:
             raise ValueError("learning_rates must be at least one number, got none.")
         rates = (*self.learning_rates, self.control_learning_rate, self.image_learning_rate)
         for value in (*rates, self.duration, self.control_duration):
             if not 0 < value < float("inf"):
                 raise ValueError(f"rates and durations must be positive and finite, got {value}.")
-        if not self.image_widths or min(self.image_widths) < 1:
-            raise ValueError(f"image_widths must be at least 1 each, got {self.image_widths}.")
+        refuse_below(self, 1, "image_widths")
         most = num_images(self.images)
         if self.num_images > most:
             raise ValueError(f"num_images must be at most {most}, got {self.num_images}.")

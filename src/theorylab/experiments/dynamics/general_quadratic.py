@@ -16,7 +16,8 @@ Source: zhu · gqm · Eq. 3.3, Prop. B.13.1, Fig. B.4.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from math import prod
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -34,9 +36,10 @@ from theorylab.claims import (
     median_at_most,
     trend,
 )
-from theorylab.data import Dataset, digits, mnist5k
+from theorylab.data import Dataset, image_set, image_shape
 from theorylab.dynamics import gated, general_quadratic, phases
 from theorylab.dynamics.general_quadratic import Model
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, gradient_descent, squared
@@ -69,7 +72,7 @@ class Config:
     learning_rate: float = 2.8  # ηλ₀ at which γ is varied; between 2 and 4
     target: float = 0.0  # y of the quadratic model
     num_steps: int = 300  # of the quadratic model
-    images: Literal["digits", "mnist5k"] = "digits"  # threes and eights for the networks
+    images: ImageSet = "digits"  # their classes 3 and 8, for the networks
     num_samples: int = 20  # images
     widths: tuple[int, ...] = (500, 1500, 5000)  # of the networks, growing
     network_ratios: tuple[float, ...] = (0.75, 1.2, 1.4)  # their η/η_crit: the first below 1
@@ -78,9 +81,9 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_parameters", "num_steps", "num_samples", "network_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "network_steps", *count_fields(self))
+        if not np.isfinite(self.target):
+            raise ValueError(f"target must be finite, got {self.target}.")
         for name in ("nonlinearities", "widths", "network_ratios"):
             values = getattr(self, name)
             if len(values) < 2 or min(values) <= 0 or tuple(sorted(set(values))) != values:
@@ -129,8 +132,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the widest networks while they train, and of the quadratic models' matrices."""
-    inputs = {"digits": 64, "mnist5k": 784}[config.images]
-    weights = max(config.widths) * inputs * len(config.network_ratios)
+    weights = max(config.widths) * prod(image_shape(config.images)) * len(config.network_ratios)
     matrices = config.num_parameters**2 * len(config.nonlinearities)
     recorded = len(config.nonlinearities) * config.num_steps
     return 8 * config.num_seeds * (8 * weights + 4 * matrices + 12 * recorded)
@@ -143,8 +145,7 @@ def run(config: Config) -> Result:
     keys = jax.random.split(model_key, config.num_seeds)
     models = ensemble(partial(_model, config), keys)
     report("networks", 0.2)
-    source = {"digits": digits, "mnist5k": mnist5k}[config.images]
-    images = source("standard", (3, 8), "sign").shuffled(data_key)
+    images = image_set(config.images, "standard", (3, 8), "sign").flat().shuffled(data_key)
     data = images.subset(slice(config.num_samples))
     shape = (config.num_seeds, len(config.widths), len(config.network_ratios))
     seeds, widths, ratios = (part.ravel() for part in np.indices(shape))

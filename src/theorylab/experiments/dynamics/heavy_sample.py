@@ -33,6 +33,7 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, sphere
 from theorylab.dynamics import critical_learning_rate, spikes
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.progress import report
 from theorylab.training import (
@@ -70,9 +71,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_samples", "width", "num_steps", "num_seeds"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
+        refuse_below(self, 2, "num_samples", "width", "num_steps", "num_seeds")
         if not self.learning_rates:
             raise ValueError("learning_rates must be at least one number, got none.")
         for value in (*self.learning_rates, self.control_learning_rate, self.weight):

@@ -38,7 +38,7 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, image_like, image_set, image_shape, low_rank_polynomial
 from theorylab.dynamics import WatchedSteps, critical_learning_rate, spikes, watch_sgd
-from theorylab.experiments.checks import refuse_classes
+from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import panels
 from theorylab.models import Architecture, Model, Torch, cnn, mlp, network, vit, wide_resnet
 from theorylab.progress import report
@@ -77,11 +77,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "batch_size", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.depth < 2:
-            raise ValueError(f"depth must be at least 2, got {self.depth}.")
+        refuse_below(self, 1, "width", "batch_size", "num_seeds")
+        refuse_below(self, 2, "depth")
         if self.num_samples < 5 or self.batch_size > self.num_samples:
             raise ValueError(
                 "num_samples must be at least 5 and at least the batch size,"
@@ -93,8 +90,7 @@ class Config:
         few = 340 if self.images == "digits" else 1000  # images that any two classes have
         if self.data == "images" and self.num_samples > few:
             raise ValueError(f"num_samples must be at most {few} images, got {self.num_samples}.")
-        if self.num_steps < 10:
-            raise ValueError(f"num_steps must be at least 10, got {self.num_steps}.")
+        refuse_below(self, 10, "num_steps")
         if not 0 < self.control_ratio < self.ratio < float("inf"):
             raise ValueError(
                 "control_ratio and ratio must be positive and increasing,"

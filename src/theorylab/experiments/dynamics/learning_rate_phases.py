@@ -34,6 +34,7 @@ from theorylab.claims import (
 from theorylab.data import Dataset, digits
 from theorylab.dynamics import gated, one_example, phases, threshold
 from theorylab.dynamics.one_example import Travel
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.models import linearize
 from theorylab.numerics import power_law_exponents
@@ -70,15 +71,12 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_inputs", "num_steps", "num_images", "image_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_inputs", "num_steps", "num_images", "image_steps", "num_seeds")
         for name in ("widths", "image_widths"):
             values = getattr(self, name)
             if len(set(values)) < 2 or min(values) < 1:
                 raise ValueError(f"{name} must be two or more different counts, got {values}.")
-        if self.edge_width < 1000:
-            raise ValueError(f"edge_width must be at least 1000, got {self.edge_width}.")
+        refuse_below(self, 1000, "edge_width")
 
 
 PRESETS = {

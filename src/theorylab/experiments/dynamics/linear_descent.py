@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, identity, median_between
 from theorylab.dynamics import linear, linear_model
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, logarithmic, squared
@@ -61,8 +62,7 @@ class Config:
             raise ValueError(
                 f"num_steps must be at least 1000, for 1.01ᵗ to be seen, got {self.num_steps}."
             )
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        refuse_below(self, 1, "num_seeds")
 
 
 PRESETS = {

@@ -36,6 +36,7 @@ from theorylab.dynamics import (
     decompose,
     threshold,
 )
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import Model, mlp, network
 from theorylab.progress import report
@@ -74,12 +75,17 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_samples", "dimension"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        for name in ("patience", "num_steps", "width", "num_halvings", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(
+            self,
+            1,
+            "num_samples",
+            "dimension",
+            "patience",
+            "num_steps",
+            "width",
+            "num_halvings",
+            "num_seeds",
+        )
         if len(self.raises) < 2 or self.raises[0] != 0 or any(np.diff(self.raises) < 1):
             raise ValueError(f"raises must increase from 0, got {self.raises}.")
         if self.num_steps <= self.patience * (1 + self.raises[-1]):

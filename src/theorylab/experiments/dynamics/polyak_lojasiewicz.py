@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, holds, mean_between, median_at_most, ordered
 from theorylab.data import sphere
 from theorylab.dynamics import descent_bound, gradient_bound, polyak_ratio, relu_gradient_square
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import (
     BentLine,
@@ -68,11 +69,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.gradient_width < 1:
-            raise ValueError(f"gradient_width must be at least 1, got {self.gradient_width}.")
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 2:
-                raise ValueError(f"{name} must be at least 2, got {value}.")
+        refuse_below(self, 1, "gradient_width")
+        refuse_below(self, 2, *count_fields(self))
         if min(self.width, self.gradient_width) < 2:
             raise ValueError(
                 f"widths must be at least 2, got {self.width} and {self.gradient_width}."

@@ -40,6 +40,7 @@ from theorylab.claims import (
 )
 from theorylab.dynamics import gated, one_example, quadratic
 from theorylab.dynamics.quadratic import Problem, Reduced, State
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.numerics import power_law
 from theorylab.progress import report
@@ -73,11 +74,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "num_inputs", "num_points", "num_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.num_networks < 30:
-            raise ValueError(f"num_networks must be at least 30, got {self.num_networks}.")
+        refuse_below(self, 1, "width", "num_inputs", "num_points", "num_steps")
+        refuse_below(self, 30, "num_networks")
 
 
 PRESETS = {

@@ -31,6 +31,7 @@ from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, image_set, image_shape, num_images
 from theorylab.dynamics import critical_learning_rate
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.progress import report
@@ -68,19 +69,15 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_train", "width", "num_steps", "gap", "num_choosing", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_train", "width", "num_steps", "gap", "num_choosing", "num_seeds")
         if not self.pairs or len(self.pairs) % 2:
             raise ValueError(f"pairs must be digits two by two, got {self.pairs}.")
-        if self.depth < 2:
-            raise ValueError(f"depth must be at least 2, got {self.depth}.")
+        refuse_below(self, 2, "depth")
         if not 0 < min(self.ratios) < 1 or not any(1.05 <= ratio < 2 for ratio in self.ratios):
             raise ValueError(
                 f"ratios must be positive, one below 1 and one in [1.05, 2), got {self.ratios}."
             )
-        if not self.matched_loss > 0:
-            raise ValueError(f"matched_loss must be positive, got {self.matched_loss}.")
+        refuse_nonpositive(self, "matched_loss")
 
 
 PRESETS = {

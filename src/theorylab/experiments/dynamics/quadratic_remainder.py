@@ -37,7 +37,7 @@ from theorylab.claims import (
 from theorylab.data import Dataset, image_set, image_shape
 from theorylab.dynamics import critical_learning_rate, quadratic_dynamics
 from theorylab.dynamics.quadratic_dynamics import Course, Remainders
-from theorylab.experiments.checks import refuse_classes
+from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.numerics import spearman
@@ -78,9 +78,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_classes(self.classes)
-        for name in ("num_samples", "width", "num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_samples", "width", "num_steps", "num_seeds")
         if not 1 < self.ratio < 2:
             raise ValueError(f"ratio must be in (1, 2), got {self.ratio}.")
 

@@ -46,7 +46,7 @@ from theorylab.dynamics import (
     spikes,
     watch_sgd,
 )
-from theorylab.experiments.checks import refuse_classes
+from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import panels
 from theorylab.models import mlp, network
 from theorylab.progress import report
@@ -84,17 +84,14 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_classes(self.classes)
-        for name in ("width", "deep_width", "batch_size", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "width", "deep_width", "batch_size", "num_seeds")
         if not 5 <= self.num_samples <= 300:
             raise ValueError(f"num_samples must be from 5 to 300, got {self.num_samples}.")
         if self.batch_size > self.num_samples:
             raise ValueError(
                 f"batch_size must be at most {self.num_samples} samples, got {self.batch_size}."
             )
-        if self.num_steps < 10:
-            raise ValueError(f"num_steps must be at least 10, got {self.num_steps}.")
+        refuse_below(self, 10, "num_steps")
         if not 0 < self.control_ratio < self.ratio < float("inf"):
             raise ValueError(
                 "control_ratio and ratio must be positive and increasing,"

@@ -34,6 +34,7 @@ from theorylab.claims import (
 )
 from theorylab.dynamics import two_layer_flow
 from theorylab.dynamics.two_layer_flow import TwoLayers
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.progress import report
 from theorylab.training import Solver, flow
@@ -63,9 +64,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "num_inputs", "num_samples", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "width", "num_inputs", "num_samples", "num_seeds")
         falling = tuple(sorted(set(self.step_sizes), reverse=True))
         if falling != self.step_sizes or len(falling) < 2 or falling[-1] <= 0 or falling[0] > 0.1:
             raise ValueError(f"step_sizes must fall, from 0.1 at most, got {self.step_sizes}.")

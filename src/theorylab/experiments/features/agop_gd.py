@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most
 from theorylab.data import low_rank_polynomial, polynomial_agop
 from theorylab.dynamics import critical_learning_rate
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features import network_in
 from theorylab.features.catapult_descent import (
@@ -69,9 +70,9 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("dimension", "num_train", "num_test", "width", "max_steps", "num_seeds"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
+        refuse_below(
+            self, 2, "dimension", "num_train", "num_test", "width", "max_steps", "num_seeds"
+        )
         if (
             len(self.numbers) < 3
             or self.numbers[0] != 0
@@ -84,8 +85,7 @@ class Config:
             raise ValueError(f"the source has {len(BOUNDARIES)} raises, got {self.numbers[-1]}.")
         if not self.factor > 1:
             raise ValueError(f"factor must be above 1 to catapult, got {self.factor}.")
-        if not self.target > 0:
-            raise ValueError(f"target must be positive, got {self.target}.")
+        refuse_nonpositive(self, "target")
 
 
 PRESETS = {

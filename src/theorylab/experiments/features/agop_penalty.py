@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
 from theorylab.data import low_rank_polynomial, polynomial_agop
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import agop, agop_alignment, neural_feature_ansatz, penalized
 from theorylab.models import mlp, network
@@ -61,15 +61,13 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        for name in ("dimension", "num_train", "num_test", "width", "num_steps", "num_seeds"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
+        refuse_below(
+            self, 2, "dimension", "num_train", "num_test", "width", "num_steps", "num_seeds"
+        )
         rising = tuple(sorted(set(self.strengths)))
         if not self.strengths or rising != self.strengths or not self.strengths[0] > 0:
             raise ValueError(f"strengths must be positive and increase, got {self.strengths}.")
-        for name in ("learning_rate", "fitted"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "learning_rate", "fitted")
 
 
 PRESETS = {

@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, median_at_least
 from theorylab.data import Rank, polynomial_agop, polynomial_moments
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Task, begin_each, bytes_of, learn_with_batches
 from theorylab.models import mlp, network
@@ -81,8 +82,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.num_train < 1:
-            raise ValueError(f"num_train must be at least 1, got {self.num_train}.")
+        refuse_below(self, 1, "num_train")
         sizes = self.batch_sizes
         if len(sizes) < 2 or min(sizes) < 1 or list(sizes) != sorted(set(sizes)):
             raise ValueError(f"batch_sizes must be two or more and increasing, got {sizes}.")
@@ -90,12 +90,10 @@ class Config:
             raise ValueError(f"batch_sizes must be at most {self.num_train}, got {sizes[-1]}.")
         if self.rank not in (2, 3, 4):
             raise ValueError(f"rank must be 2, 3 or 4, got {self.rank}.")
-        if not self.widths or min(self.widths) < 1:
-            raise ValueError(f"widths must be at least 1 each, got {self.widths}.")
+        refuse_below(self, 1, "widths")
         if not 0 < self.fraction < 2:
             raise ValueError(f"fraction must be in (0, 2), got {self.fraction}.")
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        refuse_below(self, 1, "num_seeds")
         _ = self.task, self.until  # they check the rest
 
     @property

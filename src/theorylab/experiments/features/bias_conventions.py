@@ -30,6 +30,7 @@ from theorylab.claims import (
     median_at_least,
     median_between,
 )
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import ntk
 from theorylab.models import Model, mlp, network
@@ -61,9 +62,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("dimension", "num_samples", "width", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "dimension", "num_samples", "width", "num_seeds")
 
 
 PRESETS = {

@@ -34,6 +34,7 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.data import BlockParity
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.fixed import (
     Features,
@@ -99,26 +100,11 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        sizes = (
-            "num_neurons",
-            "num_free",
-            "num_draws",
-            "width",
-            "batch_size",
-            "num_test",
-            "num_seeds",
-        )
-        for name in sizes:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        for name, least in (("num_steps", 2), ("fixed_steps", 1), ("batch_size", 4)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        if self.num_draws < 2:
-            raise ValueError(f"num_draws must be at least 2, got {self.num_draws}.")
-        for name in ("bias", "output_scale", "learning_rate"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_blocks", "num_neurons", "num_free", "width", "fixed_steps")
+        refuse_below(self, 1, "num_test", "num_seeds")
+        refuse_below(self, 2, "num_draws", "num_steps")
+        refuse_below(self, 4, "batch_size")
+        refuse_nonpositive(self, "bias", "output_scale", "learning_rate")
         if self.num_blocks * self.block_size > 20:
             raise ValueError(
                 f"num_blocks · block_size must be at most 20, to list all patterns, "

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, median_at_most, median_between, ordered
 from theorylab.data import Dataset, Rank, low_rank_polynomial, polynomial_agop, polynomial_moments
 from theorylab.dynamics import critical_learning_rate
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features import network_in
 from theorylab.features.catapult_descent import (
@@ -75,9 +75,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        for name in ("num_train", "num_test", "width", "max_steps", "num_seeds"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
+        refuse_below(self, 2, "num_train", "num_test", "width", "max_steps", "num_seeds")
         if self.dimension < 10:
             raise ValueError(f"dimension must be at least 10 for rank 3, got {self.dimension}.")
         if len(self.numbers) < 2 or self.numbers[0] != 0:
@@ -86,8 +84,7 @@ class Config:
             raise ValueError(f"numbers must increase, got {self.numbers}.")
         if not self.factor > 1:
             raise ValueError(f"factor must be above 1 to catapult, got {self.factor}.")
-        if not self.target > 0:
-            raise ValueError(f"target must be positive, got {self.target}.")
+        refuse_nonpositive(self, "target")
 
 
 PRESETS = {

@@ -30,6 +30,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import all_sums, num_sums, split_sums
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.fourier import (
     Recipe,
@@ -72,8 +73,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.batch_size < 0:
-            raise ValueError(f"batch_size must be at least 0, got {self.batch_size}.")
+        refuse_below(self, 0, "batch_size")
         if len(self.num_terms) != len(self.moduli) or not self.num_terms:
             raise ValueError(
                 "num_terms and moduli must be as many and not none, "
@@ -83,12 +83,8 @@ class Config:
             raise ValueError(f"moduli must be odd and at least 5, got {self.moduli}.")
         if not 0 < self.fraction <= 1:
             raise ValueError(f"fraction must be in (0, 1], got {self.fraction}.")
-        for name in ("penalty", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
-        for name in ("num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "penalty", "learning_rate")
+        refuse_below(self, 1, "num_steps", "num_seeds")
         _ = [num_sums(*case) and self.model(*case) for case in self.cases]  # they check the rest
 
     @property

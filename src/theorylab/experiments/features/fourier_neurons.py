@@ -31,6 +31,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import Sums, all_sums, num_sums, split_sums
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.fourier import (
     Neurons,
@@ -83,8 +84,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.batch_size < 0:
-            raise ValueError(f"batch_size must be at least 0, got {self.batch_size}.")
+        refuse_below(self, 0, "batch_size")
         if len(self.num_terms) != len(self.moduli) or not self.num_terms:
             raise ValueError(
                 "num_terms and moduli must be as many and not none, "
@@ -95,15 +95,11 @@ class Config:
             num_sums(terms, modulus)
             if modulus < 5:
                 raise ValueError(f"moduli must be at least 5, for two frequencies, got {modulus}.")
-        for name in ("penalty", "weight_decay", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "penalty", "weight_decay", "learning_rate")
         for name in ("fraction", "control_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in (0, 1], got {getattr(self, name)}.")
-        for name in ("num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_steps", "num_seeds")
 
     @property
     def cases(self) -> list[tuple[int, int]]:

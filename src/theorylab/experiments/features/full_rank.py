@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most
 from theorylab.data import low_rank_polynomial, polynomial_agop, polynomial_moments
 from theorylab.dynamics import critical_learning_rate
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.catapult_descent import LOSS, Measured, measured_descent, spikes_of
 from theorylab.models import mlp, network
@@ -52,15 +53,14 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("dimension", "num_train", "num_test", "width", "max_steps", "num_seeds"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
+        refuse_below(
+            self, 2, "dimension", "num_train", "num_test", "width", "max_steps", "num_seeds"
+        )
         if len(self.numbers) < 3 or self.numbers[:2] != (0, 1) or self.numbers[-1] < 2:
             raise ValueError(f"numbers must begin with 0, 1 and go on, got {self.numbers}.")
         if not self.factor > 1:
             raise ValueError(f"factor must be above 1 to catapult, got {self.factor}.")
-        if not self.target > 0:
-            raise ValueError(f"target must be positive, got {self.target}.")
+        refuse_nonpositive(self, "target")
 
 
 PRESETS = {

@@ -34,6 +34,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import GaussianMixture, orthogonal_mixture
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     Budget,
@@ -103,9 +104,7 @@ class Config:
                 "num_clusters must be from 2 to dimension - 1, "
                 f"got {self.num_clusters} and {self.dimension}."
             )
-        for name in ("deviation", "noise", "threshold"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "deviation", "noise", "threshold", "opening")
         if len(self.thresholds) < 3 or list(self.thresholds) != sorted(set(self.thresholds)):
             raise ValueError(f"thresholds must be three or more, growing, got {self.thresholds}.")
         counts = ("num_neurons", "num_tested", "width", "num_steps", "num_samples", "num_fitted")

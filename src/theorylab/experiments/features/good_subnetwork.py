@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, holds, median_at_most, ordered
 from theorylab.data import GaussianMixture, orthogonal_mixture
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     Constants,
@@ -66,9 +67,7 @@ class Config:
     def __post_init__(self) -> None:
         if not 8 <= self.dimension <= 10**6:
             raise ValueError(f"dimension must be from 8 to 10^6, got {self.dimension}.")
-        for name in ("deviation", "threshold", "tau"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "deviation", "threshold", "tau")
         if not 0 < self.opening < 0.3:
             raise ValueError(f"opening must be in (0, 0.3), got {self.opening}.")
         widths = self.widths

@@ -34,7 +34,7 @@ from theorylab.claims import (
     probability_at_least,
 )
 from theorylab.data import GaussianMixture, orthogonal_mixture, separable_law
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     bernstein_tail,
@@ -85,9 +85,7 @@ class Config:
             raise ValueError(
                 f"num_clusters must be from 2 to dimension - 1, got {self.num_clusters}."
             )
-        for name in ("deviation", "threshold"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "deviation", "threshold")
         if not 0 < self.opening < 0.3:
             raise ValueError(f"opening must be in (0, 0.3), got {self.opening}.")
         counts = ("num_neurons", "width", "num_samples", "num_starts", "num_repetitions")

@@ -31,7 +31,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Finding, Source, at_most, holds
 from theorylab.data import all_sums, num_sums, split_sums
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features.fourier import (
     Curves,
@@ -90,17 +90,14 @@ class Config:
             )
         if sorted(set(self.num_terms)) != list(self.num_terms) or max(self.num_terms) < 3:
             raise ValueError(f"num_terms must increase, to 3 or more, got {self.num_terms}.")
-        for name in ("width", "batch_size", "num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "width", "batch_size", "num_steps", "num_seeds")
         for name in ("fraction", "control_fraction"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in (0, 1), got {getattr(self, name)}.")
         for name in ("penalty", "weight_decay"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}.")
-        if not 0 < self.learning_rate < float("inf"):
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        refuse_nonpositive(self, "learning_rate")
         for case in self.cases:
             if num_sums(*case) > 10**7:
                 raise ValueError(f"modulus^num_terms must be at most 10⁷, got {case}.")

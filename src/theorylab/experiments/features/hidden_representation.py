@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import ListedLaw, listed_patterns
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import directions, medians, panels
 from theorylab.features.emergence import (
     Neurons,
@@ -78,8 +79,7 @@ class Config:
                 f"num_patterns must be in [num_relevant = {self.num_relevant}, 10⁵], "
                 f"got {self.num_patterns}."
             )
-        if self.num_pairs < 3:
-            raise ValueError(f"num_pairs must be at least 3, got {self.num_pairs}.")
+        refuse_below(self, 3, "num_pairs")
         self.setting.check(self.num_patterns)
 
     @property

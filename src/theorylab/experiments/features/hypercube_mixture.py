@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import GaussianMixture, hypercube_accuracy, hypercube_mixture
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, directions, panels
 from theorylab.features import accuracy
 from theorylab.features.emergence import cosine_map, largest_cosines
@@ -81,9 +81,7 @@ class Config:
                 f"batch_size must be at most num_samples = {self.num_samples}, "
                 f"got {self.batch_size}."
             )
-        for name in ("learning_rate", "start", "large_start"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "learning_rate", "start", "large_start")
 
     @property
     def settings(self) -> list[tuple[int, int, float]]:

@@ -39,7 +39,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import image_shape
-from theorylab.experiments.checks import refuse_classes, refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_negative
 from theorylab.experiments.drawing import medians, panels
 from theorylab.features.image_tasks import (
     NUM_PRODUCTS,
@@ -97,8 +97,7 @@ class Config:
                 f"num_train must be from {NUM_PRODUCTS} to less than num_known, {self.num_known},"
                 f" got {self.num_train}."
             )
-        if self.num_known < 50:
-            raise ValueError(f"num_known must be at least 50, got {self.num_known}.")
+        refuse_below(self, 50, "num_known")
         for name in ("shrink", "num_test", "teacher_steps", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 10⁶], got {getattr(self, name)}.")

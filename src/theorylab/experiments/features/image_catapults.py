@@ -36,7 +36,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import image_shape
-from theorylab.experiments.checks import refuse_classes, refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Teacher, agop, agop_alignment
 from theorylab.features.catapult_descent import LOSS, descend_until, spikes_of
@@ -94,8 +94,7 @@ class Config:
                 f"num_train must be from {NUM_PRODUCTS} to num_known, {self.num_known},"
                 f" got {self.num_train}."
             )
-        if self.num_known < 50:
-            raise ValueError(f"num_known must be at least 50, got {self.num_known}.")
+        refuse_below(self, 50, "num_known")
         names = ("shrink", "num_test", "patience", "max_steps", "teacher_steps")
         for name in (*names, "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:

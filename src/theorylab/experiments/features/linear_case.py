@@ -28,6 +28,7 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import SeparableLaw, separable_law
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     Recipe,
@@ -71,9 +72,7 @@ class Config:
     def __post_init__(self) -> None:
         if not 2 <= self.dimension <= 10**5:
             raise ValueError(f"dimension must be from 2 to 10^5, got {self.dimension}.")
-        for name in ("margin", "spread", "radius"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "margin", "spread", "radius")
         if len(self.exponents) < 2 or list(self.exponents) != sorted(set(self.exponents)):
             raise ValueError(f"exponents must be two or more, growing, got {self.exponents}.")
         if self.exponents[-1] <= 0.5 or self.exponents[-1] > 5:

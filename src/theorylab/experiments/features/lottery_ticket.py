@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, GaussianMixture, xor_mixture
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     ReluNetwork,
@@ -66,9 +67,7 @@ class Config:
     def __post_init__(self) -> None:
         if not 4 <= self.dimension <= 10**5:
             raise ValueError(f"dimension must be from 4 to 10^5, got {self.dimension}.")
-        for name in ("noise", "threshold", "rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "noise", "threshold", "rate")
         for name in ("width", "num_steps", "num_samples", "num_first", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**7:
                 raise ValueError(f"{name} must be from 1 to 10^7, got {getattr(self, name)}.")

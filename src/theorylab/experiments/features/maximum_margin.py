@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity
 from theorylab.data import Sums, all_sums, num_sums
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.fourier import (
     Neurons,
@@ -82,9 +83,7 @@ class Config:
         for terms, modulus in (*self.cases, *self.ascents):
             maximum_margin(terms, modulus)  # refuses what has none
             num_sums(terms, modulus)
-        for name in ("num_starts", "num_steps", "num_random"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_starts", "num_steps", "num_random")
 
     @property
     def cases(self) -> list[tuple[int, int]]:

@@ -38,7 +38,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import Dataset, image_set, on_background, shrunk
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import count_fields, refuse_classes, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import accuracy
 from theorylab.features.own_kernel import Recipe, strided_cnn, train_classifier
@@ -83,8 +83,8 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        counts = [name for name in vars(self) if name.startswith("num_")]
-        for name in ("shrink", "batch_size", *counts):
+        refuse_classes(self.classes, 10)
+        for name in ("shrink", "batch_size", *count_fields(self)):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 1000000], got {getattr(self, name)}.")
         if self.batch_size > self.num_train:

@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most
 from theorylab.data import MultiIndex, quadratic_index
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     FiniteLaw,
@@ -62,9 +63,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_directions", "width", "num_train", "num_test", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_directions", "width", "num_train", "num_test", "num_seeds")
         if len(self.dimensions) < 2 or min(self.dimensions) < 2 * self.num_directions:
             raise ValueError(
                 f"dimensions must be two or more, each at least {2 * self.num_directions}, "

@@ -31,6 +31,7 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
 from theorylab.dynamics import critical_learning_rate, exact_critical_learning_rate
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.catapult_descent import LOSS, Measured, measured_descent
 from theorylab.models import Model, mlp, network
@@ -65,16 +66,11 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("dimension", "num_train", "num_test", "width", "max_steps"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
-        for name in ("num_catapults", "measure_every", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 2, "dimension", "num_train", "num_test", "width", "max_steps")
+        refuse_below(self, 1, "num_catapults", "measure_every", "num_seeds")
         if not 0 < self.weight_scale < 1:
             raise ValueError(f"weight_scale must be in (0, 1), got {self.weight_scale}.")
-        if not self.target > 0:
-            raise ValueError(f"target must be positive, got {self.target}.")
+        refuse_nonpositive(self, "target")
 
 
 PRESETS = {

@@ -29,6 +29,7 @@ from theorylab.claims import (
     probability_at_least,
 )
 from theorylab.data import SeparableLaw, separable_law
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     FiniteLaw,
@@ -74,9 +75,7 @@ class Config:
     def __post_init__(self) -> None:
         if not 2 <= self.dimension <= 10**5:
             raise ValueError(f"dimension must be from 2 to 10^5, got {self.dimension}.")
-        for name in ("margin", "radius", "bias"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "margin", "radius", "bias")
         sizes = self.sample_sizes
         if len(sizes) < 2 or list(sizes) != sorted(set(sizes)) or not 1 <= sizes[0] <= 10**7:
             raise ValueError(f"sample_sizes must be two or more, growing, got {sizes}.")

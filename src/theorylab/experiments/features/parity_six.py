@@ -80,6 +80,8 @@ class Config:
     def __post_init__(self) -> None:
         parity_mixture(self.num_patterns, self.num_relevant)  # refuses what does not fit
         self.setting.check(self.num_patterns)
+        if not 0 <= self.keep <= 1:
+            raise ValueError(f"keep must be in [0, 1], got {self.keep}.")
         if not 1 <= self.num_seeds <= 10**6:
             raise ValueError(f"num_seeds must be in [1, 10⁶], got {self.num_seeds}.")
 

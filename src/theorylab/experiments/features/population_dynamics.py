@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds, identity
 from theorylab.data import PatchLaw, noise_scale, patch_law
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.local_signal import (
     Rates,
@@ -87,14 +87,9 @@ class Config:
         refuse_negative(self)
         for name in ("num_patches", "beyond_patches"):
             noise_scale(getattr(self, name))  # refuses what has none
-        if self.num_steps < 10:
-            raise ValueError(f"num_steps must be at least 10, got {self.num_steps}.")
-        for name in ("num_points", "num_samples"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
-        for name in ("learning_rate", "beyond_rate", "start_rest"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_below(self, 10, "num_steps")
+        refuse_below(self, 2, "num_points", "num_samples")
+        refuse_nonpositive(self, "learning_rate", "beyond_rate", "start_rest")
 
 
 PRESETS = {

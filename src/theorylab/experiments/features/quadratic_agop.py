@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, median_at_least, ordered
 from theorylab.data import low_rank_polynomial, polynomial_agop
 from theorylab.dynamics import critical_learning_rate
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
 from theorylab.features.catapult_descent import LOSS, Measured, measured_descent, spikes_of
 from theorylab.models import mlp, network, quadratize
@@ -55,11 +56,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
-        for name in ("dimension", "num_train", "num_test", "width", "max_steps"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_seeds")
+        refuse_below(self, 2, "dimension", "num_train", "num_test", "width", "max_steps")
         if len(self.numbers) < 2 or self.numbers[0] != 0 or min(self.numbers[1:]) < 1:
             raise ValueError(f"numbers must begin with 0 and go on, got {self.numbers}.")
         if not self.factor > 1:

@@ -36,6 +36,7 @@ from theorylab.data import (
     polynomial_agop,
     polynomial_teacher,
 )
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features import Recursion, agop, learn_features
 from theorylab.models import mlp, network
@@ -77,15 +78,12 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.dimension < 10:
-            raise ValueError(f"dimension must be at least 10, got {self.dimension}.")
+        refuse_below(self, 10, "dimension")
         least = {"num_train": 20, "num_test": 20, "width": 1, "num_iterations": 1}
         for name, value in (least | {"num_steps": 1, "num_seeds": 1}).items():
             if getattr(self, name) < value:
                 raise ValueError(f"{name} must be at least {value}, got {getattr(self, name)}.")
-        for name in ("bandwidth", "ridge", "weight_scale", "learning_rate"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "bandwidth", "ridge", "weight_scale", "learning_rate")
 
 
 PRESETS = {

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, holds, identity, median_at_least, median_at_most
 from theorylab.data import Dataset, Placement, image_set, image_shape, on_background, shrunk
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_classes, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.own_kernel import Compared, Recipe, compare, strided_cnn
 from theorylab.models import Architecture, Standard, in_batches, network, unfolded, wide_resnet
@@ -75,6 +75,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_negative(self)
+        refuse_classes(self.classes, 10)
         sizes = ("width", "num_train", "num_test", "batch_size", "num_epochs", "num_iterations")
         for name in ("shrink", *sizes, "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:
@@ -88,9 +89,7 @@ class Config:
         rising = (0.0, *self.levels)
         if not self.levels or any(b <= a for a, b in zip(rising, self.levels, strict=False)):
             raise ValueError(f"levels must be positive and increasing, got {self.levels}.")
-        for name in ("learning_rate", "weight_scale", "tangent_rates"):
-            if np.min(getattr(self, name), initial=1.0) <= 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "learning_rate", "weight_scale", "tangent_rates")
         if not 0 <= self.weight_decay < 1e6:
             raise ValueError(f"weight_decay must be in [0, 1000000), got {self.weight_decay}.")
         if "tiles" in self.backgrounds and len(self.classes) > 9:

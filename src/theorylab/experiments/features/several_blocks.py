@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import BlockParity
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.gradient import (
     ReluNetwork,
@@ -68,11 +69,8 @@ class Config:
         for name in ("width", "num_first", "batch_size", "num_steps", "num_test", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**7:
                 raise ValueError(f"{name} must be from 1 to 10^7, got {getattr(self, name)}.")
-        for name in ("bias", "low_bias", "output_scale", "learning_rate"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
-        if self.num_blocks < 3:
-            raise ValueError(f"num_blocks must be at least 3, got {self.num_blocks}.")
+        refuse_nonpositive(self, "bias", "low_bias", "output_scale", "learning_rate")
+        refuse_below(self, 3, "num_blocks")
         _ = self.law()  # refuse the rest
 
     def law(self) -> BlockParity:

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, holds, median_at_least, median_between
 from theorylab.data import GaussianMixture, orthogonal_mixture
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     FiniteLaw,
@@ -69,9 +70,7 @@ class Config:
             )
         if not 0 < self.ratio < 1:
             raise ValueError(f"ratio must be in (0, 1), got {self.ratio}.")
-        for name in ("noise", "threshold", "rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "noise", "threshold", "rate")
         for name in ("width", "num_samples", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**7:
                 raise ValueError(f"{name} must be from 1 to 10^7, got {getattr(self, name)}.")

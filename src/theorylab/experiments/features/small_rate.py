@@ -29,6 +29,7 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
 from theorylab.features import Task, begin_each, bytes_of, learn_with_batches
 from theorylab.models import mlp, network
@@ -65,8 +66,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.num_train < 1:
-            raise ValueError(f"num_train must be at least 1, got {self.num_train}.")
+        refuse_below(self, 1, "num_train", "widths", "num_seeds")
+        refuse_below(self, 0, "large_gap")
         sizes = self.batch_sizes
         if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1] <= self.num_train:
             raise ValueError(f"batch_sizes must be two increasing sizes, got {sizes}.")
@@ -75,10 +76,6 @@ class Config:
                 "fractions must be increasing and in (0, 2), "
                 f"got {self.small_fraction} and {self.large_fraction}."
             )
-        if not self.widths or min(self.widths) < 1:
-            raise ValueError(f"widths must be at least 1 each, got {self.widths}.")
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
         _ = self.task, self.until  # they check the rest
 
     @property

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import image_set, image_shape, num_images
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Teacher, agop_alignment, halving_cnn, teach
 from theorylab.models import Flatten, Model, Serial, Standard, mlp, network
@@ -52,9 +53,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "width", "num_steps", "num_seeds")
         most = num_images(self.images)
         if not 50 <= self.num_train <= most - 100:
             raise ValueError(f"num_train must be from 50 to {most - 100}, got {self.num_train}.")
@@ -67,8 +66,7 @@ class Config:
             raise ValueError(f"channels and width must be at least 1, got {self.channels}.")
         if self.num_steps < 1 or self.num_seeds < 1:
             raise ValueError(f"num_steps and num_seeds must be at least 1, got {self.num_seeds}.")
-        if not 0 < self.learning_rate < float("inf"):
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        refuse_nonpositive(self, "learning_rate")
 
 
 PRESETS = {

@@ -31,6 +31,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import PatchLaw, patch_law
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.local_signal import (
     Grid,
@@ -80,15 +81,9 @@ class Config:
         for name, least in (("num_patches", 2), ("num_inputs", 2)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        for name in ("batch_size", "printed_batch", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        for name in ("num_steps", "printed_steps"):
-            if getattr(self, name) < RECORDS:
-                raise ValueError(f"{name} must be at least {RECORDS}, got {getattr(self, name)}.")
-        for name in ("learning_rate", "bias_factor", "printed_noise"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_below(self, 1, "batch_size", "printed_batch", "num_seeds")
+        refuse_below(self, RECORDS, "num_steps", "printed_steps")
+        refuse_nonpositive(self, "learning_rate", "bias_factor", "printed_noise")
 
     @property
     def rates(self) -> Rates:

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds, median_at_most
 from theorylab.data import noise_scale, patch_law
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.local_signal import (
     Grid,
@@ -85,19 +85,13 @@ class Config:
             raise ValueError(
                 f"timed_patches must be two or more, increasing, got {self.timed_patches}."
             )
-        for name in ("num_steps", "timed_steps"):
-            if getattr(self, name) < RECORDS:
-                raise ValueError(f"{name} must be at least {RECORDS}, got {getattr(self, name)}.")
+        refuse_below(self, RECORDS, "num_steps", "timed_steps")
         if not RECORDS <= self.sgd_steps <= self.timed_steps:
             raise ValueError(
                 f"sgd_steps must be in [{RECORDS}, {self.timed_steps}], got {self.sgd_steps}."
             )
-        for name in ("sgd_batch", "num_seeds", "num_ratios"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        for name in ("learning_rate", "timed_rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_below(self, 1, "sgd_batch", "num_seeds", "num_ratios")
+        refuse_nonpositive(self, "learning_rate", "timed_rate")
 
 
 PRESETS = {

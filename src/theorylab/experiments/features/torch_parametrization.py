@@ -30,6 +30,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_between, ordered
 from theorylab.data import Rank
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features import Task, begin_each, bytes_of, learn_with_batches, network_in
 from theorylab.progress import report
@@ -62,21 +63,14 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.num_train < 1:
-            raise ValueError(f"num_train must be at least 1, got {self.num_train}.")
+        refuse_below(self, 1, "num_train")
         sizes = self.batch_sizes
         if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1] <= self.num_train:
             raise ValueError(f"batch_sizes must be two increasing sizes, got {sizes}.")
-        if not 0 < self.learning_rate < float("inf"):
-            raise ValueError(
-                f"learning_rate must be positive and finite, got {self.learning_rate}."
-            )
+        refuse_nonpositive(self, "learning_rate")
         if not 0 < self.calm_part < 1:
             raise ValueError(f"calm_part must be in (0, 1), got {self.calm_part}.")
-        if not self.widths or min(self.widths) < 1:
-            raise ValueError(f"widths must be at least 1 each, got {self.widths}.")
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        refuse_below(self, 1, "widths", "num_seeds")
         if self.rank not in (2, 3, 4):
             raise ValueError(f"rank must be 2, 3 or 4, got {self.rank}.")
         _ = self.task, self.until  # they check the rest

@@ -36,7 +36,7 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import SparseParity
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     FiniteLaw,
@@ -92,9 +92,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse_negative(self)
         sizes = ("num_neurons", "num_trials", "num_samples", "num_test", "num_steps", "num_seeds")
-        for name in sizes:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, *sizes)
         if not self.listed or max(self.listed) > 15:
             raise ValueError(f"listed must be some dimensions of at most 15, got {self.listed}.")
         for name in ("pair_dimensions", "four_dimensions"):

@@ -31,6 +31,7 @@ from theorylab.claims import (
     mean_between,
     probability_at_most,
 )
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.generalization import exact_tails, tail_bounds
 from theorylab.numerics import power_law
@@ -66,9 +67,7 @@ class Config:
     seed: int = 0  # of the matrices and their signs
 
     def __post_init__(self) -> None:
-        for name in ("num_trials", "num_signs", "matrix_size", "num_matrices"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_trials", "num_signs", "matrix_size", "num_matrices")
         for name, least in (("resolution", 10), ("num_draws", 30)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")

@@ -37,6 +37,7 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import Dataset, digits, mnist5k
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.generalization import tangent_bounds
 from theorylab.kernels import Descent, predicted_outputs, two_layer, weight_distance
@@ -86,8 +87,7 @@ class Config:
             )
         if self.num_fitted > self.num_samples:
             raise ValueError(f"num_fitted must be at most num_samples, got {self.num_fitted}.")
-        if self.num_levels < 3:
-            raise ValueError(f"num_levels must be at least 3, got {self.num_levels}.")
+        refuse_below(self, 3, "num_levels")
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must be in (0, 1), got {self.delta}.")
 

@@ -31,6 +31,7 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.generalization import tangent_bounds
 from theorylab.kernels import two_layer
@@ -63,9 +64,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         if len(self.samples) < 2 or tuple(sorted(set(self.samples))) != self.samples:
             raise ValueError(f"samples must be two or more growing counts, got {self.samples}.")
         if min(self.samples) < 1:

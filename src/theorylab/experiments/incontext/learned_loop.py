@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.incontext import LoopWeights, descent_weights, loop, loop_prompt
 from theorylab.progress import report
@@ -71,8 +71,7 @@ class Config:
             raise ValueError(f"ratio must be above 1, got {self.ratio}.")
         if not 0 <= self.hint <= 1:
             raise ValueError(f"hint must be between 0 and 1, got {self.hint}.")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        refuse_nonpositive(self, "learning_rate")
 
 
 PRESETS = {

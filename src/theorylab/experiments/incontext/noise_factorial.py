@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.incontext import Prompts, shrinkage, summaries
 from theorylab.progress import report
@@ -52,9 +53,7 @@ class Config:
                 f"num_examples must be at least the larger rank {self.ranks[1]}, "
                 f"for a design without noise, got {self.num_examples}."
             )
-        for name in ("noise", "rest"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "noise", "rest")
         for name, least in (("pretraining_examples", 1), ("num_prompts", 100)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")

@@ -28,6 +28,7 @@ from theorylab.claims import (
     at_most,
     holds,
 )
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.incontext import (
     ParityHeads,
@@ -77,8 +78,7 @@ class Config:
             raise ValueError(f"bias must be between 0 and 1/4, got {self.bias}.")
         if not 0 < self.rare < 1:
             raise ValueError(f"rare must be between 0 and 1, got {self.rare}.")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        refuse_nonpositive(self, "learning_rate")
         for name in ("num_steps", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")

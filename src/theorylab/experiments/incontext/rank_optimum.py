@@ -26,7 +26,7 @@ from theorylab.claims import (
     median_at_least,
     median_at_most,
 )
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.incontext import (
     Pretraining,
@@ -78,11 +78,8 @@ class Config:
             raise ValueError(f"dimension must be between 2 and 64, got {self.dimension}.")
         if not 1 <= self.rank < self.dimension:
             raise ValueError(f"rank must be between 1 and dimension - 1, got {self.rank}.")
-        for name in ("num_spectra", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.num_prompts < 100:
-            raise ValueError(f"num_prompts must be at least 100, got {self.num_prompts}.")
+        refuse_below(self, 1, "num_spectra", "num_seeds")
+        refuse_below(self, 100, "num_prompts")
         _ = self.recipe  # refuses the rest
 
     @property

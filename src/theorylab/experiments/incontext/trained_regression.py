@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds
-from theorylab.experiments.checks import refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.incontext import (
     FunctionLaw,
@@ -70,9 +70,7 @@ class Config:
         for name, most in (("dimension", 256), ("num_examples", 10**4), ("width", 10**4)):
             if not 1 <= getattr(self, name) <= most:
                 raise ValueError(f"{name} must be between 1 and {most}, got {getattr(self, name)}.")
-        for name in ("num_layers", "num_heads", "num_test", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_layers", "num_heads", "num_test", "num_seeds")
         if not self.noise > 0 or not self.slack > 0:
             raise ValueError(
                 f"noise and slack must be positive, got {self.noise} and {self.slack}."

@@ -31,6 +31,7 @@ from theorylab.claims import (
     median_at_least,
     median_between,
 )
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import head_kernels, mixture_kurtosis
 from theorylab.models import SelfAttention, network
@@ -64,18 +65,13 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_positions", "num_draws", "num_limit_draws"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
-        for name in ("num_channels", "head_width", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 2, "num_positions", "num_draws", "num_limit_draws")
+        refuse_below(self, 1, "num_channels", "head_width", "num_seeds")
         for name in ("widths", "num_heads"):
             counts = getattr(self, name)
             if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
                 raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
-        if not 0 < self.scale < math.inf:
-            raise ValueError(f"scale must be positive and finite, got {self.scale}.")
+        refuse_nonpositive(self, "scale")
 
 
 PRESETS = {

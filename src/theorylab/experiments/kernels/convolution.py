@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, between, exponent_between, identity, mean_between
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import infinite_kernels, ntk, relative_frobenius
 from theorylab.kernels.convolution import Misprint, pooled_convolution_kernel
@@ -72,9 +73,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         for name in ("widths", "pixel_counts"):
             counts = getattr(self, name)
             if len(set(counts)) < 2 or min(counts) < 1:

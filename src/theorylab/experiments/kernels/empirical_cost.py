@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import ntk_costs, ntk_full
 from theorylab.kernels.finite import Method
@@ -50,15 +51,12 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         for name in ("widths", "outputs"):
             counts = getattr(self, name)
             if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
                 raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
-        if self.num_positions < 4:
-            raise ValueError(f"num_positions must be at least 4, got {self.num_positions}.")
+        refuse_below(self, 4, "num_positions")
         if self.num_samples * max(self.outputs) > 256:  # the compiler counts loops once
             raise ValueError(
                 "num_samples times the most outputs must be at most 256, so that nothing is done in"

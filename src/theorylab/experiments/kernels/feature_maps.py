@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity, median_at_most
 from theorylab.data import sphere
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.kernels import dot_product as kernels
 from theorylab.progress import report
@@ -60,8 +61,7 @@ class Config:
                 "num_points must be at least twice the power kernel's rank, "
                 f"{fewest}, got {self.num_points}."
             )
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        refuse_below(self, 1, "num_seeds")
 
 
 PRESETS = {

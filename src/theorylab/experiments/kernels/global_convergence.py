@@ -32,6 +32,7 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import two_layer
 from theorylab.progress import report
@@ -65,9 +66,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         for name, counts in (("widths", self.widths), ("samples", self.samples)):
             if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
                 raise ValueError(f"{name} must be two or more growing counts, got {counts}.")

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Finding, Source, exponent_between
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import contractions, tangent_hierarchy
 from theorylab.models import nested
@@ -65,9 +66,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         if len(set(self.widths)) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more different counts, got {self.widths}.")
         if self.num_samples > 8:

@@ -50,6 +50,7 @@ from theorylab.claims import (
 )
 from theorylab.data import patch_law, signal_among_noise
 from theorylab.data.patches import PatchLaw, noise_scale
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import local_signal
 from theorylab.kernels import threshold_kernel
@@ -86,14 +87,11 @@ class Config:
         k = self.num_patches
         if len(k) < 2 or min(k) < 3 or any(np.diff(k) <= 0):
             raise ValueError(f"num_patches must be two or more numbers growing from 3, got {k}.")
-        if self.num_samples < 8:
-            raise ValueError(f"num_samples must be at least 8, got {self.num_samples}.")
-        if not 0 < self.threshold < math.inf:
-            raise ValueError(f"threshold must be positive, got {self.threshold}.")
+        refuse_below(self, 8, "num_samples")
+        refuse_nonpositive(self, "threshold")
         if not 1e-12 <= self.ridge < math.inf:  # rounding makes eigenvalues of -1e-15
             raise ValueError(f"ridge must be at least 1e-12, got {self.ridge}.")
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        refuse_below(self, 1, "num_seeds")
         if self.num_draws < self.num_seeds:
             raise ValueError(
                 f"num_draws must be at least num_seeds, {self.num_seeds}, got {self.num_draws}."

@@ -34,6 +34,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import (
     corrected_kernel,
@@ -83,9 +84,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         if len(self.widths) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more counts, got {self.widths}.")
         if tuple(sorted(set(self.widths))) != self.widths:
@@ -97,9 +96,7 @@ class Config:
                 f"num_seeds must be a multiple of num_groups = {self.num_groups}, "
                 f"got {self.num_seeds}."
             )
-        for name in ("target_scale", "time"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "target_scale", "time")
 
 
 PRESETS = {

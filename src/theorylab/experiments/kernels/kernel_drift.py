@@ -33,6 +33,7 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import densely_connected, drop_edges
 from theorylab.progress import report
@@ -63,9 +64,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 2:
-                raise ValueError(f"{name} must be at least 2, got {value}.")
+        refuse_below(self, 2, *count_fields(self))
         if len(self.widths) < 3 or tuple(sorted(set(self.widths))) != self.widths:
             raise ValueError(f"widths must be three or more and grow, got {self.widths}.")
         if not 0 <= self.drop < 1:

@@ -36,6 +36,7 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.dynamics import linear
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.kernels import (
     Descent,
@@ -76,9 +77,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "num_inputs", "num_samples", "num_tests", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "width", "num_inputs", "num_samples", "num_tests", "num_seeds")
         if self.num_samples > 2 * self.num_inputs:
             # With many points on a small sphere the lowest eigenvalue is tiny.
             raise ValueError(

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, holds, identity, median_at_least, median_at_most
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.kernels import Descent, predicted_outputs
 from theorylab.kernels import dot_product as kernels
@@ -51,12 +52,10 @@ class Config:
     def __post_init__(self) -> None:
         if not 2 <= self.num_samples <= 8:
             raise ValueError(f"num_samples must be in [2, 8], got {self.num_samples}.")
-        if self.num_tests < NUM_EXTRA:
-            raise ValueError(f"num_tests must be at least {NUM_EXTRA}, got {self.num_tests}.")
+        refuse_below(self, NUM_EXTRA, "num_tests")
         if self.num_steps < STEPS[-1]:
             raise ValueError(f"num_steps must be at least {STEPS[-1]}, got {self.num_steps}.")
-        if self.num_seeds < 1:
-            raise ValueError(f"num_seeds must be at least 1, got {self.num_seeds}.")
+        refuse_below(self, 1, "num_seeds")
 
 
 PRESETS = {

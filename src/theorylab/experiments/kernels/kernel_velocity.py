@@ -38,6 +38,7 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import Dataset, digits
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import alignment, ntk
 from theorylab.models import Model, Standard, mlp, network
@@ -78,15 +79,11 @@ class Config:
 
     def __post_init__(self) -> None:
         sizes = ("width", "num_hidden", "batch_size", "interval", "num_copies", "num_points")
-        for name in (*sizes, "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, *sizes, "num_seeds")
         if not 1 <= self.num_samples <= 1700:
             raise ValueError(f"num_samples must be in [1, 1700], got {self.num_samples}.")
-        if self.num_segment < 3:
-            raise ValueError(f"num_segment must be at least 3, got {self.num_segment}.")
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        refuse_below(self, 3, "num_segment")
+        refuse_nonpositive(self, "learning_rate")
         if self.num_steps % self.interval or any(step % self.interval for step in self.spawns):
             raise ValueError(
                 f"num_steps and spawns must be multiples of interval = {self.interval}, "

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import (
     hybrid_kernel,
@@ -59,14 +60,9 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_tests", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.num_inputs < 2:
-            raise ValueError(f"num_inputs must be at least 2, got {self.num_inputs}.")
-        for name in ("strong", "weak", "noise", "bandwidth"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_tests", "num_seeds")
+        refuse_below(self, 2, "num_inputs")
+        refuse_nonpositive(self, "strong", "weak", "noise", "bandwidth")
         if self.num_folds < 2 or self.num_samples < 1 or self.num_samples % self.num_folds:
             raise ValueError(
                 f"num_samples must be a multiple of num_folds >= 2, "

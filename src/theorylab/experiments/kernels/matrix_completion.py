@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, identity, median_at_most, ordered, probability_at_least
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.completion import complete, entry_kernel, soft_impute
@@ -49,15 +50,12 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_rows", "num_columns", "rank", "num_trials"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_rows", "num_columns", "rank", "num_trials")
         if self.rank > min(self.num_rows, self.num_columns):
             raise ValueError(f"rank must be at most rows and columns, got {self.rank}.")
         if not 0 < self.share < 1:
             raise ValueError(f"share must be in (0, 1), got {self.share}.")
-        if not 0 < self.ridge < math.inf:
-            raise ValueError(f"ridge must be positive, got {self.ridge}.")
+        refuse_nonpositive(self, "ridge")
         if not 0 <= self.noise < math.inf:
             raise ValueError(f"noise must be at least 0, got {self.noise}.")
 

@@ -31,6 +31,7 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import digits, sphere
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import infinite_kernels, ntk
 from theorylab.models import NTK, Model, mlp, network
@@ -79,8 +80,7 @@ class Config:
                 f"there are 1797 digits, got num_train = {self.num_train} and"
                 f" num_test = {self.num_test}."
             )
-        if not 0 < self.ridge < math.inf:
-            raise ValueError(f"ridge must be positive and finite, got {self.ridge}.")
+        refuse_nonpositive(self, "ridge")
 
 
 PRESETS = {

@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, identity, median_at_least
 from theorylab.data import sphere
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import ntk, ntk_vector_product
 from theorylab.models import mlp, network
@@ -58,11 +59,10 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "num_hidden", "num_inputs", "num_samples", "num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        refuse_below(
+            self, 1, "width", "num_hidden", "num_inputs", "num_samples", "num_steps", "num_seeds"
+        )
+        refuse_nonpositive(self, "learning_rate")
         if len(set(self.probes)) < 2 or min(self.probes) <= 0:
             raise ValueError(f"probes must be two or more learning rates, got {self.probes}.")
 

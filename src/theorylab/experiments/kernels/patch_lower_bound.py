@@ -42,6 +42,7 @@ from theorylab.claims import (
     probability_at_most,
 )
 from theorylab.data import patch_law, signal_among_noise
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import gated_patches
 from theorylab.progress import report
@@ -76,12 +77,10 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        if self.num_draws < 6:
-            raise ValueError(f"num_draws must be at least 6, got {self.num_draws}.")
+        refuse_below(self, 6, "num_draws")
         if self.num_patches < 300:  # fewer inputs have no gate of the largest projection
             raise ValueError(f"num_patches must be at least 300, got {self.num_patches}.")
-        if self.num_samples < 4:
-            raise ValueError(f"num_samples must be at least 4, got {self.num_samples}.")
+        refuse_below(self, 4, "num_samples")
         if not 0 <= self.ratio < 1:
             raise ValueError(f"ratio must be in [0, 1), got {self.ratio}.")
 

@@ -29,6 +29,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import (
     Samples,
@@ -82,9 +83,7 @@ class Config:
                 f"num_workers must be at most num_samples = {self.num_samples}, "
                 f"got {self.num_workers}."
             )
-        for name in ("time", "learning_rate"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "time", "learning_rate")
 
 
 PRESETS = {

@@ -25,6 +25,7 @@ from scipy.stats import levene
 
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_between, ordered
 from theorylab.data import digits
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import infinite_kernels
 from theorylab.models import NTK, Standard, mlp, network
@@ -58,9 +59,7 @@ class Config:
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) < 1 or tuple(sorted(self.sizes)) != self.sizes:
             raise ValueError(f"sizes must be counts that grow, got {self.sizes}.")
-        for name in ("num_test", "num_splits", "num_hidden", "width", "num_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_test", "num_splits", "num_hidden", "width", "num_steps")
         if max(self.sizes) + self.num_test > 1797:
             needed = max(self.sizes) + self.num_test
             raise ValueError(f"sizes and num_test must be at most 1797 together, got {needed}.")

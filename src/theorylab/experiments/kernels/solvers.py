@@ -32,6 +32,7 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import mnist5k
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.solvers import (
@@ -71,9 +72,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_tests", "num_hidden", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_tests", "num_hidden", "num_seeds")
         if len(self.sizes) < 2 or self.sizes != tuple(sorted(set(self.sizes))):
             raise ValueError(f"sizes must be two or more growing counts, got {self.sizes}.")
         if self.sizes[0] < 25 or self.sizes[-1] + self.num_tests > 5000:
@@ -86,9 +85,7 @@ class Config:
             raise ValueError(f"multiples must be growing numbers, got {self.multiples}.")
         if not self.multiples[0] > 0 or most > math.sqrt(self.sizes[-1]):
             raise ValueError(f"multiples must be in (0, √n], got {self.multiples}.")
-        for name in ("ridge", "tolerance"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "ridge", "tolerance")
 
 
 PRESETS = {

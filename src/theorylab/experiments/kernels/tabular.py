@@ -27,6 +27,7 @@ from scipy.stats import friedmanchisquare, rankdata
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, median_between
 from theorylab.data import TABLES, Dataset, table
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import NTKClassifier, infinite_kernels
 from theorylab.models import NTK, mlp
@@ -81,9 +82,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_test", "num_trees", "num_splits"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_test", "num_trees", "num_splits")
         if not 40 <= self.num_train <= 2048:
             raise ValueError(f"num_train must be in [40, 2048], got {self.num_train}.")
 

@@ -39,6 +39,7 @@ from theorylab.claims import (
     median_at_most,
     trend,
 )
+from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import infinite_kernels, topology
 from theorylab.models import NTK, Model, mlp, network
@@ -71,17 +72,13 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_columns", "num_rows", "width", "num_steps", "num_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        refuse_below(self, 1, "num_columns", "num_rows", "width", "num_steps", "num_seeds")
         if not 0 < self.volume < 1:
             raise ValueError(f"volume must be in (0, 1), got {self.volume}.")
         grow = tuple(sorted(set(self.frequencies))) == self.frequencies
         if len(self.frequencies) < 2 or not grow or self.frequencies[0] <= 0:
             raise ValueError(f"frequencies must be two or more that grow, got {self.frequencies}.")
-        for name in ("bias_scale", "learning_rate"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        refuse_nonpositive(self, "bias_scale", "learning_rate")
 
 
 PRESETS = {

@@ -28,6 +28,7 @@ from theorylab.claims import (
     probability_at_least,
 )
 from theorylab.data import digits
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import ntk
 from theorylab.kernels.trainability import trainability
@@ -58,13 +59,9 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("num_samples", "width", "max_depth", "num_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.num_seeds < 2:
-            raise ValueError(f"num_seeds must be at least 2, got {self.num_seeds}.")
-        if self.num_cells < 10:
-            raise ValueError(f"num_cells must be at least 10, got {self.num_cells}.")
+        refuse_below(self, 1, "num_samples", "width", "max_depth", "num_steps")
+        refuse_below(self, 2, "num_seeds")
+        refuse_below(self, 10, "num_cells")
         if self.num_samples > 1797:
             raise ValueError(f"num_samples must be at most 1797, got {self.num_samples}.")
         if not 0 < self.learning_rate < 1:

@@ -31,6 +31,7 @@ from theorylab.claims import (
     mean_between,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import (
     Descent,
@@ -75,11 +76,8 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name in ("width", "num_inputs", "num_samples", "num_tests", "num_outputs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.num_networks < 2:
-            raise ValueError(f"num_networks must be at least 2, got {self.num_networks}.")
+        refuse_below(self, 1, "width", "num_inputs", "num_samples", "num_tests", "num_outputs")
+        refuse_below(self, 2, "num_networks")
         steps = self.num_steps
         if not steps or min(steps) < 1 or tuple(sorted(set(steps))) != steps:
             raise ValueError(f"num_steps must be growing counts, got {steps}.")

@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, holds, median_at_most
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import dual, two_layer
 from theorylab.progress import report
@@ -62,9 +63,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         if len(self.widths) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more counts, got {self.widths}.")
         if tuple(sorted(set(self.widths))) != self.widths:

@@ -38,6 +38,7 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import sphere
+from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import dual, infinite_kernels, ntk, relative_frobenius
 from theorylab.models import NTK, Model, MuP, mlp, network
@@ -79,9 +80,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("num_") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        refuse_below(self, 1, *count_fields(self))
         if len(set(self.widths)) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more different counts, got {self.widths}.")
         if tuple(sorted(self.widths)) != self.widths:
