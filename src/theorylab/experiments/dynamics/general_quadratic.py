@@ -8,8 +8,7 @@ where λ ends does not depend on γ. Two-layer ReLU networks on twenty images do
 width and the top eigenvalue λ of their tangent kernel.
 
 The two-layer linear network is a model of this kind. The source's proposition about it is checked
-as printed (with γ for γ², without an η, with Σ² = ‖x‖²I) and as corrected (Σ³ = ‖x‖²Σ). The target
-y is not given in the source; here it is 0 by default.
+as printed (with γ for γ², without an η, with Σ² = ‖x‖²I) and as corrected (Σ³ = ‖x‖²Σ).
 
 Source: zhu · gqm · Eq. 3.3, Prop. B.13.1, Fig. B.4.
 """
@@ -70,7 +69,7 @@ class Config:
     num_parameters: int = 100  # parameters of the quadratic model
     nonlinearities: tuple[float, ...] = (1e-4, 1e-3, 1e-2)  # γ, growing
     learning_rate: float = 2.8  # ηλ₀ at which γ is varied; between 2 and 4
-    target: float = 0.0  # y of the quadratic model
+    target: float = 0.0  # y of the quadratic model, which the source does not give
     num_steps: int = 300  # of the quadratic model
     images: ImageSet = "digits"  # their classes 3 and 8, for the networks
     num_samples: int = 20  # images
