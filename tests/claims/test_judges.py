@@ -18,6 +18,7 @@ from theorylab.claims import (
     ordered,
     probability_at_least,
     probability_at_most,
+    probability_between,
     trend,
 )
 
@@ -268,3 +269,11 @@ def test_a_judge_concludes_with_ten_seeds_when_the_truth_is_comfortably_inside(n
     experiments = np.random.default_rng(4).standard_normal((200, 50))
     supported = [POWER[name](x).verdict == SUPPORTED for x in experiments]
     assert np.mean(supported) >= 0.95
+
+
+def test_a_probability_in_a_range_is_judged_by_its_interval():
+    """Oracle: the ends of Clopper and Pearson's interval, [0.9246, 0.9548] for 941 of 1000."""
+    assert probability_between(941, 1000, 0.924, 0.955).verdict == SUPPORTED
+    assert probability_between(941, 1000, 0.93, 0.97).verdict == INCONCLUSIVE
+    assert probability_between(941, 1000, 0.956, 1.0).verdict == REFUTED
+    assert probability_between(0, 0, 0.5, 1.0).method == "no trials"

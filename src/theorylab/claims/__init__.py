@@ -24,4 +24,5 @@ from .judges import median_between as median_between
 from .judges import ordered as ordered
 from .judges import probability_at_least as probability_at_least
 from .judges import probability_at_most as probability_at_most
+from .judges import probability_between as probability_between
 from .judges import trend as trend

@@ -193,6 +193,18 @@ def probability_at_least(
     return _probability(successes, trials, bound, math.inf)
 
 
+def probability_between(
+    successes: Int[ArrayLike, ""], trials: Int[ArrayLike, ""], low: Number, high: Number
+) -> Finding:
+    """Judge that a probability is in [low, high], by Clopper and Pearson's interval at 95 %.
+
+    Example:
+        >>> str(probability_between(941, 1000, 0.93, 0.97).verdict)
+        'inconclusive'
+    """
+    return _probability(successes, trials, low, high)
+
+
 def _extreme(
     values: Real[ArrayLike, "..."],
     worst: Callable[[np.ndarray], np.floating],
@@ -221,6 +233,8 @@ def _probability(
     successes: Int[ArrayLike, ""], trials: Int[ArrayLike, ""], low: Number, high: Number
 ) -> Finding:
     count = int(np.asarray(trials))
+    if count == 0:
+        return _unknown(Demand(float(np.asarray(low)), float(np.asarray(high))), "no trials")
     interval = clopper_pearson(int(np.asarray(successes)), count)
     method = f"Clopper–Pearson over {count} trials, 95 %"
     return _judge(np.array([interval.estimate]), (low, high), lambda _: interval, method)
