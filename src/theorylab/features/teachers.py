@@ -6,6 +6,9 @@
 A network keeps the gradients of its random start along inputs that hardly vary, and two teachers
 have different ones. The smaller the start, the less of it is in G, and the higher the ceiling.
 
+Of the samples a teacher is given, the last tenth chooses when it was best; other samples, which it
+never sees, say how good it is.
+
 Source: zhu · teacher-agop · §4.4.
 """
 
@@ -27,6 +30,8 @@ _ERRORS = zero_one("mean")
 _FITTED = 1e-4  # the training loss at which a teacher is ready
 _AT_ONCE = 50  # images, of a batch and of a block of the AGOP
 _CHECK_EVERY = 100  # steps
+_HELD = 10  # one of so many samples chooses the best parameters
+FEWEST = 56  # samples for a teacher: a batch is left of them
 
 
 class Teacher(NamedTuple):
@@ -35,7 +40,7 @@ class Teacher(NamedTuple):
     Args:
         features: Its AGOP.
         untrained: Its AGOP before training.
-        accuracy: The share of other samples that it gets right.
+        accuracy: The share of other samples that it gets right; it has never seen them.
     """
 
     features: Float[Array, "d d"]
@@ -74,25 +79,28 @@ def teach(
     learning_rate: float,
     num_steps: int,
 ) -> Teacher:
-    """Train by Adam on batches of 50, keep what is best on other samples, and take its AGOP.
+    """Train by Adam on batches of 50, keep what is best on a held-out tenth, and take its AGOP.
 
     Args:
         key: The randomness of the start and of the batches.
         model: The network.
-        train: Samples to learn from, at least 50.
-        others: Samples that choose the best parameters.
+        train: Samples to learn from, at least 56; the last tenth chooses the best parameters.
+        others: Samples that say how good it is, and nothing else.
         inputs: On which the AGOP is taken.
         loss: What is minimised.
         learning_rate: Of Adam.
         num_steps: The steps after which it ends, if the data are not fitted before.
     """
+    if train.num_samples < FEWEST:
+        raise ValueError(f"a teacher needs at least {FEWEST} samples, got {train.num_samples}.")
+    learned, held = train.split(train.num_samples - train.num_samples // _HELD)
     init_key, batch_key = jax.random.split(key)
     params = model.init(init_key)
     fitted = train_until(
         empirical_risk(loss, model.apply),
         params,
-        train,
-        others,
+        learned,
+        held,
         optax.adam(learning_rate),
         Batches(_AT_ONCE),
         batch_key,

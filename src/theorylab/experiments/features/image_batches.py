@@ -52,6 +52,7 @@ from theorylab.features.image_tasks import (
     learn_images,
     parts_of,
 )
+from theorylab.features.teachers import FEWEST
 from theorylab.progress import report
 from theorylab.training import Batches, Until, ensemble, gradient_descent
 
@@ -97,7 +98,7 @@ class Config:
                 f"num_train must be from {NUM_PRODUCTS} to less than num_known, {self.num_known},"
                 f" got {self.num_train}."
             )
-        refuse_below(self, 50, "num_known")
+        refuse_below(self, FEWEST, "num_known")
         for name in ("shrink", "num_test", "teacher_steps", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 10⁶], got {getattr(self, name)}.")

@@ -50,6 +50,7 @@ from theorylab.features.image_tasks import (
     image_teacher,
     parts_of,
 )
+from theorylab.features.teachers import FEWEST
 from theorylab.progress import report
 from theorylab.training import catapults, ensemble
 from theorylab.typing import Params, RandomKey
@@ -94,7 +95,7 @@ class Config:
                 f"num_train must be from {NUM_PRODUCTS} to num_known, {self.num_known},"
                 f" got {self.num_train}."
             )
-        refuse_below(self, 50, "num_known")
+        refuse_below(self, FEWEST, "num_known")
         names = ("shrink", "num_test", "patience", "max_steps", "teacher_steps")
         for name in (*names, "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:

@@ -6,8 +6,12 @@ wholly, and no student can be asked to align with a teacher better than another 
 ceiling is measured here, on images of handwritten digits, with small convolutional networks; beside
 it stand a student (fully connected, trained on the same images) and networks that were not trained.
 
-The ceiling is low. Along pixels that hardly vary a network keeps the gradients of its random start,
-and these are in G as they are.
+The start decides. Along pixels that hardly vary a network keeps the gradients of its random start,
+and these are in G as they are. From a small start there are few of them, and teachers agree; from
+the usual start, √2/√fan-in, teachers are as good at their task and agree far less: the control.
+
+The catalogue's ceiling, which the source does not report, is 0.8, for teachers of 97 % on MNIST or
+88 % on Fashion-MNIST from 10,000 images or more: those of the preset `paper`.
 
 Source: zhu · teacher-agop · §4.4; zhu · agop · Eqs 4.5–4.6.
 """
@@ -18,7 +22,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.choices import ImageSet
@@ -27,9 +31,11 @@ from theorylab.data import image_set, image_shape, num_images
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Teacher, agop_alignment, halving_cnn, teach
-from theorylab.models import Flatten, Model, Serial, Standard, mlp, network
+from theorylab.features.teachers import FEWEST
+from theorylab.models import Flatten, Model, Serial, Standard, mlp, network, unfolded
 from theorylab.progress import report
 from theorylab.training import cross_entropy, ensemble
+from theorylab.typing import RandomKey, Scalar
 
 PRECISION = "float32"
 FORMULA = r"\cos(G_{teacher}, G_{teacher'})"
@@ -38,52 +44,63 @@ TEACHER = Source("zhu", "teacher-agop", "§4.4")
 LOSS = cross_entropy("mean")
 
 
+USUAL = 2**0.5  # √fan-in times the deviation of weights at the usual start
+LEAST = {"fashion_mnist": 0.88}  # the accuracy asked of teachers; of digits it is 97 %
+
+
 @dataclass(frozen=True)
 class Config:
     """Pairs of teachers on digits, a student, and untrained networks."""
 
-    images: ImageSet = "mnist5k"  # which images
-    num_train: int = 4000  # training images
-    num_features: int = 200  # images on which the AGOP is taken, of the others
-    channels: tuple[int, ...] = (16, 32)  # of the teacher's convolutions, each halving the image
+    images: ImageSet = "digits"  # which images
+    num_train: int = 1200  # training images, a tenth of which chooses the best parameters
+    num_features: int = 300  # images on which the AGOP is taken, of the others
+    channels: tuple[int, ...] = (32,)  # of the teacher's convolutions, each halving the image
     width: int = 128  # of the student's hidden layer
-    num_steps: int = 400  # of Adam, batches of 50
+    scale: float = 0.1  # of all weights at the small start, times √fan-in
+    num_steps: int = 600  # of Adam, batches of 50
     learning_rate: float = 3e-3  # of Adam
-    num_seeds: int = 6  # pairs of teachers, at least 6 to conclude
+    num_seeds: int = 12  # pairs of teachers from each start, at least 6 to conclude
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "num_steps", "num_seeds")
+        refuse_below(self, 1, "channels", "width", "num_steps", "num_seeds")
         most = num_images(self.images)
-        if not 50 <= self.num_train <= most - 100:
-            raise ValueError(f"num_train must be from 50 to {most - 100}, got {self.num_train}.")
+        if not FEWEST <= self.num_train <= most - 100:
+            raise ValueError(
+                f"num_train must be from {FEWEST} to {most - 100}, got {self.num_train}."
+            )
         if not 1 <= self.num_features <= most - self.num_train:
             raise ValueError(
                 f"num_features must be from 1 to the {most - self.num_train} images that are left,"
                 f" got {self.num_features}."
             )
-        if not self.channels or min(*self.channels, self.width) < 1:
-            raise ValueError(f"channels and width must be at least 1, got {self.channels}.")
-        if self.num_steps < 1 or self.num_seeds < 1:
-            raise ValueError(f"num_steps and num_seeds must be at least 1, got {self.num_seeds}.")
+        if not 0 < self.scale < USUAL:
+            raise ValueError(f"scale must be in (0, √2) for a small start, got {self.scale}.")
         refuse_nonpositive(self, "learning_rate")
 
 
 PRESETS = {
-    "smoke": Config(
-        images="digits", num_train=1200, num_features=100, channels=(8, 16), num_steps=150
+    "smoke": Config(num_steps=300, num_seeds=6),
+    "paper": Config(
+        images="mnist",
+        num_train=60_000,
+        num_features=2000,
+        channels=(64, 128, 256),
+        num_steps=10_000,
+        num_seeds=10,
     ),
-    "paper": Config(channels=(64, 128, 256), num_steps=5000, num_features=1000, num_seeds=10),
 }
 
 
 class Result(NamedTuple):
-    """What was measured, by pair of teachers."""
+    """What was measured, by pair of teachers; axis of two: the small start, the usual one."""
 
-    ceiling: Float[np.ndarray, " s"]  # alignment of two teachers
-    student: Float[np.ndarray, " s"]  # of the student with the first teacher
+    ceiling: Float[np.ndarray, "2 s"]  # alignment of two teachers
+    student: Float[np.ndarray, " s"]  # of the student with the first teacher, small starts
     untrained: Float[np.ndarray, " s"]  # of the second teacher before training with the first
-    accuracy: Float[np.ndarray, "2 s"]  # of both teachers, on images that they have not seen
+    accuracy: Float[np.ndarray, "2 s 2"]  # of both teachers, on images that they have not seen
+    least: float  # the accuracy that is asked of teachers
     student_accuracy: Float[np.ndarray, " s"]
     picture: Float[np.ndarray, "h w"]  # the diagonal of the first teacher's AGOP
 
@@ -93,77 +110,84 @@ def memory(config: Config) -> int:
     side, _, colours = image_shape(config.images)
     pixels = colours * side**2
     hidden = sum(count * pixels // 4 ** (i + 1) for i, count in enumerate(config.channels))
-    return 4 * (2 * 256 * 10 * (pixels + 2 * hidden) + 6000 * pixels)
+    data = num_images(config.images) * pixels
+    return 4 * (2 * 256 * 10 * (pixels + 2 * hidden) + 3 * data)
 
 
 def run(config: Config) -> Result:
     """Train teachers and students, and compare what they look at."""
     data = image_set(config.images, "standard").shuffled(jax.random.key(config.seed))
     train, others = data.split(config.num_train)
-    layers = halving_cnn(config.channels, data.num_outputs)
-    teacher = network(layers, data.input_shape, *_PLAIN)
+    layers = unfolded(halving_cnn(config.channels, data.num_outputs))
+    teacher = network(layers, data.input_shape, Standard(), "zero")
     layers = Serial(Flatten(), mlp([config.width], data.num_outputs))
-    student = network(layers, data.input_shape, *_PLAIN)
+    student = network(layers, data.input_shape, Standard(), "zero")
     keys = jax.random.split(jax.random.key(config.seed + 1), 3 * config.num_seeds)
+    pairs, last = keys[: -config.num_seeds], keys[-config.num_seeds :]
     images, rate = others.x[: config.num_features], config.learning_rate
 
-    def trained(key: Key[Array, ""], model: Model) -> Teacher:
-        return teach(key, model, train, others, images, LOSS, rate, config.num_steps)
+    def trained(model: Model, key: RandomKey, scale: Scalar) -> Teacher:
+        begun = model._replace(init=lambda key: jax.tree.map(lambda w: scale * w, model.init(key)))
+        return teach(key, begun, train, others, images, LOSS, rate, config.num_steps)
 
     report("teachers", 0.0)
-    pairs = ensemble(lambda key: trained(key, teacher), keys[: -config.num_seeds])
-    report("students", 0.7)
-    pupils = ensemble(lambda key: trained(key, student), keys[-config.num_seeds :])
+    scales = jnp.repeat(jnp.array([config.scale, USUAL]), len(pairs))
+    found = ensemble(lambda one: trained(teacher, *one), (jnp.tile(pairs, 2), scales))
+    report("students", 0.8)
+    pupils = ensemble(lambda key: trained(student, key, config.scale), last)
     report("features", 0.9)
-    after, before, accuracy = (np.asarray(part) for part in pairs)
-    first, second = after[::2], after[1::2]
-    return Result(
-        ceiling=_alignments(first, second),
-        student=_alignments(np.asarray(pupils.features), first),
-        untrained=_alignments(before[1::2], first),
-        accuracy=np.stack([accuracy[::2], accuracy[1::2]]),
-        student_accuracy=np.asarray(pupils.accuracy),
-        picture=first[0].diagonal().reshape(data.input_shape).sum(axis=2),
+    after, before, accuracy = (
+        np.asarray(part).reshape(2, config.num_seeds, 2, *part.shape[1:]) for part in found
     )
-
-
-_PLAIN = (Standard(weight_scale=2**0.5), "zero")
+    return Result(
+        ceiling=np.stack([_alignments(pair[:, 0], pair[:, 1]) for pair in after]),
+        student=_alignments(np.asarray(pupils.features), after[0, :, 0]),
+        untrained=_alignments(before[0, :, 1], after[0, :, 0]),
+        accuracy=accuracy,
+        least=LEAST.get(config.images, 0.97),
+        student_accuracy=np.asarray(pupils.accuracy),
+        picture=after[0, 0, 0].diagonal().reshape(data.input_shape).sum(axis=2),
+    )
 
 
 def _alignments(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.asarray(jax.vmap(agop_alignment)(jnp.asarray(first), jnp.asarray(second)))
 
 
-# An alignment above 0.8 was proposed for teachers of 97 % on MNIST. Those of seed 101 reached 95 %
-# and 0.29 on MNIST-5k, and 94 % and 0.44 (seed 102: 0.51) on the smaller digits.
+# 0.8, 97 % and 88 % are the catalogue's. On seed 101 teachers know 98 % of the small digits, with
+# ceilings of 0.92 to 0.95; 4000 images of MNIST are too few for 97 %: 95 %, 0.77 to 0.85.
 CLAIMS = (
     Claim(
-        "As proposed: two teachers that differ in their seed have an alignment above 0.8.",
-        judge=lambda r: median_at_least(r.ceiling, 0.8),
+        "Two teachers from small starts that differ in their seed have an alignment above 0.8.",
+        judge=lambda r: median_at_least(r.ceiling[0], 0.8),
         source=TEACHER,
-        kind="printed",
         formula=r"\cos(G, G') \ge 0.8",
     ),
     Claim(
-        "They agree far less, below 0.7: alignments on real data must be read against that.",
-        judge=lambda r: median_at_most(r.ceiling, 0.7),
+        "The teachers know their task: 97 % of the images that they have not seen (clothes: 88 %).",
+        judge=lambda r: median_at_least(r.accuracy[0].min(axis=1), r.least),
         source=TEACHER,
-        kind="corrected",
     ),
     Claim(
         "A student comes no nearer to a teacher than another teacher, but for a tenth.",
-        judge=lambda r: median_at_most(r.student - r.ceiling, 0.1),
+        judge=lambda r: median_at_most(r.student - r.ceiling[0], 0.1),
         source=TEACHER,
     ),
     Claim(
-        "The teachers know their task: nine in ten images that they have not seen, at least.",
-        judge=lambda r: median_at_least(r.accuracy.min(axis=0), 0.9),
+        "The start decides: from usual starts, two teachers agree less.",
+        judge=lambda r: ordered(r.ceiling[1], r.ceiling[0]),
+        source=TEACHER,
+        kind="control",
+    ),
+    Claim(
+        "From usual starts they are as good at their task, but for two images in a hundred.",
+        judge=lambda r: median_at_least((r.accuracy[1] - r.accuracy[0]).mean(axis=1), -0.02),
         source=TEACHER,
         kind="control",
     ),
     Claim(
         "Agreement is learned: before training, the other teacher is less like the first.",
-        judge=lambda r: ordered(r.untrained, r.ceiling),
+        judge=lambda r: ordered(r.untrained, r.ceiling[0]),
         source=TEACHER,
         kind="control",
     ),
@@ -177,11 +201,12 @@ def plot(result: Result) -> Figure:
         (
             ("untrained", result.untrained),
             ("student", result.student),
-            ("another teacher", result.ceiling),
+            ("another teacher", result.ceiling[0]),
+            ("two from usual starts", result.ceiling[1]),
         )
     ):
         alignment.plot(np.full(len(values), place), values, "o", label=name)
-    alignment.axhline(np.median(result.ceiling), **THEORY)
+    alignment.axhline(np.median(result.ceiling[0]), **THEORY)
     alignment.legend(fontsize=7)
     alignment.set_xticks([])
     picture.imshow(result.picture, cmap="viridis")
