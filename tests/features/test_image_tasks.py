@@ -85,7 +85,7 @@ def test_a_student_is_measured_where_it_was_best(task, parts):
     assert not student.reached
     # With η far above the critical rate the one step is super-critical, if it is counted.
     assert super_critical(model.apply, params, parts.train.x, 1e6)
-    assert [int(learned(1e6, counted).num_catapults) for counted in (True, False)] == [1, 0]
+    assert [int(learned(1e6, counted).num_supercritical) for counted in (True, False)] == [1, 0]
 
 
 def test_other_images_choose_when_it_was_best(task, parts):

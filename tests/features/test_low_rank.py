@@ -63,7 +63,7 @@ def test_measures_of_a_linear_network_follow_from_its_weights(starts):
     learned = learn_each(KEY, starts, rates, TASK, LINEAR, gradient_descent, Batches(60), until)
     above = learned.step[1].tolist()
     assert min(above) > 0
-    assert learned.num_catapults.tolist() == [[0, 0], above, [0, 0]]
+    assert learned.num_supercritical.tolist() == [[0, 0], above, [0, 0]]
     reference = np.diag([4.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     for place in np.ndindex(3, 2):
         gram = np.asarray(learned.corner[place])
@@ -93,7 +93,7 @@ def test_sizes_of_batches_stand_in_the_middle(starts):
         key, batch = jax.random.fold_in(KEY, size), Batches(size)
         alone = learn_each(key, divided, rates, task, LINEAR, gradient_descent, batch, until)
         np.testing.assert_allclose(learned.test[:, place], alone.test, rtol=1e-12)
-        np.testing.assert_array_equal(learned.num_catapults[:, place], alone.num_catapults)
+        np.testing.assert_array_equal(learned.num_supercritical[:, place], alone.num_supercritical)
 
 
 def test_parts_of_the_data_are_apart(starts):

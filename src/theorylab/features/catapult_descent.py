@@ -25,6 +25,7 @@ from theorylab.typing import Apply, Params, Scalar
 from .agop import agop, agop_alignment
 
 LOSS = squared("mean")
+CORNER = 10  # inputs of the corner of G that is kept
 SPIKE = 1.5  # a spike is a rise of the loss by this factor
 
 
@@ -122,6 +123,7 @@ class Measured(NamedTuple):
         test: The test loss at the end.
         best_test: The least test loss on the way, or that of the end if it was not followed.
         alignment: cos(G, G*) at the end, with the AGOP G on the training inputs.
+        corner: The first rows and columns of G, of up to 10 inputs.
         losses: As in `Descended`, like what follows.
         rates: The learning rates.
         num_steps: The number of steps.
@@ -131,6 +133,7 @@ class Measured(NamedTuple):
     test: Float[Array, ""]
     best_test: Float[Array, ""]
     alignment: Float[Array, ""]
+    corner: Float[Array, "c c"]
     losses: Float[Array, " t"]
     rates: Float[Array, " t"]
     num_steps: Int[Array, ""]
@@ -183,6 +186,7 @@ def measured_descent(
         test=last,
         best_test=jnp.minimum(run.best, last),
         alignment=agop_alignment(features, reference.astype(features.dtype)),
+        corner=features[:CORNER, :CORNER],
         losses=run.losses,
         rates=run.rates,
         num_steps=run.num_steps,
@@ -247,16 +251,18 @@ def num_spikes(losses: Float[np.ndarray, " t"], rates: Float[np.ndarray, " t"]) 
 
 
 def spikes_of(
-    losses: Float[ArrayLike, "r t"], rates: Float[ArrayLike, "r t"]
-) -> Int[np.ndarray, " r"]:
+    losses: Float[ArrayLike, "*r t"], rates: Float[ArrayLike, "*r t"]
+) -> Int[np.ndarray, "*r"]:
     """The number of spikes of every run.
 
     Args:
         losses: The loss before every step.
         rates: The learning rate of every step.
     """
-    runs = zip(np.asarray(losses), np.asarray(rates), strict=True)
-    return np.array([num_spikes(*run) for run in runs], int)
+    given = np.asarray(losses)
+    flat = (np.asarray(part).reshape(-1, given.shape[-1]) for part in (losses, rates))
+    counts = [num_spikes(*run) for run in zip(*flat, strict=True)]
+    return np.array(counts, int).reshape(given.shape[:-1])
 
 
 class _State(NamedTuple):

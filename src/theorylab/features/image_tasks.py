@@ -69,7 +69,7 @@ class Student(NamedTuple):
         test: The test loss.
         error: The share of test images that are told wrongly.
         alignment: cos(G, G*).
-        num_catapults: The super-critical steps until then.
+        num_supercritical: The super-critical steps until then.
         num_steps: The steps until the end.
         loss: The training loss at the end.
         reached: Whether the images were fitted.
@@ -78,7 +78,7 @@ class Student(NamedTuple):
     test: Float[Array, ""]
     error: Float[Array, ""]
     alignment: Float[Array, ""]
-    num_catapults: Int[Array, ""]
+    num_supercritical: Int[Array, ""]
     num_steps: Int[Array, ""]
     loss: Float[Array, ""]
     reached: Bool[Array, ""]
@@ -221,7 +221,7 @@ def learn_images(
         test=LOSS(outputs, parts.test.y),
         error=ERRORS(outputs, parts.test.y),
         alignment=agop_alignment(agop(model.apply, fitted.params, parts.train.x), reference),
-        num_catapults=fitted.num_events,
+        num_supercritical=fitted.num_events,
         num_steps=fitted.num_steps,
         loss=fitted.loss,
         reached=fitted.reached,

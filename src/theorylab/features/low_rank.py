@@ -12,7 +12,8 @@ number of *super-critical steps*, those with
 
     η > η_crit(batch) = b / λ_max(K(batch)),
 
-which the source calls the number of catapults. It counts steps, not spikes: see `num_catapults`.
+which the source calls the number of catapults. It counts steps; `dynamics.num_catapults` counts
+spikes.
 
 Source: zhu · agop-sgd · §4.4, Table 4.1; zhu · synthetic-tasks · C.6.
 """
@@ -110,7 +111,7 @@ class Learned(NamedTuple):
         relative: The test loss over Var f*: 1 is what the mean predicts, without the noise.
         alignment: cos(G, G*).
         corner: The first rows and columns of G, of up to 10 inputs.
-        num_catapults: The super-critical steps until then, which the source calls catapults.
+        num_supercritical: The super-critical steps until then, which the source calls catapults.
         step: All steps until then.
         num_steps: The steps until the end.
         loss: The training loss at the end.
@@ -121,7 +122,7 @@ class Learned(NamedTuple):
     relative: Float[Array, ""]
     alignment: Float[Array, ""]
     corner: Float[Array, "c c"]
-    num_catapults: Int[Array, ""]
+    num_supercritical: Int[Array, ""]
     step: Int[Array, ""]
     num_steps: Int[Array, ""]
     loss: Float[Array, ""]
@@ -234,7 +235,7 @@ def learn(
         relative=test if task.scaled else test / task.variance,
         alignment=agop_alignment(features, reference),
         corner=features[:CORNER, :CORNER],
-        num_catapults=fitted.num_events,
+        num_supercritical=fitted.num_events,
         step=fitted.step,
         num_steps=fitted.num_steps,
         loss=fitted.loss,
@@ -339,6 +340,8 @@ def learn_with_batches(
         own, batch, count = jax.random.fold_in(key, size), Batches(size), size <= _LARGEST_COUNTED
         learned = learn_each(own, starts, rates, task, model, gradient_descent, batch, until, count)
         if not count:
-            learned = learned._replace(num_catapults=jnp.full_like(learned.num_catapults, -1))
+            learned = learned._replace(
+                num_supercritical=jnp.full_like(learned.num_supercritical, -1)
+            )
         runs.append(learned)
     return jax.tree.map(lambda *parts: jnp.stack(parts, axis=1), *runs)

@@ -16,6 +16,27 @@ def test_what_gets_worse_with_catapults_is_refuted(smoke, verdict):
     assert verdict("closer the features", wrong) == Verdict.REFUTED
 
 
+def test_the_limits_of_the_source_hold_with_its_schedule(smoke, verdict):
+    """Test losses 0.7 ─► 0.2 and alignments 0.5 ─► 0.96 pass; each of the three can fail."""
+    test, alignment = (
+        np.tile(np.linspace(*ends, smoke.test.shape[1]), (6, 1))
+        for ends in ((0.7, 0.2), (0.5, 0.96))
+    )
+    source = smoke._replace(of_source=True, test=test, alignment=alignment)
+    assert verdict("most raises the test loss", source) == Verdict.SUPPORTED
+    assert verdict("most raises the alignment", source) == Verdict.SUPPORTED
+    for other in (source.test + 0.1, source.test - 0.15):
+        wrong = source._replace(test=other)
+        assert verdict("most raises the test loss", wrong) == Verdict.REFUTED
+    unlike = source._replace(alignment=source.alignment - 0.05)
+    assert verdict("most raises the alignment", unlike) == Verdict.REFUTED
+    backwards = smoke._replace(test=smoke.test[:, ::-1], alignment=smoke.alignment[:, ::-1])
+    assert verdict("most raises the test loss", backwards) == Verdict.REFUTED
+    assert verdict("most raises the alignment", backwards) == Verdict.REFUTED
+    assert experiment.PRESETS["paper"].of_source
+    assert not experiment.Config().of_source
+
+
 def test_raises_without_spikes_are_no_catapults(smoke, verdict):
     calm = smoke._replace(spikes=np.zeros_like(smoke.spikes))
     assert verdict("Nearly every raise", calm) == Verdict.REFUTED

@@ -21,13 +21,30 @@ def test_a_reversed_order_is_refuted(smoke, verdict, words, name):
 def test_other_values_and_counts_are_refuted(smoke, verdict):
     """Test losses of a constant, batches that all catapult, and a run that did not fit."""
     constant = smoke._replace(test=np.ones_like(smoke.test))
-    assert verdict("smallest batch is the table's (0.42", constant) == Verdict.REFUTED
-    assert verdict("largest batch is the table's", constant) == Verdict.REFUTED
-    restless = smoke._replace(num_catapults=np.ones_like(smoke.num_catapults))
+    assert verdict("Test losses of all batch sizes", constant) == Verdict.REFUTED
+    unlike = smoke._replace(alignment=np.full_like(smoke.alignment, 0.5))
+    assert verdict("Alignments of all batch sizes", unlike) == Verdict.REFUTED
+    restless = smoke._replace(num_supercritical=np.ones_like(smoke.num_supercritical))
     assert verdict("no step is super-critical", restless) == Verdict.REFUTED
     assert verdict("are not rare", restless) == Verdict.REFUTED
     unfitted = smoke._replace(loss=smoke.loss + 1)
     assert verdict("at one training loss", unfitted) == Verdict.REFUTED
+
+
+def test_every_size_of_which_the_table_speaks_is_judged(smoke, verdict):
+    """The last of five sizes is off; then nothing is said of any."""
+    sizes = np.array([5, 10, 50, 100, 2000])
+    bands = experiment.PILOTS[2, 100, 2000, (1024,)]
+    expected = np.array([bands.get(size, np.full((2, 2), np.nan)) for size in sizes.tolist()])
+    middle = expected.mean(axis=2)
+    middle[3] = 0.75
+    test = np.repeat(middle[:, :1], 6, axis=1)
+    table = smoke._replace(batch_sizes=sizes, expected=expected, test=test)
+    assert verdict("Test losses of all batch sizes", table) == Verdict.SUPPORTED
+    off = table._replace(test=test + np.array([0, 0, 0, 0, 0.3])[:, None])
+    assert verdict("Test losses of all batch sizes", off) == Verdict.REFUTED
+    unknown = table._replace(expected=np.full((5, 2, 2), np.nan))
+    assert verdict("Test losses of all batch sizes", unknown) == Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(

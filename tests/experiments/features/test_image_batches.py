@@ -33,8 +33,8 @@ def test_controls_can_fail(smoke, verdict):
 
 def test_small_rates_take_longer_and_only_large_ones_are_counted(smoke):
     assert (smoke.num_steps[1] > 2 * smoke.num_steps[0]).all()
-    assert smoke.num_catapults.shape == smoke.num_steps.shape[1:]
-    assert (smoke.num_catapults <= smoke.num_steps[0]).all()
+    assert smoke.num_supercritical.shape == smoke.num_steps.shape[1:]
+    assert (smoke.num_supercritical <= smoke.num_steps[0]).all()
 
 
 @pytest.mark.parametrize(

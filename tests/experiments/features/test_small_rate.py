@@ -14,7 +14,7 @@ def test_an_effect_at_the_small_rate_is_refuted(smoke, verdict):
     wrong = smoke._replace(
         test=smoke.test[::-1],
         alignment=smoke.alignment[::-1],
-        num_catapults=smoke.num_catapults[::-1],
+        num_supercritical=smoke.num_supercritical[::-1],
     )
     assert verdict("changes the test loss by less", wrong) == Verdict.REFUTED
     assert verdict("changes the alignment by less", wrong) == Verdict.REFUTED
@@ -32,7 +32,7 @@ def test_the_printed_rate_needs_another_critical_rate(smoke, verdict):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"batch_sizes": (5, 10, 50)}, "batch_sizes must be two increasing sizes"),
+        ({"batch_sizes": (5, 10, 50)}, "batch_sizes must be two and increasing"),
         ({"small_fraction": 0.6}, "fractions must be increasing"),
         ({"widths": ()}, "widths must be at least 1 each"),
     ],

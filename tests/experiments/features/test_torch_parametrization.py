@@ -13,7 +13,7 @@ def test_a_reversed_order_is_refuted(smoke, verdict):
     wrong = smoke._replace(
         test=smoke.test[:, ::-1],
         alignment=smoke.alignment[:, ::-1],
-        num_catapults=smoke.num_catapults[:, ::-1],
+        num_supercritical=smoke.num_supercritical[:, ::-1],
     )
     for words in ("smaller test loss", "better aligned", "more super-critical"):
         assert verdict(words, wrong) == Verdict.REFUTED
@@ -21,7 +21,7 @@ def test_a_reversed_order_is_refuted(smoke, verdict):
 
 def test_a_control_that_catapults_is_refuted(smoke, verdict):
     """Corrupted: the measurements of both learning rates exchanged."""
-    wrong = smoke._replace(test=smoke.test[::-1], num_catapults=smoke.num_catapults[::-1])
+    wrong = smoke._replace(test=smoke.test[::-1], num_supercritical=smoke.num_supercritical[::-1])
     assert verdict("no step is super-critical", wrong) == Verdict.REFUTED
     assert verdict("a third as much", wrong) == Verdict.REFUTED
 
@@ -29,7 +29,7 @@ def test_a_control_that_catapults_is_refuted(smoke, verdict):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"batch_sizes": (50, 5)}, "batch_sizes must be two increasing sizes"),
+        ({"batch_sizes": (50, 5)}, "batch_sizes must be two and increasing"),
         ({"learning_rate": 0.0}, "learning_rate must be positive, got 0"),
         ({"rank": 1}, "rank must be 2, 3 or 4, got 1"),
         ({"calm_part": 1.0}, r"calm_part must be in \(0, 1\), got 1"),

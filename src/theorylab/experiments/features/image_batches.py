@@ -168,7 +168,7 @@ class Result(NamedTuple):
     test: Float[np.ndarray, "2 b s"]  # at the best validation loss
     error: Float[np.ndarray, "2 b s"]  # share of errors on test images
     alignment: Float[np.ndarray, "2 b s"]  # cos(G, G*) of student and teacher
-    num_catapults: Float[np.ndarray, "b s"]  # super-critical steps, at the large rate
+    num_supercritical: Float[np.ndarray, "b s"]  # super-critical steps, at the large rate
     num_steps: Int[np.ndarray, "2 b s"]
     reached: Bool[np.ndarray, "2 b s"]
     accuracy: Float[np.ndarray, " s"]  # of the teachers, on test images
@@ -210,7 +210,7 @@ def run(config: Config) -> Result:
         test=students.test,
         error=students.error,
         alignment=students.alignment,
-        num_catapults=students.num_catapults[LARGE_RATE].astype(float),
+        num_supercritical=students.num_supercritical[LARGE_RATE].astype(float),
         num_steps=students.num_steps,
         reached=students.reached,
         accuracy=np.asarray(teachers.accuracy),
@@ -304,7 +304,7 @@ def plot(result: Result) -> Figure:
     medians(test, result.batch_sizes, {name: result.test[i].T for name, i in rates.items()})
     aligned = {name: result.alignment[i].T for name, i in rates.items()}
     medians(alignment, result.batch_sizes, aligned)
-    medians(counts, result.batch_sizes, {"large η": result.num_catapults.T})
+    medians(counts, result.batch_sizes, {"large η": result.num_supercritical.T})
     for axis in (test, alignment, counts):
         axis.set_xscale("log")
         axis.set_xlabel("batch size")

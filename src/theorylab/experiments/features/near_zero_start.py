@@ -29,14 +29,15 @@ from theorylab.claims import (
     median_between,
     ordered,
 )
-from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
+from theorylab.data import Dataset, polynomial_agop
 from theorylab.dynamics import critical_learning_rate, exact_critical_learning_rate
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.catapult_descent import LOSS, Measured, measured_descent
+from theorylab.features.polynomial_catapults import PATIENCE, catapulted, drawn
 from theorylab.models import Model, mlp, network
 from theorylab.progress import report
-from theorylab.training import catapults, ensemble, follow_critical
+from theorylab.training import ensemble, follow_critical
 from theorylab.typing import Params, Scalar
 
 PRECISION = "float32"
@@ -44,7 +45,6 @@ FORMULA = r"w \sim N(0, \sigma^2), \quad \sigma = 0.1"
 
 SMALL = Source("zhu", "near-zero-init", "Fig. C.14")
 AGOP = Source("zhu", "agop", "Eq. 4.6")
-PATIENCE = 40
 CALM = 0.3  # η/η_crit without catapults
 NUM_PRODUCTS = 12  # with the Hessian, for one critical rate
 
@@ -58,7 +58,7 @@ class Config:
     num_test: int = 1000  # test samples
     width: int = 256  # of the hidden layer
     weight_scale: float = 0.1  # σ of the small start
-    num_catapults: int = 6  # raises of the learning rate, for the ordinary start
+    num_raises: int = 6  # raises of the learning rate, for the ordinary start
     target: float = 0.01  # the training loss to reach
     max_steps: int = 12_000  # of gradient descent
     measure_every: int = 4  # steps from one measurement of η_crit to the next
@@ -67,7 +67,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_below(self, 2, "dimension", "num_train", "num_test", "width", "max_steps")
-        refuse_below(self, 1, "num_catapults", "measure_every", "num_seeds")
+        refuse_below(self, 1, "num_raises", "measure_every", "num_seeds")
         if not 0 < self.weight_scale < 1:
             raise ValueError(f"weight_scale must be in (0, 1), got {self.weight_scale}.")
         refuse_nonpositive(self, "target")
@@ -79,7 +79,7 @@ PRESETS = {
         num_train=120,
         num_test=300,
         width=64,
-        num_catapults=2,
+        num_raises=2,
         max_steps=1500,
         num_seeds=6,
     ),
@@ -121,7 +121,7 @@ def run(config: Config) -> Result:
     pairs = (jnp.concatenate([keys, keys]), jnp.repeat(scales, len(keys)))
     calm = ensemble(lambda pair: _descent(pair[0], pair[1], 0, config), pairs)
     report("ordinary start with catapults", 0.6)
-    thrown = ensemble(lambda key: _descent(key, 1.0, config.num_catapults, config), keys)
+    thrown = ensemble(lambda key: _descent(key, 1.0, config.num_raises, config), keys)
     small, ordinary = (
         jax.tree.map(lambda leaf, part=part: leaf[part], calm)
         for part in (slice(len(keys)), slice(len(keys), None))
@@ -145,9 +145,7 @@ def _begin(
 ) -> tuple[Model, Params, Dataset, Dataset]:
     """A network with its weights, training and test data."""
     data_key, init_key = jax.random.split(key)
-    total = config.num_train + config.num_test
-    data = low_rank_polynomial(data_key, total, config.dimension)
-    train, test = data.split(config.num_train)
+    train, test = drawn(data_key, config.dimension, config.num_train, config.num_test)
     model = network(mlp([config.width]), (config.dimension,))
     # Only the weights are small, and not the factors 1/√fan-in beside them.
     return model, jax.tree.map(lambda w: scale * w, model.init(init_key)), train, test
@@ -162,27 +160,16 @@ def _kernel_rate(key: Key[Array, ""], scale: Scalar, config: Config) -> Array:
 def _descent(key: Key[Array, ""], scale: Scalar, num_raises: int, config: Config) -> Measured:
     model, params, train, test = _begin(key, scale, config)
 
+    task = (model.apply, params, train, test, polynomial_agop(2, config.dimension))
+    end = (config.target, config.max_steps)
+    if num_raises > 0:
+        return catapulted(*task, num_raises, *end)
+
     def exact(w: Params) -> Array:
         return exact_critical_learning_rate(model.apply, w, train, LOSS, key, NUM_PRODUCTS)
 
-    def by_kernel(w: Params) -> Array:
-        return critical_learning_rate(model.apply, w, train, LOSS)
-
-    if num_raises == 0:
-        optimizer = follow_critical(exact, CALM, config.measure_every)
-    else:
-        optimizer = catapults(by_kernel, 1.2, PATIENCE, num_raises, start=0.5)
-    return measured_descent(
-        model.apply,
-        params,
-        train,
-        test,
-        polynomial_agop(2, config.dimension),
-        optimizer,
-        config.target,
-        config.max_steps,
-        PATIENCE * (num_raises + 1),
-    )
+    calm = follow_critical(exact, CALM, config.measure_every)
+    return measured_descent(*task, calm, *end, PATIENCE)
 
 
 CLAIMS = (

@@ -14,7 +14,6 @@ Source: zhu · small-lr-control · Fig. 4.10, C.23.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -29,11 +28,15 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
+from theorylab.experiments.batch_sizes import (
+    by_batch_size,
+    learn_by_batch_size,
+    refuse_batch_sizes,
+)
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
-from theorylab.features import Task, begin_each, bytes_of, learn_with_batches
+from theorylab.features import Task, bytes_of
 from theorylab.models import mlp, network
-from theorylab.progress import report
 from theorylab.training import Until
 
 PRECISION = "float32"
@@ -68,9 +71,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse_below(self, 1, "num_train", "widths", "num_seeds")
         refuse_below(self, 0, "large_gap")
-        sizes = self.batch_sizes
-        if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1] <= self.num_train:
-            raise ValueError(f"batch_sizes must be two increasing sizes, got {sizes}.")
+        refuse_batch_sizes(self.batch_sizes, self.num_train, exactly_two=True)
         if not 0 < self.small_fraction < self.large_fraction < 2:
             raise ValueError(
                 "fractions must be increasing and in (0, 2), "
@@ -115,7 +116,7 @@ class Result(NamedTuple):
     test: Float[np.ndarray, "r b s"]
     relative: Float[np.ndarray, "r b s"]  # the test loss over Var f*
     alignment: Float[np.ndarray, "r b s"]
-    num_catapults: Int[np.ndarray, "r b s"]  # super-critical steps
+    num_supercritical: Int[np.ndarray, "r b s"]  # super-critical steps
     num_steps: Int[np.ndarray, "r b s"]
     loss: Float[np.ndarray, "r b s"]  # of training, at the end
     target: float
@@ -129,27 +130,26 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Train with both batch sizes at both rates, from the same starts."""
-    report("data, networks and their critical learning rates", 0.0)
-    task = config.task
-    model = network(mlp(config.widths), (config.dimension,))
-    start_key, batch_key = jax.random.split(jax.random.key(config.seed))
-    starts = begin_each(start_key, config.num_seeds, task, model)
     fractions = np.array([config.small_fraction, config.large_fraction])
-    rates = jnp.asarray(fractions, float)[:, None] * starts.critical_rate[None]
-    learned = learn_with_batches(
-        batch_key, starts, rates, task, model, config.batch_sizes, config.until
+    critical_rates, learned = learn_by_batch_size(
+        config.seed,
+        config.num_seeds,
+        config.task,
+        network(mlp(config.widths), (config.dimension,)),
+        config.batch_sizes,
+        config.until,
+        lambda critical: jnp.asarray(fractions, critical.dtype)[:, None] * critical[None],
     )
-    together = jax.tree.map(np.asarray, learned)
     return Result(
         batch_sizes=np.array(config.batch_sizes),
         fractions=fractions,
-        critical_rates=np.asarray(starts.critical_rate),
-        test=together.test,
-        relative=together.relative,
-        alignment=together.alignment,
-        num_catapults=together.num_catapults,
-        num_steps=together.num_steps,
-        loss=together.loss,
+        critical_rates=critical_rates,
+        test=learned.test,
+        relative=learned.relative,
+        alignment=learned.alignment,
+        num_supercritical=learned.num_supercritical,
+        num_steps=learned.num_steps,
+        loss=learned.loss,
         target=config.target,
         large_gap=config.large_gap,
     )
@@ -176,7 +176,7 @@ CLAIMS = (
     ),
     Claim(
         "At the small rate no step is super-critical, in any run.",
-        judge=lambda r: at_most(r.num_catapults[SMALL_RATE].max(), 0),
+        judge=lambda r: at_most(r.num_supercritical[SMALL_RATE].max(), 0),
         source=CONTROL,
         kind="control",
     ),
@@ -193,7 +193,7 @@ CLAIMS = (
     ),
     Claim(
         "At half the critical rate the small batches have super-critical steps.",
-        judge=lambda r: median_at_least(r.num_catapults[LARGE_RATE, SMALL_BATCH], 1),
+        judge=lambda r: median_at_least(r.num_supercritical[LARGE_RATE, SMALL_BATCH], 1),
         source=LARGE,
     ),
     Claim(
@@ -216,15 +216,7 @@ CLAIMS = (
 def plot(result: Result) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
-    sizes = result.batch_sizes
-    measured = (result.relative, result.alignment, result.num_catapults)
-    for axis, values in zip(axes, measured, strict=True):
-        for rate, fraction in enumerate(result.fractions):
-            colour = f"C{rate}"
-            axis.semilogx(sizes, values[rate], "o", color=colour, alpha=0.5)
-            label = f"η = {fraction:g} η_crit"
-            axis.semilogx(sizes, values[rate].mean(axis=1), color=colour, label=label)
-        axis.set_xticks(sizes, [str(size) for size in sizes])
-        axis.set_xlabel("batch size")
-    axes[0].legend(fontsize=7)
+    measures = (result.relative, result.alignment, result.num_supercritical)
+    labels = [f"η = {fraction:g} η_crit" for fraction in result.fractions]
+    by_batch_size(axes, result.batch_sizes, measures, labels)
     return figure

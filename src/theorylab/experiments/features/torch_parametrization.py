@@ -22,7 +22,6 @@ Source: zhu · torch-param · C.9, C.18, C.20.
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,10 +29,14 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_between, ordered
 from theorylab.data import Rank
+from theorylab.experiments.batch_sizes import (
+    by_batch_size,
+    learn_by_batch_size,
+    refuse_batch_sizes,
+)
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.features import Task, begin_each, bytes_of, learn_with_batches, network_in
-from theorylab.progress import report
+from theorylab.features import Task, bytes_of, network_in
 from theorylab.training import Until
 
 PRECISION = "float32"
@@ -64,9 +67,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_below(self, 1, "num_train")
-        sizes = self.batch_sizes
-        if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1] <= self.num_train:
-            raise ValueError(f"batch_sizes must be two increasing sizes, got {sizes}.")
+        refuse_batch_sizes(self.batch_sizes, self.num_train, exactly_two=True)
         refuse_nonpositive(self, "learning_rate")
         if not 0 < self.calm_part < 1:
             raise ValueError(f"calm_part must be in (0, 1), got {self.calm_part}.")
@@ -110,7 +111,7 @@ class Result(NamedTuple):
     test: Float[np.ndarray, "r b s"]
     relative: Float[np.ndarray, "r b s"]  # the test loss over Var f*
     alignment: Float[np.ndarray, "r b s"]
-    num_catapults: Int[np.ndarray, "r b s"]  # super-critical steps
+    num_supercritical: Int[np.ndarray, "r b s"]  # super-critical steps
     num_steps: Int[np.ndarray, "r b s"]
     loss: Float[np.ndarray, "r b s"]  # of training, at the end
     target: float
@@ -123,27 +124,28 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Train with both batch sizes at both rates, from the same starts."""
-    report("data, networks and their critical learning rates", 0.0)
-    model = network_in("torch", config.widths, config.dimension)
-    start_key, batch_key = jax.random.split(jax.random.key(config.seed))
-    task, num_seeds = config.task, config.num_seeds
-    starts = begin_each(start_key, num_seeds, task, model)
     learning_rates = config.learning_rate * np.array([config.calm_part, 1.0])
-    rates = jnp.tile(jnp.asarray(learning_rates, float)[:, None], (1, num_seeds))
-    learned = learn_with_batches(
-        batch_key, starts, rates, task, model, config.batch_sizes, config.until
+    critical_rates, learned = learn_by_batch_size(
+        config.seed,
+        config.num_seeds,
+        config.task,
+        network_in("torch", config.widths, config.dimension),
+        config.batch_sizes,
+        config.until,
+        lambda critical: (
+            jnp.asarray(learning_rates, critical.dtype)[:, None] + jnp.zeros_like(critical)[None]
+        ),
     )
-    together = jax.tree.map(np.asarray, learned)
     return Result(
         batch_sizes=np.array(config.batch_sizes),
         learning_rates=learning_rates,
-        critical_rates=np.asarray(starts.critical_rate),
-        test=together.test,
-        relative=together.relative,
-        alignment=together.alignment,
-        num_catapults=together.num_catapults,
-        num_steps=together.num_steps,
-        loss=together.loss,
+        critical_rates=critical_rates,
+        test=learned.test,
+        relative=learned.relative,
+        alignment=learned.alignment,
+        num_supercritical=learned.num_supercritical,
+        num_steps=learned.num_steps,
+        loss=learned.loss,
         target=config.target,
     )
 
@@ -167,7 +169,7 @@ CLAIMS = (
     ),
     Claim(
         "Small batches have more super-critical steps, seed by seed.",
-        judge=lambda r: ordered(*r.num_catapults[CATAPULT_RATE][::-1]),
+        judge=lambda r: ordered(*r.num_supercritical[CATAPULT_RATE][::-1]),
         source=ORDER,
     ),
     Claim(
@@ -177,7 +179,7 @@ CLAIMS = (
     ),
     Claim(
         "At a quarter of that rate no step is super-critical, in any run.",
-        judge=lambda r: at_most(r.num_catapults[CALM_RATE].max(), 0),
+        judge=lambda r: at_most(r.num_supercritical[CALM_RATE].max(), 0),
         source=ORDER,
         kind="control",
     ),
@@ -201,15 +203,7 @@ CLAIMS = (
 def plot(result: Result) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
-    sizes = result.batch_sizes
-    measured = (result.relative, result.alignment, result.num_catapults)
-    for axis, values in zip(axes, measured, strict=True):
-        for place, rate in enumerate(result.learning_rates):
-            colour = f"C{place}"
-            axis.semilogx(sizes, values[place], "o", color=colour, alpha=0.5)
-            label = f"η = {rate:g}"
-            axis.semilogx(sizes, values[place].mean(axis=1), color=colour, label=label)
-        axis.set_xticks(sizes, [str(size) for size in sizes])
-        axis.set_xlabel("batch size")
-    axes[0].legend(fontsize=7)
+    measures = (result.relative, result.alignment, result.num_supercritical)
+    labels = [f"η = {rate:g}" for rate in result.learning_rates]
+    by_batch_size(axes, result.batch_sizes, measures, labels)
     return figure

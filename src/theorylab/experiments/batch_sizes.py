@@ -1,0 +1,95 @@
+"""What experiments on the size of batches share: which sizes they take, their runs, their figure.
+
+    refuse_batch_sizes    sizes that do not increase, or exceed the training set
+    learn_by_batch_size   SGD with every size and learning rate, from the same starts
+    by_batch_size         a measure over the sizes, one colour for every learning rate
+
+Source: zhu · agop-sgd · Table 4.1; zhu · small-lr-control · Fig. 4.10; zhu · torch-param · C.20.
+"""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int, Real
+from matplotlib.axes import Axes
+
+from theorylab.features import Learned, Task, begin_each, learn_with_batches
+from theorylab.models import Model
+from theorylab.progress import report
+from theorylab.training import Until
+
+
+def refuse_batch_sizes(sizes: tuple[int, ...], num_train: int, exactly_two: bool = False) -> None:
+    """Raise unless sizes increase from 1 on to at most the training set.
+
+    Args:
+        sizes: Of batches.
+        num_train: The number of training samples.
+        exactly_two: Whether there must be two of them, and no more.
+
+    Example:
+        >>> refuse_batch_sizes((50, 5), 100)
+        Traceback (most recent call last):
+        ValueError: batch_sizes must be two or more and increasing, got (50, 5).
+    """
+    increasing = len(sizes) >= 2 and sizes[0] >= 1 and list(sizes) == sorted(set(sizes))
+    if not increasing or (exactly_two and len(sizes) != 2):
+        number = "two" if exactly_two else "two or more"
+        raise ValueError(f"batch_sizes must be {number} and increasing, got {sizes}.")
+    if sizes[-1] > num_train:
+        raise ValueError(f"batch_sizes must be at most {num_train}, got {sizes[-1]}.")
+
+
+def learn_by_batch_size(
+    seed: int,
+    num_seeds: int,
+    task: Task,
+    model: Model,
+    batch_sizes: Sequence[int],
+    until: Until,
+    rates_of: Callable[[Float[Array, " s"]], Float[Array, "r s"]],
+) -> tuple[Float[np.ndarray, " s"], Learned]:
+    """Give η_crit of all training samples, and what was learned: axes rates, sizes, seeds.
+
+    Args:
+        seed: Of all randomness.
+        num_seeds: How many data sets and networks.
+        task: What is to be learned.
+        model: The network.
+        batch_sizes: The sizes.
+        until: When training ends.
+        rates_of: η_crit of every seed ─► its learning rates.
+    """
+    report("data, networks and their critical learning rates", 0.0)
+    start_key, batch_key = jax.random.split(jax.random.key(seed))
+    starts = begin_each(start_key, num_seeds, task, model)
+    rates = rates_of(starts.critical_rate)
+    learned = learn_with_batches(batch_key, starts, rates, task, model, batch_sizes, until)
+    return np.asarray(starts.critical_rate), jax.tree.map(np.asarray, learned)
+
+
+def by_batch_size(
+    axes: Sequence[Axes],
+    sizes: Int[np.ndarray, " b"],
+    measures: Sequence[Real[np.ndarray, "r b s"]],
+    labels: Sequence[str] = ("",),
+) -> None:
+    """Draw every measure over the sizes, seed by seed and in the mean.
+
+    Args:
+        axes: One for each measure.
+        sizes: Of batches.
+        measures: Axes rates, sizes, seeds.
+        labels: Of the rates.
+    """
+    for axis, values in zip(axes, measures, strict=True):
+        for place, label in enumerate(labels):
+            colour = f"C{place}"
+            axis.semilogx(sizes, values[place], "o", color=colour, alpha=0.5)
+            axis.semilogx(sizes, values[place].mean(axis=1), color=colour, label=label)
+        axis.set_xticks(sizes, [str(size) for size in sizes])
+        axis.minorticks_off()  # their labels would stand upon those of the sizes
+        axis.set_xlabel("batch size")
+    if any(labels):
+        axes[0].legend(fontsize=7)
