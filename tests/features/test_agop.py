@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from theorylab.data import gaussian
-from theorylab.features import agop, agop_alignment, agop_product, agop_sketch
+from theorylab.features import (
+    agop,
+    agop_alignment,
+    agop_product,
+    agop_sketch,
+    sketch_alignment,
+)
 from theorylab.models import Conv, Dense, Flatten, Serial, mlp, network
 
 KEY = jax.random.key(0)
@@ -98,6 +104,43 @@ def test_alignment_is_a_cosine():
     np.testing.assert_allclose(agop_alignment(3 * first, first), 1.0, rtol=1e-12)
     corner, other = jnp.diag(jnp.array([1.0, 0.0])), jnp.diag(jnp.array([0.0, 1.0]))
     assert agop_alignment(corner, other) == 0
+
+
+def test_sketches_are_aligned_as_what_they_stand_for():
+    """Oracle: the cosine of the matrices FFᵀ; of sketches that are exact, that of G and G*."""
+    other = MODEL.init(jax.random.key(9))
+    first, second = agop(MODEL.apply, PARAMS, X), agop(MODEL.apply, other, X)
+    whole = [agop_sketch(MODEL.apply, w, X, KEY, rank=5) for w in (PARAMS, other)]
+    expected = agop_alignment(first, second)
+    np.testing.assert_allclose(sketch_alignment(*whole), expected, rtol=1e-8)
+    few = [agop_sketch(MODEL.apply, PARAMS, X, KEY, rank=2), whole[1]]
+    matrices = [one.factor @ one.factor.T for one in few]
+    np.testing.assert_allclose(sketch_alignment(*few), agop_alignment(*matrices), rtol=1e-10)
+    with pytest.raises(ValueError, match="as many inputs, got 5 and 4"):
+        sketch_alignment(few[0], few[0]._replace(factor=jnp.eye(4)))
+
+
+def test_whole_numbers_are_real_ones():
+    """Oracle: the same numbers as floats."""
+    whole = jnp.arange(15).reshape(3, 5)
+    square = lambda w, x: w * x**2  # noqa: E731
+    expected = agop(square, 2.0, whole.astype(float))
+    np.testing.assert_allclose(agop(square, 2.0, whole), expected, rtol=1e-12)
+    sketch = agop_sketch(square, 2.0, whole, KEY, rank=5)
+    np.testing.assert_allclose(sketch.factor @ sketch.factor.T, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_batch_statistics_are_refused():
+    """A network that subtracts the mean of its batch; while it is traced nothing can be known."""
+    centred = lambda w, x: (x - x.mean(axis=0, keepdims=True)) @ w  # noqa: E731
+    weights = jnp.ones((5, 1))
+    for measure in (agop, agop_product):
+        with pytest.raises(ValueError, match="every input by itself, but its output"):
+            measure(centred, weights, X)
+    with pytest.raises(ValueError, match="without batch statistics"):
+        agop_sketch(centred, weights, X, KEY, rank=2)
+    jax.jit(lambda x: agop(centred, weights, x))(X)
+    assert agop(centred, weights, X[:1]).shape == (5, 5)
 
 
 def test_bad_input_is_told():

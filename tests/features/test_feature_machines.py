@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.feature_selection import VarianceThreshold
@@ -80,6 +81,22 @@ def test_bad_settings_and_data_are_told():
         with pytest.raises(ValueError, match=message):
             RecursiveFeatureRegressor(**settings).fit(X, Y)
     with pytest.raises(ValueError, match="every feature must vary, got constant ones"):
-        RecursiveFeatureClassifier().fit(np.where(np.arange(6)[None] == 3, 1.0, X), Y > 0)
+        RecursiveFeatureClassifier().fit(np.ones_like(X), Y > 0)
     with pytest.raises(ValueError, match="NaN"):
         RecursiveFeatureRegressor().fit(np.where(np.arange(6)[None] == 3, np.nan, X), Y)
+
+
+def test_constant_features_have_metric_zero_and_are_named():
+    """Oracle: the machine without them; other values of theirs change no output."""
+    settings: Any = {"num_iterations": 2, "ridge": 0.1, "random_state": 0}
+    expected = RecursiveFeatureRegressor(**settings).fit(X, Y)
+    wide = np.insert(X, 3, 7.0, axis=1)
+    with pytest.warns(UserWarning, match="have metric 0: 3."):
+        model = RecursiveFeatureRegressor(**settings).fit(wide, Y)
+    np.testing.assert_allclose(model.predict(wide), expected.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(model.predict(np.insert(X, 3, -9.0, axis=1)), model.predict(wide))
+    assert not model.metric_[3].any()
+    np.testing.assert_allclose(np.delete(model.metric_.diagonal(), 3), expected.metric_.diagonal())
+    named = pandas.DataFrame(wide, columns=[*"abcdefg"])
+    with pytest.warns(UserWarning, match="have metric 0: d."):
+        RecursiveFeatureRegressor(**settings).fit(named, Y)

@@ -11,6 +11,7 @@ from theorylab.features.radial import RADIAL
 from theorylab.features.recursive import (
     Recursion,
     check_data,
+    check_validation,
     fit_machine,
     learn_features,
     transform_of,
@@ -149,3 +150,25 @@ def test_targets_without_any_slope_end_the_recursion():
     assert len(found.metrics) == 1
     np.testing.assert_allclose(found.machine(X), 3.0, rtol=1e-12)
     assert RADIAL.keys() >= {"laplace", "gaussian"}
+
+
+def test_validation_centres_and_other_inputs_are_checked():
+    x, y = X[:20], X[:20, :1]
+    cases = (
+        ((X[:5, :-1], y[:5]), "validation must have shapes"),
+        ((X[:5], y[:5, 0]), "validation must have shapes"),
+        ((X[:5], y[:4]), "validation must have shapes"),
+        ((np.full_like(X[:5], np.nan), y[:5]), "validation x must be finite"),
+        ((X[:5], np.full_like(y[:5], np.inf)), "validation y must be finite"),
+    )
+    for validation, message in cases:
+        with pytest.raises(ValueError, match=message):
+            check_validation(*validation, x, y)
+    bad = (np.full_like(x, np.nan), y)
+    with pytest.raises(ValueError, match="validation x must be finite"):
+        learn_features(Recursion(num_iterations=1), x, y, bad)
+    with pytest.raises(ValueError, match="num_centres must be at least 1, got -3"):
+        learn_features(Recursion(num_iterations=1), x, y, num_centres=-3)
+    machine = learn_features(Recursion(num_iterations=0), x, y).machine
+    with pytest.raises(ValueError, match="as in training, got"):
+        machine(X[:5, :-1])

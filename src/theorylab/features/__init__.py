@@ -6,6 +6,7 @@ layers          the same for the inputs of every layer, beside what its weights 
 recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
                 `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
 low_rank        what a trained network learned of a polynomial of a few directions
+catapult_descent, polynomial_catapults    gradient descent with as many catapults as are asked for
 teachers        where the truth is not known: the features of a well trained network
 image_tasks     who sees which of two kinds of images: teachers, students, tests
 fixed           what can be learned without learning features: random, tangent and Fourier features
@@ -24,6 +25,7 @@ from .agop import agop as agop
 from .agop import agop_alignment as agop_alignment
 from .agop import agop_product as agop_product
 from .agop import agop_sketch as agop_sketch
+from .agop import sketch_alignment as sketch_alignment
 from .agop_penalty import agop_penalty as agop_penalty
 from .agop_penalty import penalized as penalized
 from .compare import Comparison as Comparison

@@ -5,10 +5,12 @@ With the Jacobian J(x) = ∂f(x)/∂x, (k, d), of k outputs by d inputs (laid ou
     G = (1/n) Σᵢ J(xᵢ)ᵀJ(xᵢ)                        the AGOP, (d, d)
     G ≈ FFᵀ,  F = GΩ (ΩᵀGΩ)^(−½),  Ω (d, r) normal  its sketch, from products Gv alone
     cos(G, G*) = tr(GᵀG*) / (‖G‖_F ‖G*‖_F)          alignment with another one
+               = ‖FᵀF*‖²_F / (‖FᵀF‖_F ‖F*ᵀF*‖_F)    of two sketches, again without (d, d)
 
 G is not centred, and its expectation over the law of the inputs is the EGOP. A product Gv takes one
 pass forward, Jv, and one pass back, Jᵀ(Jv), whatever k and d are; so the sketch needs no (d, d)
-array. The network must treat every input by itself, without batch statistics.
+array. The network must treat every input by itself, without batch statistics, which is tested on
+two inputs where it can be. Inputs that are whole numbers are taken as real ones.
 
 Source: zhu · agop · Eqs 4.5–4.6, C.6; the sketch: Nyström's approximation of G with r directions,
 with the bound of Halko, Martinsson and Tropp (2011), Lemma 4.1, on what is left out.
@@ -21,7 +23,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Real
 
 from theorylab.typing import Apply, Params, RandomKey
 
@@ -31,7 +33,7 @@ _PROBES = 4  # fresh directions that test a sketch
 
 
 def agop(
-    apply: Apply, params: Params, x: Float[Array, "n ..."], block_size: int | None = None
+    apply: Apply, params: Params, x: Real[Array, "n ..."], block_size: int | None = None
 ) -> Float[Array, "d d"]:
     """G = (1/n) Σᵢ J(xᵢ)ᵀJ(xᵢ), exactly, with the Jacobians of a block of inputs at a time.
 
@@ -48,7 +50,8 @@ def agop(
         [[1.0, 2.0], [2.0, 4.0]]
     """
     check_inputs(x, block_size)
-    return _agop(apply, params, x, block_size)
+    _refuse_batch_statistics(apply, params, x)
+    return _agop(apply, params, _real(x), block_size)
 
 
 @partial(jax.jit, static_argnums=(0, 3))
@@ -81,7 +84,7 @@ def _jacobians(apply: Apply, params: Params, x: Array, num_outputs: int) -> Floa
 
 
 def agop_product(
-    apply: Apply, params: Params, x: Float[Array, "n ..."], block_size: int | None = None
+    apply: Apply, params: Params, x: Real[Array, "n ..."], block_size: int | None = None
 ) -> Callable[[Float[Array, "d r"]], Float[Array, "d r"]]:
     """The map V ↦ GV of some directions, without G: for inputs of any dimension.
 
@@ -97,6 +100,8 @@ def agop_product(
         [[1.0, 2.0], [2.0, 4.0]]
     """
     check_inputs(x, block_size)
+    _refuse_batch_statistics(apply, params, x)
+    x = _real(x)
 
     def product(directions: Float[Array, "d r"]) -> Float[Array, "d r"]:
         return _product(apply, params, x, directions, block_size)
@@ -144,7 +149,7 @@ class Sketch(NamedTuple):
 def agop_sketch(
     apply: Apply,
     params: Params,
-    x: Float[Array, "n ..."],
+    x: Real[Array, "n ..."],
     key: RandomKey,
     rank: int,
     block_size: int | None = None,
@@ -173,7 +178,7 @@ def agop_sketch(
     if not 1 <= rank <= dimension:
         raise ValueError(f"rank must be from 1 to the {dimension} inputs, got {rank}.")
     product = agop_product(apply, params, x, block_size)
-    draws = jax.random.normal(key, (dimension * (rank + _PROBES),), x.dtype)
+    draws = jax.random.normal(key, (dimension * (rank + _PROBES),), _real(x).dtype)
     draws = draws.reshape(dimension, rank + _PROBES)
     directions = jnp.linalg.qr(draws[:, :rank])[0]
     factor = _nystrom(product(directions), directions)
@@ -214,6 +219,28 @@ def agop_alignment(
     return jnp.vdot(features, reference) / (jnp.linalg.norm(features) * jnp.linalg.norm(reference))
 
 
+def sketch_alignment(features: Sketch, reference: Sketch) -> Float[Array, ""]:
+    """cos(FFᵀ, F*F*ᵀ) of two sketches, whose ranks may differ: no array (d, d) is made.
+
+    Args:
+        features: F, with what it leaves out.
+        reference: F*, of as many inputs.
+
+    Example:
+        >>> nothing = jnp.zeros(())
+        >>> first, second = (Sketch(c * jnp.eye(3)[:, :2], nothing, nothing) for c in (1.0, 2.0))
+        >>> round(float(sketch_alignment(first, second)), 6)
+        1.0
+    """
+    first, second = features.factor, reference.factor
+    if len(first) != len(second):
+        raise ValueError(
+            f"two sketches must be of as many inputs, got {len(first)} and {len(second)}."
+        )
+    sizes = jnp.linalg.norm(first.T @ first) * jnp.linalg.norm(second.T @ second)
+    return jnp.sum((first.T @ second) ** 2) / sizes
+
+
 def _flat(apply: Apply, params: Params, shape: tuple[int, ...]) -> Callable[[Array], Array]:
     """The network from flat inputs (b, d) to flat outputs (b, k)."""
     return lambda flat: apply(params, flat.reshape(len(flat), *shape)).reshape(len(flat), -1)
@@ -232,3 +259,35 @@ def check_inputs(x: Array, block_size: int | None) -> None:
         raise ValueError(f"x must have shape (n, ...) with at least one input, got {x.shape}.")
     if block_size is not None and block_size < 1:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
+
+
+def _real(x: Array) -> Array:
+    """Inputs of which there are derivatives: whole numbers become real ones."""
+    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)
+
+
+_MIXED = 1e-3  # of the outputs' size: far above rounding, far below what statistics of a batch do
+
+
+def _refuse_batch_statistics(apply: Apply, params: Params, x: Array) -> None:
+    """Refuse a network whose output for one input changes with the others; not while it is traced.
+
+    Private to this file: `kernels` has a test of its own.
+    """
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((params, x)))
+    if len(x) < 2 or traced:
+        return
+    _num_outputs(apply, params, _real(x))  # refuses what has no output for each
+    change, size = map(float, _mixing(apply, params, _real(x[jnp.array([0, -1])])))
+    if change > _MIXED * size:
+        raise ValueError(
+            "apply must treat every input by itself, but its output for the first input changes "
+            f"by {change:.3g} when another one is in the batch: give it without batch statistics."
+        )
+
+
+@partial(jax.jit, static_argnums=(0,))
+def _mixing(apply: Apply, params: Params, pair: Array) -> tuple[Array, Array]:
+    """How much the first output changes with the other input, and how large it is."""
+    alone, together = apply(params, pair[:1])[0], apply(params, pair)[0]
+    return jnp.max(jnp.abs(alone - together)), jnp.max(jnp.abs(together))

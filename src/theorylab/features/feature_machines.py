@@ -72,7 +72,9 @@ class _FeatureMachine(BaseEstimator):
 
     def _fit(self, x: Any, targets: np.ndarray) -> None:
         recursion = self._recursion()
-        check_data(x, targets)
+        check_data(x, targets, constant=True)
+        varying = np.ptp(x, axis=0) > 0
+        whole, x = x, x[:, varying]
         random = check_random_state(self.random_state)
         held = int(self.validation_fraction * len(x))
         kept = len(x) - held
@@ -90,15 +92,27 @@ class _FeatureMachine(BaseEstimator):
                 self.machine_ = fit_machine(
                     recursion, found.machine.transform, x, targets, self.num_centres, random
                 )
-        self.metric_ = found.metrics[found.best]
+        # A constant feature, such as a rare one in a fold, has metric 0 and changes no output.
+        transform = np.zeros((len(varying), self.machine_.transform.shape[1]), x.dtype)
+        transform[varying] = self.machine_.transform
+        self.machine_ = self.machine_._replace(transform=transform, centre=whole.mean(axis=0))
+        self.metric_ = np.zeros((len(varying), len(varying)), x.dtype)
+        self.metric_[np.ix_(varying, varying)] = found.metrics[found.best]
         self.best_iteration_ = found.best
         self.validation_errors_ = found.errors
         self.bandwidth_ = self.machine_.bandwidth
         self.solver_report_ = self.machine_.report
-        self._warn()
+        self._warn(np.flatnonzero(~varying))
 
-    def _warn(self) -> None:
+    def _warn(self, constant: np.ndarray) -> None:
         report = self.solver_report_
+        if len(constant):
+            names = getattr(self, "feature_names_in_", None)
+            shown = [str(column if names is None else names[column]) for column in constant[:10]]
+            warnings.warn(
+                f"constant features tell nothing and have metric 0: {', '.join(shown)}.",
+                stacklevel=4,
+            )
         if report.get("jitter", 0.0) > 0:
             warnings.warn(
                 f"the kernel was singular to rounding: a jitter of {report['jitter']:.3g} was "
@@ -141,7 +155,8 @@ class RecursiveFeatureRegressor(RegressorMixin, _FeatureMachine):
         random_state: Of the held-out part and of the centres.
         precision: "float64" or "float32".
 
-    Attributes after `fit`: `metric_` (M, scaled to trace d), `machine_`, `bandwidth_`,
+    Attributes after `fit`: `metric_` (M, scaled to the number of features that vary; those that do
+    not have 0), `machine_`, `bandwidth_`,
     `best_iteration_`, `validation_errors_` of all rounds, `solver_report_`.
 
     Example:

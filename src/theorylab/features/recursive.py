@@ -133,6 +133,9 @@ class Machine(NamedTuple):
 
     def _inner(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n r"]:
         """Tᵀ(x − x̄)/L."""
+        dimension = len(self.centre)
+        if x.ndim != 2 or x.shape[1] != dimension:
+            raise ValueError(f"x must have shape (n, {dimension}) as in training, got {x.shape}.")
         return (x - self.centre[None]) @ (self.transform / self.bandwidth)
 
 
@@ -190,6 +193,10 @@ def learn_features(
         0
     """
     check_data(x, y)
+    if validation is not None:
+        check_validation(*validation, x, y)
+    if num_centres is not None and num_centres < 1:
+        raise ValueError(f"num_centres must be at least 1, got {num_centres}.")
     return learn_from_checked(recursion, x, y, validation, num_centres, random)
 
 
@@ -319,23 +326,48 @@ def _error(machine: Machine, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean((machine(x) - y) ** 2))
 
 
-def check_data(x: np.ndarray, y: np.ndarray) -> None:
-    """Refuse data from which no metric can be learned, and say which feature is at fault."""
+def check_data(x: np.ndarray, y: np.ndarray, constant: bool = False) -> None:
+    """Refuse data from which no metric can be learned, and say which feature is at fault.
+
+    Args:
+        x: The inputs.
+        y: The targets.
+        constant: Whether some features, but not all, may be constant.
+    """
     if x.ndim != 2 or y.ndim != 2 or len(x) != len(y) or len(x) < 2 or x.shape[1] < 1:
         raise ValueError(
             f"x must have shape (n, d) and y (n, k) with n at least 2, got {x.shape}, {y.shape}."
         )
     if x.dtype not in (np.float32, np.float64) or y.dtype != x.dtype:
         raise ValueError(f"x and y must both be float32 or float64, got {x.dtype}, {y.dtype}.")
-    for name, values in (("x", x), ("y", y)):
-        finite = np.isfinite(values).all(axis=0)
-        if not finite.all():
-            column = int(np.argmin(finite))
-            raise ValueError(f"{name} must be finite, got NaN or infinity in column {column}.")
-    constant = np.ptp(x, axis=0) == 0
-    if constant.any():
-        columns = ", ".join(map(str, np.flatnonzero(constant)[:10]))
+    _check_finite("", x, y)
+    same = np.ptp(x, axis=0) == 0
+    if same.all() or (same.any() and not constant):
+        columns = ", ".join(map(str, np.flatnonzero(same)[:10]))
         raise ValueError(
             "every feature must vary, got constant ones, which tell nothing and have no scale: "
             f"columns {columns}. Drop them, with sklearn.feature_selection.VarianceThreshold."
         )
+
+
+def check_validation(
+    other_x: np.ndarray, other_y: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> None:
+    """Refuse validation data that do not go with the training data."""
+    shapes, fit = (other_x.shape, other_y.shape), (x.shape[1:], y.shape[1:])
+    if len(other_x) < 1 or len(other_x) != len(other_y) or (shapes[0][1:], shapes[1][1:]) != fit:
+        raise ValueError(
+            f"validation must have shapes (v, {x.shape[1]}) and (v, {y.shape[1]}) as in training,"
+            f" got {shapes[0]} and {shapes[1]}."
+        )
+    _check_finite("validation ", other_x, other_y)
+
+
+def _check_finite(whose: str, x: np.ndarray, y: np.ndarray) -> None:
+    for name, values in (("x", x), ("y", y)):
+        finite = np.isfinite(values).all(axis=0)
+        if not finite.all():
+            column = int(np.argmin(finite))
+            raise ValueError(
+                f"{whose}{name} must be finite, got NaN or infinity in column {column}."
+            )

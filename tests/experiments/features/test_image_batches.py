@@ -16,7 +16,11 @@ def test_small_batches_that_are_worse_are_refuted(smoke, verdict):
     assert verdict("closer to the teacher's", wrong) == Verdict.REFUTED
     assert verdict("It is not small", wrong) == Verdict.REFUTED
     mistaken = smoke._replace(error=smoke.error + np.array([0.3, 0.0])[None, :, None])
-    assert verdict("test images more wrongly", mistaken) == Verdict.REFUTED
+    assert verdict("fewer test images wrongly", mistaken) == Verdict.REFUTED
+    clothes = smoke._replace(clothes=True, error=smoke.error * 0 + np.array([0.1, 0.2])[:, None])
+    assert verdict("fewer test images wrongly", clothes) == Verdict.SUPPORTED
+    turned = clothes._replace(error=clothes.error[:, ::-1])
+    assert verdict("fewer test images wrongly", turned) == Verdict.REFUTED
 
 
 def test_controls_can_fail(smoke, verdict):
@@ -41,7 +45,7 @@ def test_small_rates_take_longer_and_only_large_ones_are_counted(smoke):
     ("fields", "message"),
     [
         ({"classes": (4,)}, "classes must be two"),
-        ({"num_train": 700}, "from 20 to less than num_known, 700, got 700"),
+        ({"num_train": 700}, "num_train must be from 20 to 699, with num_known = 700, got 700"),
         ({"turned": 0.5}, r"turned must be in \[0, 0.5\), got 0.5"),
         ({"batch_sizes": (50, 5)}, "batch_sizes must be two or more and increasing"),
         ({"batch_sizes": (5, 401)}, "batch_sizes must be at most 400, got 401"),

@@ -40,7 +40,7 @@ def test_raises_without_spikes_and_unequal_losses_are_refuted(smoke, verdict):
     ("fields", "message"),
     [
         ({"classes": (0, 0)}, "classes must be two"),
-        ({"num_train": 701}, "num_train must be from 20 to num_known, 700, got 701"),
+        ({"num_train": 701}, "num_train must be from 20 to 700, with num_known = 700, got 701"),
         ({"numbers": (0, 2, 1)}, "numbers must increase"),
         ({"factor": 1.0}, "factor must be above 1 to catapult, got 1.0"),
         ({"calm": 0.5}, r"calm must be in \(0, 0.5\), got 0.5"),

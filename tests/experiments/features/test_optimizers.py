@@ -46,10 +46,11 @@ def test_inputs_without_use_are_those_that_the_truth_does_not_see():
 
 
 def test_each_rank_has_the_rates_of_the_table():
-    assert experiment.Config().rates == experiment.Config().learning_rates
+    assert experiment.Config().rates == (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0)
     assert experiment.Config(rank=4).rates == (1.0, 1.0, 1.0, 0.005, 0.001, 0.001, 1.0)
     mine = (1.0,) * 7
-    assert experiment.Config(rank=3, learning_rates=mine).rates == mine
+    for given in (mine, experiment.TABLE[2]):
+        assert experiment.Config(rank=3, learning_rates=given).rates == given
 
 
 @pytest.mark.parametrize(

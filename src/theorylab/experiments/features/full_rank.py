@@ -6,35 +6,47 @@ gradient descent with k = 0, 1, ... catapults, to one training loss. The first c
 test loss, because it removes what the random initial network puts out; more of them do not, and the
 features do not come closer to the target's.
 
+η is raised as the source raises it, in units of η_crit at the start; with `schedule="adaptive"` to
+1.2 η_crit(t), when the loss is back from the last raise.
+
 The networks learn little: ‖x‖/√d hardly varies, and none comes near the best constant prediction.
 
 Source: zhu · full-rank-control · Fig. C.17; zhu · agop · Eqs 4.5–4.6.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most
-from theorylab.data import low_rank_polynomial, polynomial_agop, polynomial_moments
+from theorylab.claims import (
+    Claim,
+    Source,
+    median_at_least,
+    median_at_most,
+    probability_at_least,
+)
+from theorylab.data import polynomial_agop, polynomial_moments
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.catapult_descent import LOSS, Measured, measured_descent, spikes_of
+from theorylab.features.polynomial_catapults import catapulted, descend_each, drawn, listed
 from theorylab.models import mlp, network
 from theorylab.progress import report
-from theorylab.training import catapults, ensemble
 
 PRECISION = "float32"
 FORMULA = r"f^* = \|x\|/\sqrt d, \quad G^* = I/d^2"
 
 FULL = Source("zhu", "full-rank-control", "Fig. C.17")
-PATIENCE, NOISE = 40, 0.1
+NOISE = 0.1
+# The source raises η from 6 to 7, 12, 40, 80 where η_crit(0) = 5.95; here in units of η_crit(0).
+SCHEDULE = tuple(rate / 5.95 for rate in (6, 7, 12, 40, 80))
+BOUNDARIES = (30, 120, 180, 280)
 
 
 @dataclass(frozen=True)
@@ -46,10 +58,11 @@ class Config:
     num_test: int = 1000  # test samples
     width: int = 512  # of the hidden layer
     numbers: tuple[int, ...] = (0, 1, 2, 4)  # of raises of the learning rate, k
-    factor: float = 1.2  # η/η_crit at a raise
+    schedule: Literal["source", "adaptive"] = "source"  # when η is raised, and how far
+    factor: float = 1.2  # η/η_crit at an adaptive raise
     target: float = 0.01  # the training loss to reach
     max_steps: int = 3000  # of gradient descent
-    num_seeds: int = 6  # independent data and networks, at least 6 to conclude
+    num_seeds: int = 24  # independent data and networks, at least 6 to conclude
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
@@ -58,13 +71,15 @@ class Config:
         )
         if len(self.numbers) < 3 or self.numbers[:2] != (0, 1) or self.numbers[-1] < 2:
             raise ValueError(f"numbers must begin with 0, 1 and go on, got {self.numbers}.")
+        if self.schedule == "source" and self.numbers[-1] > len(BOUNDARIES):
+            raise ValueError(f"the source has {len(BOUNDARIES)} raises, got {self.numbers[-1]}.")
         if not self.factor > 1:
             raise ValueError(f"factor must be above 1 to catapult, got {self.factor}.")
         refuse_nonpositive(self, "target")
 
 
 PRESETS = {
-    "smoke": Config(num_test=300, width=256, numbers=(0, 1, 2), max_steps=1000),
+    "smoke": Config(num_test=300, width=256, numbers=(0, 1, 2), max_steps=1000, num_seeds=12),
     "paper": Config(
         num_test=2000,
         width=1024,
@@ -95,45 +110,31 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Descend with every number of raises."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    numbers = jnp.asarray(config.numbers)
-    pairs = (jnp.repeat(keys, len(numbers)), jnp.tile(numbers, config.num_seeds))
     report(f"gradient descent, k = {', '.join(map(str, config.numbers))}", 0.0)
-    found = jax.tree.map(
-        np.asarray, ensemble(lambda pair: _descent(pair[0], pair[1], config), pairs)
-    )
-    shape = (config.num_seeds, len(numbers))
+    found = descend_each(partial(_descent, config=config), keys, config.numbers)
     return Result(
-        numbers=np.asarray(numbers),
+        numbers=np.asarray(config.numbers),
         trivial=polynomial_moments("full", config.dimension).variance + NOISE**2,
-        best_test=found.best_test.reshape(shape),
-        alignment=found.alignment.reshape(shape),
-        spikes=spikes_of(found.losses, found.rates).reshape(shape),
-        reached=found.reached.reshape(shape),
+        best_test=found.best_test,
+        alignment=found.alignment,
+        spikes=spikes_of(found.losses, found.rates),
+        reached=found.reached,
     )
 
 
 def _descent(key: Key[Array, ""], num_raises: Int[Array, ""], config: Config) -> Measured:
     data_key, init_key = jax.random.split(key)
-    total = config.num_train + config.num_test
-    data = low_rank_polynomial(data_key, total, config.dimension, "full", NOISE)
-    train, test = data.split(config.num_train)
+    sizes = (config.dimension, config.num_train, config.num_test)
+    train, test = drawn(data_key, *sizes, "full", NOISE)
     model = network(mlp([config.width]), (config.dimension,))
-
-    def critical(w):
-        return critical_learning_rate(model.apply, w, train, LOSS)
-
-    return measured_descent(
-        model.apply,
-        model.init(init_key),
-        train,
-        test,
-        polynomial_agop("full", config.dimension),
-        catapults(critical, config.factor, PATIENCE, num_raises, start=0.5),
-        config.target,
-        config.max_steps,
-        PATIENCE * (num_raises + 1),
-        watch_test=True,
-    )
+    params, reference = model.init(init_key), polynomial_agop("full", config.dimension)
+    task = (model.apply, params, train, test, reference)
+    end = (config.target, config.max_steps)
+    if config.schedule == "adaptive":
+        return catapulted(*task, num_raises, *end, config.factor, watch_test=True)
+    unit = critical_learning_rate(model.apply, params, train, LOSS)
+    optimizer, first_end = listed(unit, SCHEDULE, BOUNDARIES, num_raises)
+    return measured_descent(*task, optimizer, *end, first_end, watch_test=True)
 
 
 def _several(result: Result) -> np.ndarray:
@@ -141,8 +142,8 @@ def _several(result: Result) -> np.ndarray:
     return result.alignment[:, result.numbers >= 2].max(axis=1)
 
 
-# The catalogue asks for less than 5 %, from one run. Over the seeds the ratio of two best test
-# losses varies by a fifth, so six seeds tell only whether it falls by a quarter.
+# 0.02 and 5 % are the catalogue's. With the source's schedule the best test loss is reached early,
+# and hardly depends on later raises; after adaptive raises it varies by a third from seed to seed.
 CLAIMS = (
     Claim(
         "Two and more catapults bring the features no closer to those of the target.",
@@ -151,8 +152,8 @@ CLAIMS = (
         formula=r"\cos_k \le \cos_0 + 0.02",
     ),
     Claim(
-        "From the first catapult to the last, the best test loss falls by less than a quarter.",
-        judge=lambda r: median_at_most(1 - r.best_test[:, -1] / r.best_test[:, 1], 0.25),
+        "From the first catapult to the last, the best test loss falls by less than 5 %.",
+        judge=lambda r: median_at_most(1 - r.best_test[:, -1] / r.best_test[:, 1], 0.05),
         source=FULL,
     ),
     Claim(
@@ -169,8 +170,8 @@ CLAIMS = (
         kind="control",
     ),
     Claim(
-        "All runs are compared at the same training loss, which they all reach.",
-        judge=lambda r: at_least(float(r.reached.mean()), 1.0),
+        "Runs are compared at the same training loss: four in five, at least, reach it.",
+        judge=lambda r: probability_at_least(r.reached.sum(), r.reached.size, 0.8),
         source=FULL,
         kind="control",
     ),

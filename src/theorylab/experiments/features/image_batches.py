@@ -18,7 +18,6 @@ The source does not say whose labels are turned: here those that students learn 
 Source: zhu · agop-sgd · Fig. 4.9, C.21; zhu · small-lr-control · Fig. 4.10; zhu · teacher-agop.
 """
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -32,17 +31,17 @@ from matplotlib.figure import Figure
 from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
+    Finding,
     Source,
     at_least,
     median_at_least,
     median_at_most,
     ordered,
 )
-from theorylab.data import image_shape
-from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_negative
+from theorylab.experiments.batch_sizes import refuse_batch_sizes
 from theorylab.experiments.drawing import medians, panels
+from theorylab.experiments.image_sizes import image_bytes, refuse_image_sizes
 from theorylab.features.image_tasks import (
-    NUM_PRODUCTS,
     ImageTask,
     Student,
     critical_rate,
@@ -52,7 +51,6 @@ from theorylab.features.image_tasks import (
     learn_images,
     parts_of,
 )
-from theorylab.features.teachers import FEWEST
 from theorylab.progress import report
 from theorylab.training import Batches, Until, ensemble, gradient_descent
 
@@ -91,34 +89,15 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        refuse_classes(self.classes)
-        if not NUM_PRODUCTS <= self.num_train < self.num_known:
-            raise ValueError(
-                f"num_train must be from {NUM_PRODUCTS} to less than num_known, {self.num_known},"
-                f" got {self.num_train}."
-            )
-        refuse_below(self, FEWEST, "num_known")
-        for name in ("shrink", "num_test", "teacher_steps", "num_seeds"):
-            if not 1 <= getattr(self, name) <= 10**6:
-                raise ValueError(f"{name} must be in [1, 10⁶], got {getattr(self, name)}.")
+        refuse_image_sizes(self, num_others=1)
         if not 0 <= self.turned < 0.5:
             raise ValueError(f"turned must be in [0, 0.5), got {self.turned}.")
-        sizes = self.batch_sizes
-        if len(sizes) < 2 or min(sizes) < 1 or list(sizes) != sorted(set(sizes)):
-            raise ValueError(f"batch_sizes must be two or more and increasing, got {sizes}.")
-        if sizes[-1] > self.num_train:
-            raise ValueError(f"batch_sizes must be at most {self.num_train}, got {sizes[-1]}.")
+        refuse_batch_sizes(self.batch_sizes, self.num_train)
         if not 0 < self.small_fraction < self.fraction < 2:
             raise ValueError(
                 "small_fraction and fraction must be positive, increasing and below 2,"
                 f" got {self.small_fraction} and {self.fraction}."
             )
-        if not 0 < self.teacher_scale < 1e6:
-            raise ValueError(f"teacher_scale must be positive, got {self.teacher_scale}.")
-        for name in ("widths", "channels"):
-            if not 1 <= min(getattr(self, name), default=0) <= 10**6:
-                raise ValueError(f"{name} must be at least 1 each, got {getattr(self, name)}.")
         _ = self.until  # it checks the rest
 
     @property
@@ -171,17 +150,13 @@ class Result(NamedTuple):
     num_supercritical: Float[np.ndarray, "b s"]  # super-critical steps, at the large rate
     num_steps: Int[np.ndarray, "2 b s"]
     reached: Bool[np.ndarray, "2 b s"]
-    accuracy: Float[np.ndarray, " s"]  # of the teachers, on test images
+    accuracy: Float[np.ndarray, " s"]  # of the teachers, on images that they have not seen
+    clothes: bool  # whether they are those for which the catalogue asks for fewer errors
 
 
 def memory(config: Config) -> int:
-    """Bytes of all images, and of activations and the tangent kernel on each of two cores."""
-    height, width, colours = image_shape(config.images)
-    pixels = height * width * colours // config.shrink**2
-    images = config.num_known + config.num_test
-    students = 6 * config.num_known * (pixels + sum(config.widths)) + 4 * config.num_train**2
-    teachers = 4 * images * math.ceil(pixels / colours) * max(config.channels)
-    return 4 * (4 * 5 * images * pixels + 2 * (students + teachers))
+    """Bytes of images, activations and tangent kernels."""
+    return image_bytes(config)
 
 
 def run(config: Config) -> Result:
@@ -214,6 +189,7 @@ def run(config: Config) -> Result:
         num_steps=students.num_steps,
         reached=students.reached,
         accuracy=np.asarray(teachers.accuracy),
+        clothes=config.images == "fashion_mnist",
     )
 
 
@@ -243,8 +219,16 @@ def _changes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.abs(_gain(values[SMALL_RATE])), np.abs(_gain(values[LARGE_RATE]))
 
 
-# Orders: the catalogue has no numbers for images. On seeds 101 to 103 batches of 2 have a test loss
-# a third below that of 50, where digits are small: a twentieth is a bound with a wide margin.
+def _fewer_errors(result: Result) -> Finding:
+    """Batches of 5 against 100, or the smallest against the largest."""
+    errors, sizes = result.error[LARGE_RATE], result.batch_sizes.tolist()
+    small, large = (errors[sizes.index(b) if b in sizes else end] for b, end in ((5, 0), (100, -1)))
+    return ordered(small, large) if result.clothes else median_at_least(large - small, -0.02)
+
+
+# Of images the catalogue asks for the order of test errors on Fashion-MNIST (batches of 5 and 100);
+# digits have hardly an error to lose. On seeds 101 to 103 batches of 2 have a test loss a third
+# below that of 50, where digits are small: a twentieth is a bound with a wide margin.
 CLAIMS = (
     Claim(
         "The smallest batches have the smaller test loss, seed by seed.",
@@ -257,8 +241,9 @@ CLAIMS = (
         source=BATCHES,
     ),
     Claim(
-        "They tell at most two in a hundred test images more wrongly.",
-        judge=lambda r: median_at_least(_gain(r.error[LARGE_RATE]), -0.02),
+        "On Fashion-MNIST they tell fewer test images wrongly; on others at most two in a hundred"
+        " more.",
+        judge=_fewer_errors,
         source=BATCHES,
     ),
     Claim(

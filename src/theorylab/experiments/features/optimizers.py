@@ -71,8 +71,7 @@ class Config:
     num_others: int = 1000  # validation samples, and test samples
     widths: tuple[int, ...] = (256,)  # of the hidden layers
     batch_size: int = 100  # of all but gradient descent
-    # As they stand here they mean Table C.1, which has other rates for ranks 3 and 4.
-    learning_rates: tuple[float, ...] = (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0)  # GD's is the last
+    learning_rates: tuple[float, ...] = ()  # seven, GD's the last; none: Table C.1's for the rank
     gradient_descent: bool = True  # whether to run it too, which takes most of the time
     target: float = 0.001  # the training loss at which a run ends
     max_steps: int = 6000  # after which it ends anyway
@@ -82,9 +81,10 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_below(self, 1, "num_train")
-        if len(self.learning_rates) != len(NAMES) or not min(self.learning_rates) > 0:
+        given = self.learning_rates
+        if given and (len(given) != len(NAMES) or not min(given) > 0):
             raise ValueError(
-                f"learning_rates must be {len(NAMES)} positive numbers, got {self.learning_rates}."
+                f"learning_rates must be {len(NAMES)} positive numbers or none, got {given}."
             )
         if not 1 <= self.batch_size <= self.num_train:
             raise ValueError(f"batch_size must be in [1, {self.num_train}], got {self.batch_size}.")
@@ -103,8 +103,7 @@ class Config:
     @property
     def rates(self) -> tuple[float, ...]:
         """The learning rates, as given or else the table's."""
-        given = self.learning_rates
-        return TABLE[self.rank] if given == TABLE[2] else given
+        return self.learning_rates or TABLE[self.rank]
 
     @property
     def until(self) -> Until:
