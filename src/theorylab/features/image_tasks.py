@@ -1,8 +1,9 @@
 """Learning to tell two kinds of images apart: who sees which images, teachers, and students.
 
-    known images    all are for the teacher; the first n, some labels of them turned, for students;
-                    the others choose when a student was best
-    test images     for both
+    known images    all are for the teacher, and the last tenth of them chooses when it was best;
+                    the first n, some labels of them turned, are for students; the others choose
+                    when a student was best
+    test images     for both, and they choose nothing
 
 The teacher's AGOP on the n images stands for the truth, G*; students are compared with it. Labels
 are ±1, and only those that students learn from are turned.
