@@ -12,7 +12,6 @@ learns the first of them by SGD with a small start, and the features of both are
 Source: zhu · ext-* · Ch. 5; zhu · agop · Eqs 4.5–4.6; zhu · synthetic-tasks · §4.4.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -141,7 +140,7 @@ def run(config: Config) -> Result:
     )
     references = [np.asarray(polynomial_agop(rank, config.dimension)) for rank in TASKS]
     aligned = [
-        np.stack([_aligned(one, [reference] * len(one)) for one in found])
+        np.stack([_aligned(one, reference) for one in found])
         for found, reference in zip(metrics, references, strict=True)
     ]
     rank_two = metrics[0]
@@ -150,7 +149,7 @@ def run(config: Config) -> Result:
         errors=errors,
         gains=gains,
         alignments=np.asarray(aligned),
-        network_alignment=_aligned(features, [references[0]] * len(features)),
+        network_alignment=_aligned(features, references[0]),
         likeness=_aligned(features, rank_two[:, -1]),
         first_likeness=_aligned(features, rank_two[:, 1]),
         corner=rank_two[0, -1, :5, :5],
@@ -212,10 +211,12 @@ def _network(key: Key[Array, ""], x: Array, y: Array, config: Config) -> Array:
     return agop(model.apply, fitted.params, train.x)
 
 
-def _aligned(matrices: Sequence[np.ndarray], references: Sequence[np.ndarray]) -> np.ndarray:
-    """cos(G, G*) of every pair."""
-    pairs = (jnp.asarray(np.asarray(part, np.float32)) for part in (matrices, references))
-    return np.asarray(jax.vmap(agop_alignment)(*pairs))
+def _aligned(
+    matrices: Float[np.ndarray, "p d d"], references: Float[np.ndarray, "*q d d"]
+) -> Float[np.ndarray, " p"]:
+    """cos(G, G*) of every matrix with its own reference, or with the one there is."""
+    pairs = (matrices, np.broadcast_to(references, matrices.shape))
+    return np.asarray(jax.vmap(agop_alignment)(*(jnp.asarray(part, float) for part in pairs)))
 
 
 CLAIMS = (
