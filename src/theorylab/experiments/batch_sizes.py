@@ -8,13 +8,14 @@ Source: zhu · agop-sgd · Table 4.1; zhu · small-lr-control · Fig. 4.10; zhu 
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Int, Real
 from matplotlib.axes import Axes
 
-from theorylab.features import Learned, Task, begin_each, learn_with_batches
+from theorylab.features import Task, begin_each, learn_with_batches
 from theorylab.models import Model
 from theorylab.progress import report
 from theorylab.training import Until
@@ -33,12 +34,12 @@ def refuse_batch_sizes(sizes: tuple[int, ...], num_train: int, exactly_two: bool
         Traceback (most recent call last):
         ValueError: batch_sizes must be two or more and increasing, got (50, 5).
     """
-    increasing = len(sizes) >= 2 and sizes[0] >= 1 and list(sizes) == sorted(set(sizes))
+    increasing = len(sizes) >= 2 and min(sizes) >= 1 and list(sizes) == sorted(set(sizes))
     if not increasing or (exactly_two and len(sizes) != 2):
         number = "two" if exactly_two else "two or more"
         raise ValueError(f"batch_sizes must be {number} and increasing, got {sizes}.")
-    if sizes[-1] > num_train:
-        raise ValueError(f"batch_sizes must be at most {num_train}, got {sizes[-1]}.")
+    if max(sizes) > num_train:
+        raise ValueError(f"batch_sizes must be at most {num_train}, got {max(sizes)}.")
 
 
 def learn_by_batch_size(
@@ -49,8 +50,8 @@ def learn_by_batch_size(
     batch_sizes: Sequence[int],
     until: Until,
     rates_of: Callable[[Float[Array, " s"]], Float[Array, "r s"]],
-) -> tuple[Float[np.ndarray, " s"], Learned]:
-    """Give η_crit of all training samples, and what was learned: axes rates, sizes, seeds.
+) -> tuple[Float[np.ndarray, " s"], Any]:
+    """Give η_crit of all training samples, and a `Learned` of arrays: axes rates, sizes, seeds.
 
     Args:
         seed: Of all randomness.

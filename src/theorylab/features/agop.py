@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Real
 
 from theorylab.typing import Apply, Params, RandomKey
@@ -274,7 +275,7 @@ def _refuse_batch_statistics(apply: Apply, params: Params, x: Array) -> None:
 
     Private to this file: `kernels` has a test of its own.
     """
-    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((params, x)))
+    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, x)))
     if len(x) < 2 or traced:
         return
     _num_outputs(apply, params, _real(x))  # refuses what has no output for each

@@ -9,6 +9,7 @@ Source: zhu · agop-gd · Fig. 4.8; zhu · full-rank-control · Fig. C.17; zhu �
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -115,8 +116,8 @@ def descend_each(
     descent: Callable[[RandomKey, Int[Array, ""]], Measured],
     keys: Key[Array, " s"],
     numbers: Sequence[int],
-) -> Measured:
-    """One run for every key and every number of raises: all fields get the axes s, k in front.
+) -> Any:
+    """One run for every key and number of raises: a `Measured` of arrays with axes s, k in front.
 
     Args:
         descent: A run with a number of raises.

@@ -137,23 +137,37 @@ def _descent(key: Key[Array, ""], num_raises: Int[Array, ""], config: Config) ->
     return measured_descent(*task, optimizer, *end, first_end, watch_test=True)
 
 
-def _several(result: Result) -> np.ndarray:
-    """The best alignment with two catapults or more, for every seed."""
-    return result.alignment[:, result.numbers >= 2].max(axis=1)
+def _kept(result: Result) -> Result:
+    """The seeds in which no run was thrown so far that it did not come back."""
+    kept = result.reached.all(axis=1)
+    return result._replace(best_test=result.best_test[kept], alignment=result.alignment[kept])
+
+
+def _closer(result: Result) -> np.ndarray:
+    """How much the best alignment with two catapults or more is above that without."""
+    alignment = _kept(result).alignment
+    return alignment[:, result.numbers >= 2].max(axis=1) - alignment[:, 0]
+
+
+def _fall(result: Result) -> np.ndarray:
+    """By which part the best test loss falls from the first catapult to the last."""
+    best = _kept(result).best_test
+    return 1 - best[:, -1] / best[:, 1]
 
 
 # 0.02 and 5 % are the catalogue's. With the source's schedule the best test loss is reached early,
 # and hardly depends on later raises; after adaptive raises it varies by a third from seed to seed.
+# On seed 101 four of 96 runs were thrown too far by the last raise.
 CLAIMS = (
     Claim(
         "Two and more catapults bring the features no closer to those of the target.",
-        judge=lambda r: median_at_most(_several(r) - r.alignment[:, 0], 0.02),
+        judge=lambda r: median_at_most(_closer(r), 0.02),
         source=FULL,
         formula=r"\cos_k \le \cos_0 + 0.02",
     ),
     Claim(
         "From the first catapult to the last, the best test loss falls by less than 5 %.",
-        judge=lambda r: median_at_most(1 - r.best_test[:, -1] / r.best_test[:, 1], 0.05),
+        judge=lambda r: median_at_most(_fall(r), 0.05),
         source=FULL,
     ),
     Claim(

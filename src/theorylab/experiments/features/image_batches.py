@@ -118,7 +118,7 @@ PRESETS = {
         target=0.004,
         max_steps=20_000,
         check_every=50,
-        channels=(12,),
+        channels=(24,),
         teacher_steps=100,
         num_seeds=12,
     ),

@@ -112,9 +112,9 @@ PRESETS = {
         calm=0.2,
         target=0.005,
         max_steps=1000,
-        channels=(12,),
+        channels=(24,),
         teacher_steps=100,
-        num_seeds=16,
+        num_seeds=18,  # 36 runs that all reach the loss tell that nine in ten do
     ),
     "paper": Config(
         images="fashion_mnist",

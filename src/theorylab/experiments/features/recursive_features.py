@@ -181,7 +181,7 @@ def _machine(x: np.ndarray, y: np.ndarray, recursion: Recursion, config: Config)
     plain = fit_machine(recursion, np.eye(config.dimension, dtype=x.dtype), *train)
     best, first = (np.mean((one(test[0]) - test[1]) ** 2) for one in (found.machine, plain))
     constant = np.mean((validation[1] - train[1].mean()) ** 2)
-    return _Rounds(found.errors / constant, found.metrics, best / first)
+    return _Rounds(found.errors / constant, found.metrics, float(best / first))
 
 
 def _parts(num_train: int, num_test: int) -> tuple[slice, slice, slice]:
