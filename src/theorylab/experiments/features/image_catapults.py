@@ -79,9 +79,9 @@ class Config:
     patience: int = 20  # the fewest steps between two raises
     target: float = 1e-3  # the training loss to reach
     max_steps: int = 6000  # of gradient descent
-    channels: tuple[int, ...] = (16, 32)  # of the teacher's convolutions, each halving the image
-    teacher_scale: float = 0.1  # of the teacher's weights at the start, times √fan-in
-    teacher_steps: int = 300  # of Adam, batches of 50
+    channels: tuple[int, ...] = (64,)  # of the teacher's convolutions, each halving the image
+    teacher_scale: float = 0.03  # of the teacher's weights at the start, times √fan-in
+    teacher_steps: int = 200  # of Adam, batches of 50
     num_seeds: int = 12  # images, students and pairs of teachers; at least 6 to conclude
     seed: int = 0  # of all randomness
 
@@ -257,9 +257,10 @@ def _change(values: np.ndarray) -> np.ndarray:
     return values[:, -1] - values[:, 0]
 
 
-# Of teachers the catalogue asks for an alignment above 0.8 and 97 %; of students it has orders. On
-# seeds 101 and 102 three catapults went a tenth of the way to the ceiling, less with four layers:
-# one half is a bound with a wide margin.
+# Of teachers the catalogue asks for an alignment above 0.8 and 97 %; of students it has orders. The
+# teachers of seed 101 had 0.79 to 0.86; from starts of 0.1, with fewer channels and after more steps
+# they had less, down to 0.37. On seeds 101 and 102 three catapults went a tenth of the way to the
+# ceiling, less with four layers: one half is a bound with a wide margin.
 CLAIMS = (
     Claim(
         "Catapults lower the test loss, seed by seed.",
