@@ -82,9 +82,9 @@ class Config:
     target: float = 1e-3  # the training loss at which a run ends
     max_steps: int = 60_000  # after which it ends anyway
     check_every: int = 100  # steps from one look at the losses to the next
-    channels: tuple[int, ...] = (16, 32)  # of the teacher's convolutions, each halving the image
-    teacher_scale: float = 0.1  # of the teacher's weights at the start, times √fan-in
-    teacher_steps: int = 300  # of Adam, batches of 50
+    channels: tuple[int, ...] = (64,)  # of the teacher's convolutions, each halving the image
+    teacher_scale: float = 0.03  # of the teacher's weights at the start, times √fan-in
+    teacher_steps: int = 200  # of Adam, batches of 50
     num_seeds: int = 24  # images, teachers and students; with 12, two exceptions leave it open
     seed: int = 0  # of all randomness
 
@@ -226,10 +226,10 @@ def _fewer_errors(result: Result) -> Finding:
     return ordered(small, large) if result.clothes else median_at_least(large - small, -0.02)
 
 
-# Of images the catalogue asks for the order of test errors on Fashion-MNIST (batches of 5 and 100);
-# digits have hardly an error to lose. On seeds 101 to 103 batches of 2 have a test loss a third
-# below that of 50, where digits are small: a twentieth is a bound with a wide margin. Of teachers it
-# asks for 97 %, with ten thousand images of all digits; 95 % is asked here of 700 images of 4 and 9.
+# Of images the catalogue asks for the order of test errors on Fashion-MNIST (batches of 5 and 100),
+# and of teachers for 97 % of digits. These have hardly an error to lose. On seeds 101 to 103 batches
+# of 2 have a test loss a third below that of 50, where digits are small: a twentieth is a bound with
+# a wide margin.
 CLAIMS = (
     Claim(
         "The smallest batches have the smaller test loss, seed by seed.",
@@ -273,8 +273,8 @@ CLAIMS = (
         kind="control",
     ),
     Claim(
-        "The teachers know their task: 95 % of the test images.",
-        judge=lambda r: median_at_least(r.accuracy, 0.95),
+        "The teachers know their task: 97 % of the images that they have not seen (clothes: 88 %).",
+        judge=lambda r: median_at_least(r.accuracy, 0.88 if r.clothes else 0.97),
         source=TEACHER,
         kind="control",
     ),

@@ -258,9 +258,9 @@ def _change(values: np.ndarray) -> np.ndarray:
 
 
 # Of teachers the catalogue asks for an alignment above 0.8 and 97 %; of students it has orders. The
-# teachers of seed 101 had 0.79 to 0.86; from starts of 0.1, with fewer channels and after more steps
-# they had less, down to 0.37. On seeds 101 and 102 three catapults went a tenth of the way to the
-# ceiling, less with four layers: one half is a bound with a wide margin.
+# teachers of seed 101 had 0.79 to 0.86; with starts of 0.1, fewer channels and more steps they had
+# less, down to 0.37. On seeds 101 and 102 three catapults went a tenth of the way to the ceiling,
+# less with four layers: one half is a bound with a wide margin.
 CLAIMS = (
     Claim(
         "Catapults lower the test loss, seed by seed.",
