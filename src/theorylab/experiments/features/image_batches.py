@@ -226,10 +226,10 @@ def _fewer_errors(result: Result) -> Finding:
     return ordered(small, large) if result.clothes else median_at_least(large - small, -0.02)
 
 
-# Of images the catalogue asks for the order of test errors on Fashion-MNIST (batches of 5 and 100),
-# and of teachers for 97 % of digits. These have hardly an error to lose. On seeds 101 to 103 batches
-# of 2 have a test loss a third below that of 50, where digits are small: a twentieth is a bound with
-# a wide margin.
+# Of images the catalogue asks for the order of test errors on Fashion-MNIST, batches of 5 and 100,
+# and of teachers for 97 % of digits. These have hardly an error to lose. On seeds 101 to 103
+# batches of 2 have a test loss a third below that of 50, where digits are small: a twentieth is a
+# bound with a wide margin.
 CLAIMS = (
     Claim(
         "The smallest batches have the smaller test loss, seed by seed.",
