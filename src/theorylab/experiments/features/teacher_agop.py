@@ -8,7 +8,7 @@ it stand a student (fully connected, trained on the same images) and networks th
 
 The start decides. Along pixels that hardly vary a network keeps the gradients of its random start,
 and these are in G as they are. From a small start there are few of them, and teachers agree; from
-the usual start, √2/√fan-in, teachers are as good at their task and agree far less: the control.
+the usual start, √2/√fan-in, teachers are as good at their task and agree less: the control.
 
 The catalogue's ceiling, which the source does not report, is 0.8, for teachers of 97 % on MNIST or
 88 % on Fashion-MNIST from 10,000 images or more: those of the preset `paper`.
