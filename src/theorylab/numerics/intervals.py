@@ -81,11 +81,24 @@ def hall(samples: Samples, confidence: float = 0.95) -> Interval:
     deviation = float(values.std(ddof=1))
     skewness = float((((values - mean) / deviation) ** 3).mean())
     t = float(special.stdtrit(n - 1, (1 + confidence) / 2))
-    # The transformed is ±t where (1 + γu/3)³ = 1 + γv; the fraction is its solution, also at γ = 0.
-    v = np.array([t, -t]) / math.sqrt(n) - skewness / (6 * n)
-    root = np.cbrt(1 + skewness * v)
-    low, high = mean - deviation * 3 * v / (1 + root + root**2)
+    low, high = hall_ends(mean, deviation, skewness, t, n)
     return Interval(mean, float(low), float(high))
+
+
+def hall_ends(
+    mean: Any, deviation: Any, skewness: Any, quantile: float, num_samples: int, root: Any = np.cbrt
+) -> tuple[Any, Any]:
+    """The ends of Hall's interval from three moments; with `jnp.cbrt` it can be traced.
+
+    The transformed is ±t where (1 + γu/3)³ = 1 + γv; the fraction below is its solution, also at
+    γ = 0.
+    """
+    ends = []
+    for t in (quantile, -quantile):
+        v = t / math.sqrt(num_samples) - skewness / (6 * num_samples)
+        r = root(1 + skewness * v)
+        ends.append(mean - deviation * 3 * v / (1 + r + r**2))
+    return ends[0], ends[1]
 
 
 @np.errstate(over="ignore")
