@@ -122,3 +122,10 @@ def test_bad_graphs_are_told():
         read_lengths(fully_connected(2, [2]), jnp.zeros(6), X, 3)
     with pytest.raises(ValueError, match="must have no shortcut"):
         dependence_bound(residual(2, [3, 3]), 2)
+    with pytest.raises(ValueError, match="graphs must be at least one, got none"):
+        graph_blocks([], X, jax.random.key(0))
+    with pytest.raises(ValueError, match=r"shape \(3,\), got \(2,\)"):
+        graph_blocks([fully_connected(3, [2])], X, jax.random.key(0))
+    for measure in (dependence, dependence_bound):
+        with pytest.raises(ValueError, match="vertex must be in 0 to 4, got -1"):
+            measure(fully_connected(2, [2]), -1)

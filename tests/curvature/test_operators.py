@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.curvature import gauss_newton, hessian, in_batches, jacobian, preconditioned
+from theorylab.curvature import (
+    gauss_newton,
+    hessian,
+    in_batches,
+    jacobian,
+    output_hessian,
+    preconditioned,
+)
 from theorylab.models import linearize, mlp, network
 
 MODEL = network(mlp([4, 3], 2, "tanh"), (3,), bias="normal")
@@ -123,3 +130,10 @@ def test_batches_add_up_and_a_preconditioner_scales(setting):
 def test_batches_have_a_size():
     with pytest.raises(ValueError, match="batch_size must be between 1 and n = 3, got 4"):
         in_batches(lambda batch: lambda v: v, jnp.ones((3, 1)), jnp.ones(1), 4)
+
+
+def test_bad_inputs_of_operators_are_refused():
+    with pytest.raises(ValueError, match="diagonal must be positive, got -1"):
+        preconditioned(lambda v: v, jnp.array([1.0, -1.0]))
+    with pytest.raises(ValueError, match=r"x must be one input, .* got \(1, 5, 1\)"):
+        output_hessian(lambda w, x: jnp.tanh(x @ w), jnp.ones((2, 1)), jnp.ones((5, 2)))

@@ -1,5 +1,7 @@
 """The decomposition against Jacobians by autodiff, and the step in function space."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -91,3 +93,6 @@ def test_bad_input_is_refused(params, data):
         decompose(MODEL.apply, params, data, LOSS, (1, 5))
     with pytest.raises(ValueError, match="only the squared loss is a sum over modes, not logistic"):
         decompose(MODEL.apply, params, data, logistic("mean"))
+    for y in (data.y[:, 0], data.y[:1, :1]):
+        with pytest.raises(ValueError, match=r"y of the same shape, got"):
+            decompose(MODEL.apply, params, dataclasses.replace(data, y=y), LOSS)

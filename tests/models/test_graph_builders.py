@@ -112,6 +112,7 @@ def test_edges_are_dropped_with_probability_p():
         (lambda: bottleneck_neurons(3, [4, 4], count=5), "count must be in 1 to 4"),
         (lambda: bottleneck_neurons(3, [4, 4], in_degree=5), "in_degree must be in 1 to 4"),
         (lambda: random_graph(KEY, 3, [4, 4], (2, 9)), "rising in 1 to 7"),
+        (lambda: random_graph(KEY, 3, [], (1, 1)), "at least one hidden layer, got none"),
         (lambda: random_graph(KEY, 3, [4, 4], (2, 3), 5), "output_in_degree must be in 1 to 4"),
         (lambda: drop_edges(KEY, fully_connected(3, [4]), 1.0), r"in \[0, 1\), got 1.0"),
     ],

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.numerics import certified_eigenpairs, lanczos
+from theorylab.numerics import certified_eigenpairs, lanczos, needed_checks
 
 SIZE, K = 24, 4
 KEY = jax.random.key(0)
@@ -135,3 +135,20 @@ def test_bad_requests_are_refused():
         certified_eigenpairs(lambda v: v, 9, 2, 3, KEY, num_checks=0)
     with pytest.raises(ValueError, match=r"risk must be in \(0, 1\), got 1"):
         certified_eigenpairs(lambda v: v, 9, 2, 3, KEY, risk=1.0)
+
+
+def test_as_many_checks_as_needed_leave_the_share_that_was_asked():
+    """Oracle: the formula of the module, and bounds of a spectrum without a gap."""
+    count = needed_checks(0.3, 60, 2)
+    log = np.log(1.648 * np.sqrt(58) * 2 * 3 / 1e-3)
+    shares = [(log / (2 * n - 1)) ** 2 for n in (count, count - 1)]
+    assert shares[0] / (1 - 2 * shares[0]) <= 0.3 < shares[1] / (1 - 2 * shares[1])
+    matrix = symmetric(KEY, jnp.linspace(0.0, 1.0, 60))
+    find = jax.jit(
+        lambda a: certified_eigenpairs(lambda v: a @ v, 60, 2, 40, KEY, num_checks=count)
+    )
+    found = find(matrix)
+    assert float(found.bounds[0]) <= 0.3 + 2 * float(jnp.linalg.norm(found.residuals)) + 1e-12
+    assert needed_checks(1e-9, 60, 2) == 58  # all there are
+    with pytest.raises(ValueError, match="share must be positive"):
+        needed_checks(0.0, 60, 2)

@@ -79,3 +79,8 @@ def test_bad_requests_are_refused():
         spectral_density(lambda v: v, 3, KEY, num_steps=0)
     with pytest.raises(ValueError, match="num_probes must be at least 2 for an interval, got 1"):
         cumulative(density_of(jnp.eye(4), KEY, 2, 1), jnp.zeros(1))
+    found = density_of(jnp.eye(4), KEY, 2, 2)
+    with pytest.raises(ValueError, match=r"confidence must be in \(0, 1\), got 95"):
+        cumulative(found, jnp.zeros(1), confidence=95.0)
+    with pytest.raises(ValueError, match="bandwidth must be positive, got 0"):
+        smoothed(found, jnp.zeros(1), bandwidth=0.0)

@@ -14,7 +14,7 @@ from theorylab.numerics import (
     spectra,
     top_eigenvalues,
 )
-from theorylab.numerics.spectra import Which
+from theorylab.numerics.spectra import Which, tridiagonal_matrix
 
 SIZE = 40
 KEY = jax.random.key(0)
@@ -208,3 +208,19 @@ def test_sizes_are_checked():
         top_eigenvalues(lambda v: v, 10, 4, 3, KEY)
     with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
         power_iteration(lambda v: v, jnp.ones(3), 0)
+
+
+def test_lanczos_from_nothing_starts_anew():
+    """Oracle: the spectrum, after as many steps as dimensions; the space of 0 closes at once."""
+    values = jnp.array([3.0, -1.0, 0.5])
+    found = lanczos(lambda v: values * v, jnp.zeros(3), 3, jax.random.key(0))
+    small = tridiagonal_matrix(found.diagonal, found.off_diagonal)
+    np.testing.assert_allclose(np.linalg.eigvalsh(small), np.sort(values), atol=1e-12)
+
+
+def test_sizes_and_orders_are_checked():
+    size = np.int64(3)
+    found = top_eigenvalues(lambda v: 2.0 * v, size, 1, 3, jax.random.key(0))
+    np.testing.assert_allclose(found, [2.0])
+    with pytest.raises(ValueError, match="size of a vector must be at least 1, got 0"):
+        top_eigenvalues(lambda v: v, 0, 1, 3, jax.random.key(0))

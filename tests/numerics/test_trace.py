@@ -61,7 +61,8 @@ def test_the_interval_covers_as_often_as_it_says(dense, rank):
     """Oracle: the exact trace. 93 to 97 % with Clopper and Pearson's interval; no bias."""
     found = estimates(dense, jax.random.split(KEY, 4000), rank=rank)
     sure = clopper_pearson(int(covered(found, dense).sum()), 4000)
-    assert sure.low >= 0.93 and sure.high <= 0.97
+    assert sure.low >= 0.93
+    assert sure.high <= 0.97
     error = np.std(found.value) / np.sqrt(4000)
     assert abs(np.mean(found.value) - float(jnp.trace(dense))) < 4 * error
     assert np.mean(found.error**2) == pytest.approx(float(np.var(found.value)), rel=0.25)

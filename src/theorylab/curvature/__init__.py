@@ -26,6 +26,7 @@ from .graph_blocks import graph_blocks as graph_blocks
 from .graph_blocks import read_lengths as read_lengths
 from .graph_norms import GraphNorms as GraphNorms
 from .graph_norms import graph_norms as graph_norms
+from .graph_series import graph_series as graph_series
 from .norm import SpectralNorm as SpectralNorm
 from .norm import spectral_norm as spectral_norm
 from .operators import Jacobian as Jacobian

@@ -30,6 +30,7 @@ from theorylab.models.graph_network import Wired
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey
 
+from .graph_norms import check_graphs
 from .norm import spectral_norm
 from .operators import output_hessian
 
@@ -79,11 +80,12 @@ def graph_blocks(
     """
     if num_probes < 1:
         raise ValueError(f"num_probes must be at least 1, got {num_probes}.")
+    check_graphs(graphs, x)
     depths = {graph.depth for graph in graphs}
     if len(depths) != 1:
         raise ValueError(f"graphs must have one depth, got {sorted(depths)}.")
     for graph in graphs:
-        _check_own_weights(graph)
+        check_own_weights(graph)
     (depth,) = depths
     apply, wirings = wire(graphs)
     numbers = np.asarray(wirings.numbers)
@@ -156,7 +158,7 @@ def read_lengths(
         >>> read_lengths(two, jnp.zeros(3), jnp.array([3.0, 4.0]), layer=1).round(4).tolist()
         [5.0, 4.0]
     """
-    _check_own_weights(graph)
+    check_own_weights(graph)
     if not 1 <= layer <= graph.depth:
         raise ValueError(f"layer must be in 1 to {graph.depth}, got {layer}.")
     vertices = np.flatnonzero(graph.layers == layer)
@@ -181,6 +183,7 @@ def dependence(graph: Graph, vertex: int) -> Int[np.ndarray, " l"]:
         >>> dependence(fully_connected(3, [8, 5]), 3 + 8).tolist()  # a neuron of the second layer
         [24, 8, 0]
     """
+    _check_vertex(graph, vertex)
     needed = np.arange(graph.num_vertices) == vertex
     for layer in range(int(graph.layers[vertex]), 0, -1):
         for pairs in (graph.edges, graph.shortcuts):
@@ -204,6 +207,7 @@ def dependence_bound(graph: Graph, vertex: int) -> Float[np.ndarray, " l"]:
     """
     if len(graph.shortcuts):
         raise ValueError("graph must have no shortcuts: they reach further than in-degrees say.")
+    _check_vertex(graph, vertex)
     own = int(graph.layers[vertex])
     most = [graph.in_degrees[graph.layers == layer].max() for layer in range(1, own + 1)]
     products = np.cumprod(np.array(most[::-1], float))[::-1]
@@ -233,9 +237,16 @@ def _reading(graph: Graph, vertices: Int[np.ndarray, " v"]) -> Graph:
     """The same graph with other outputs, which are taken before their activations."""
     if np.isin(vertices, graph.shortcuts[:, 1]).any():
         raise ValueError("vertices whose values are read must have no shortcut.")
-    return dataclasses.replace(graph, outputs=vertices)
+    others = {v: phi for v, phi in graph.activations.items() if v not in vertices}
+    return dataclasses.replace(graph, outputs=vertices, activations=others)
 
 
-def _check_own_weights(graph: Graph) -> None:
+def _check_vertex(graph: Graph, vertex: int) -> None:
+    if not 0 <= vertex < graph.num_vertices:
+        raise ValueError(f"vertex must be in 0 to {graph.num_vertices - 1}, got {vertex}.")
+
+
+def check_own_weights(graph: Graph) -> None:
+    """Raise if edges share weights, or some read nothing."""
     if graph.num_weights < len(graph.edges) or graph.padding.any():
         raise ValueError("graphs must have a weight of its own for every edge, and no padding.")

@@ -37,6 +37,7 @@ def graph_norms(
         key: Draws the weights.
         num_steps: Products with the Hessian for one norm.
     """
+    check_graphs(graphs, x)
 
     def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey):
         found = spectral_norm(output_hessian(apply, weights, x), weights, key, num_steps)
@@ -44,3 +45,12 @@ def graph_norms(
 
     norms, residuals = graph_ensemble(one, graphs, jax.random.split(key, len(graphs)))
     return GraphNorms(norms, residuals / np.where(norms > 0, norms, 1.0))
+
+
+def check_graphs(graphs: Sequence[Graph], x: Float[Array, "..."]) -> None:
+    """Raise unless there are graphs, and x is one input of theirs."""
+    if not graphs:
+        raise ValueError("graphs must be at least one, got none.")
+    for graph in graphs:
+        if x.shape != (len(graph.inputs),):
+            raise ValueError(f"x must be one input of shape ({len(graph.inputs)},), got {x.shape}.")

@@ -18,6 +18,7 @@ The second derivative of a ReLU is 0 here, also at its kink: delta functions are
 Source: arora · sharpness · §2.6; zhu · hessian-norm · Thm 2.3.6, Lemma A.11.1.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -65,7 +66,12 @@ def output_hessian(
         x: One input.
         output: k, which of the outputs.
     """
-    num_outputs = jax.eval_shape(apply, params, x[None]).size
+    shape = jax.eval_shape(apply, params, x[None]).shape
+    if shape[:1] != (1,) or len(shape) > 2:
+        raise ValueError(
+            f"x must be one input, which gives outputs (1, k) with an axis of samples, got {shape}."
+        )
+    num_outputs = math.prod(shape)
     if not 0 <= output < num_outputs:
         raise ValueError(f"output must be between 0 and {num_outputs - 1}, got {output}.")
     return hessian(lambda w: apply(w, x[None]).ravel()[output], params)
@@ -115,6 +121,9 @@ def preconditioned(operator: Operator, diagonal: Params) -> Operator:
         >>> sharp(jnp.ones(2)).round(4).tolist()
         [2.0, 4.0]
     """
+    for leaf in jax.tree.leaves(diagonal):
+        if not isinstance(leaf, jax.core.Tracer) and not jnp.all(leaf > 0):
+            raise ValueError(f"diagonal must be positive, got {float(jnp.min(leaf))}.")
 
     def scaled(vector: Params) -> Params:
         return jax.tree.map(lambda v, p: v / jnp.sqrt(p), vector, diagonal)

@@ -62,7 +62,13 @@ def decompose(
     """
     if loss.kind != "squared":
         raise ValueError(f"only the squared loss is a sum over modes, not {loss.kind}.")
-    residual = apply(params, data.x) - data.y
+    outputs = apply(params, data.x)
+    if outputs.ndim != 2 or data.y.shape != outputs.shape:
+        raise ValueError(
+            f"outputs must be (n, k), and y of the same shape, got {outputs.shape} and "
+            f"{data.y.shape}."
+        )
+    residual = outputs - data.y
     _check_sizes(sizes, len(data.x))
     values, vectors = top_modes(apply, params, data.x, max(sizes))
     parts = projected_losses(vectors, residual, loss, sizes)

@@ -2,6 +2,7 @@
 
     refuse_below(config, 1, "width", "num_seeds")    a field, or one of its entries, is smaller
     refuse_nonpositive(config, "learning_rate")      it is not a positive, finite number
+    refuse_unordered(config, 2, "widths")            fewer, or they do not grow
     refuse_negative(config)                          any whole number but the seed is below 0
     refuse_classes(classes)                          these are not two or more of ten classes
 
@@ -54,6 +55,28 @@ def refuse_nonpositive(config: Any, *names: str) -> None:
         entries = value if isinstance(value, tuple) else (value,)
         if not entries or not all(0 < each < math.inf for each in entries):
             raise ValueError(f"{name} must be positive, got {value}.")
+
+
+def refuse_unordered(config: Any, fewest: int, *names: str) -> None:
+    """Raise unless these fields are so many numbers or more, each greater than the one before.
+
+    Args:
+        config: A dataclass.
+        fewest: How many numbers there must be, at least.
+        names: Which fields.
+
+    Example:
+        >>> from dataclasses import make_dataclass
+        >>> refuse_unordered(make_dataclass("Config", ["widths"])((8, 4)), 2, "widths")
+        Traceback (most recent call last):
+        ValueError: widths must be two or more and grow, got (8, 4).
+    """
+    words = ("one", "two", "three", "four")
+    for name in names:
+        value = getattr(config, name)
+        if len(value) < fewest or tuple(sorted(set(value))) != value:
+            number = words[fewest - 1] if fewest <= len(words) else str(fewest)
+            raise ValueError(f"{name} must be {number} or more and grow, got {value}.")
 
 
 def count_fields(config: Any) -> tuple[str, ...]:

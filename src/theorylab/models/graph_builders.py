@@ -201,6 +201,8 @@ def random_graph(
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
     """
+    if not widths:
+        raise ValueError("widths must be at least one hidden layer, got none.")
     low, high = in_degrees
     available = num_inputs + widths[0]
     if not 1 <= low <= high <= available:

@@ -73,6 +73,10 @@ def graph_network(graph: Graph) -> Model:
     def apply(params: Params, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
         if x.ndim != 2 or x.shape[1] != num_inputs:
             raise ValueError(f"inputs must have shape (n, {num_inputs}), got {x.shape}.")
+        if jnp.shape(params) != (graph.num_weights,):
+            raise ValueError(
+                f"weights must have shape ({graph.num_weights},), got {jnp.shape(params)}."
+            )
         values = x
         for step in steps:
             values = jnp.concatenate([values, step(params, values)], axis=1)

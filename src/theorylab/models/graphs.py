@@ -26,7 +26,7 @@ from jaxtyping import Bool, Int
 from .activations import Elementwise, activation
 
 Vertices = Sequence[int] | Int[np.ndarray, " _"]
-Pairs = Sequence[tuple[int, int]] | Int[np.ndarray, "_ 2"]
+Pairs = Sequence[tuple[int, int]] | np.ndarray  # two columns of whole numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Graph:
     edges: Int[np.ndarray, "e 2"]
     inputs: Int[np.ndarray, " d"]
     outputs: Int[np.ndarray, " k"]
-    weights: Int[np.ndarray, " e"]
+    weights: Int[np.ndarray, " _"]  # checked below, with words
     shortcuts: Int[np.ndarray, "s 2"]
     padding: Int[np.ndarray, " v"]
     activation: str | Elementwise = "relu"
@@ -140,8 +140,7 @@ def graph(
         >>> diamond.layers.tolist(), diamond.in_degrees.tolist()
         ([0, 1, 2, 3], [0, 1, 1, 2])
     """
-    edges = np.asarray(edges, int).reshape(-1, 2)
-    shortcuts = np.asarray(shortcuts, int).reshape(-1, 2)
+    edges, shortcuts = _pairs("edges", edges), _pairs("shortcuts", shortcuts)
     both = np.concatenate([edges, shortcuts])
     if num_vertices is None:
         num_vertices = int(both.max(initial=-1)) + 1
@@ -149,11 +148,11 @@ def graph(
     return Graph(
         num_vertices=num_vertices,
         edges=edges,
-        inputs=np.setdiff1d(every, both[:, 1]) if inputs is None else np.asarray(inputs, int),
-        outputs=np.setdiff1d(every, both[:, 0]) if outputs is None else np.asarray(outputs, int),
-        weights=np.arange(len(edges)) if weights is None else np.asarray(weights, int),
+        inputs=np.setdiff1d(every, both[:, 1]) if inputs is None else _whole("inputs", inputs),
+        outputs=np.setdiff1d(every, both[:, 0]) if outputs is None else _whole("outputs", outputs),
+        weights=np.arange(len(edges)) if weights is None else _whole("weights", weights),
         shortcuts=shortcuts,
-        padding=np.zeros(num_vertices, int) if padding is None else np.asarray(padding, int),
+        padding=np.zeros(num_vertices, int) if padding is None else _whole("padding", padding),
         activation=activation,
         activations=activations or {},
         labels=labels,
@@ -201,6 +200,23 @@ def read_graph(
         num_vertices=len(labels),
         labels=labels,
     )
+
+
+def _whole(name: str, given: Any) -> Int[np.ndarray, "..."]:
+    """Whole numbers as an array; 1.7 is none, and is not cut to 1."""
+    numbers = np.asarray(given)
+    if numbers.size and not np.array_equal(numbers, np.rint(numbers)):
+        raise ValueError(f"{name} must be whole numbers, got {numbers.ravel().tolist()[:4]}, ….")
+    return numbers.astype(int)
+
+
+def _pairs(name: str, given: Any) -> Int[np.ndarray, "e 2"]:
+    numbers = _whole(name, given)
+    if numbers.size == 0:
+        return numbers.reshape(0, 2)
+    if numbers.ndim != 2 or numbers.shape[1] != 2:
+        raise ValueError(f"{name} must be pairs (u, v), got an array of shape {numbers.shape}.")
+    return numbers
 
 
 def _longest_paths(given: Graph) -> Int[np.ndarray, " v"]:
@@ -255,6 +271,16 @@ def _check_numbers(given: Graph) -> None:
             raise ValueError(f"{name} must be different, got {what} twice.")
     if given.padding.shape != (given.num_vertices,) or given.padding.min() < 0:
         raise ValueError("padding must be a count of at least 0 for every vertex.")
+    if given.weights.shape != (len(given.edges),):
+        raise ValueError(
+            f"weights must be one number for each of {len(given.edges)} edges, "
+            f"got {given.weights.shape}."
+        )
+    if given.labels is not None and len(given.labels) != given.num_vertices:
+        raise ValueError(
+            f"labels must be one for each of {given.num_vertices} vertices, "
+            f"got {len(given.labels)}."
+        )
     if given.weights.min() < 0 or not np.bincount(given.weights).all():
         raise ValueError("weights must be numbered 0, 1, …, without a gap.")
 
@@ -272,6 +298,13 @@ def _check_connections(given: Graph) -> None:
     if is_input[given.outputs].any():
         wrong = given.named(given.outputs[is_input[given.outputs]][0])
         raise ValueError(f"outputs must not be inputs, got {wrong!r}.")
+    for vertex, phi in given.activations.items():
+        at_end = is_input[vertex] or vertex in given.outputs
+        if at_end and activation(phi) is not activation("identity"):
+            raise ValueError(
+                f"activations of inputs and outputs must be the identity, got {phi!r} at "
+                f"{given.named(vertex)!r}."
+            )
     if np.isin(given.shortcuts[:, 1], given.outputs).any():
         raise ValueError("outputs must have no shortcut: they are linear in the last weights.")
     reached = is_input.copy()

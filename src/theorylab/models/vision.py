@@ -184,6 +184,7 @@ def vit(
         (1,)
     """
     _check_counts(depth=depth, width=width, num_heads=num_heads, patch=patch)
+    _check_counts(num_outputs=num_outputs)
     if width % num_heads:
         raise ValueError(f"width must be a multiple of {num_heads} heads, got {width}.")
     layers: list[Architecture] = [Conv(width, (patch, patch), (patch, patch))]
@@ -198,6 +199,8 @@ def _before(
     activation: str | Elementwise, normalized: bool, norm: Literal["layer", "batch"] = "layer"
 ) -> tuple[Architecture, ...]:
     """What comes before a convolution in a residual block."""
+    if norm not in ("layer", "batch"):
+        raise ValueError(f"norm must be layer or batch, got {norm!r}.")
     if not normalized:
         return (Activation(activation),)
     return (LayerNorm() if norm == "layer" else BatchNorm(), Activation(activation))

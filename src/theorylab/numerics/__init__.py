@@ -6,6 +6,7 @@ quadrature run in JAX and can be jitted, mapped and put inside a scan.
 
 from .certificates import CertifiedEigenpairs as CertifiedEigenpairs
 from .certificates import certified_eigenpairs as certified_eigenpairs
+from .certificates import needed_checks as needed_checks
 from .density import Band as Band
 from .density import SpectralDensity as SpectralDensity
 from .density import cumulative as cumulative

@@ -103,6 +103,8 @@ def smoothed(
         bandwidth: The Gaussians' standard deviation; (λ_max − λ_min)/steps is usual.
         confidence: The probability with which the interval covers at one point.
     """
+    if not isinstance(bandwidth, jax.core.Tracer) and not bandwidth > 0:
+        raise ValueError(f"bandwidth must be positive, got {bandwidth}.")
     distances = (at[None, :, None] - density.nodes[:, None, :]) / bandwidth
     heights = jnp.exp(-(distances**2) / 2) / (math.sqrt(2 * math.pi) * bandwidth)
     return _band(jnp.sum(heights * density.weights[:, None, :], axis=2), confidence)
@@ -151,6 +153,8 @@ def marchenko_pastur(at: Float[Array, " t"], ratio: float) -> Float[Array, " t"]
 def _band(values: Float[Array, "probes t"], confidence: float) -> Band:
     """Mean over the probes and Student's interval."""
     n = len(values)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence}.")
     if n < 2:
         raise ValueError(f"num_probes must be at least 2 for an interval, got {n}.")
     mean = jnp.mean(values, axis=0)

@@ -13,6 +13,7 @@ Everything can be jitted, mapped and scanned.
 from collections.abc import Callable
 from functools import reduce
 from itertools import accumulate, pairwise
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -106,7 +107,7 @@ def lanczos(
 
     Args:
         matvec: The operator A.
-        vector: Where to start; not 0.
+        vector: Where to start; from 0, whose space is closed at once, it is continued likewise.
         num_steps: How many times A is applied; at most the vector's size is needed, and used.
         key: The randomness of the continuation.
         outside: Orthonormal flat vectors; A is restricted to what is orthogonal to them.
@@ -165,7 +166,8 @@ def _project(
         return blocks, following, diagonal, off_diagonal, norm
 
     start = _orthogonal(_orthogonal(start, outside), outside)
-    start = _normalised(start, start)
+    instead = _orthogonal(_orthogonal(spare, outside), outside)
+    start = _normalised(start, instead=_normalised(instead, instead))
     empty = [jnp.zeros((b - a, start.size), start.dtype) for a, b in pairwise(edges)]
     zeros = jnp.zeros(num_steps, start.dtype)
     blocks = _with_row(empty, edges, 0, start)
@@ -252,7 +254,15 @@ def ritz(
 
 def rank(values: Float[Array, " n"], which: Which) -> Float[Array, " n"]:
     """By what eigenvalues are ordered: the greatest comes first."""
-    return {"largest": values, "smallest": -values, "magnitude": jnp.abs(values)}[which]
+    match which:
+        case "largest":
+            return values
+        case "smallest":
+            return -values
+        case "magnitude":
+            return jnp.abs(values)
+        case _:
+            raise ValueError(f"which must be largest, smallest or magnitude, got {which!r}.")
 
 
 def foremost(k: int, which: Which, values: Float[Array, " n"]) -> Int[Array, " k"]:
@@ -269,7 +279,11 @@ def tridiagonal_matrix(
 
 def template(like: Vector | int) -> tuple[Float[Array, " p"], Callable[[Array], Vector]]:
     """A flat vector of the shape, and the way back."""
-    return ravel_pytree(jnp.zeros(like) if isinstance(like, int) else like)
+    if not isinstance(like, Integral):
+        return ravel_pytree(like)
+    if like < 1:
+        raise ValueError(f"the size of a vector must be at least 1, got {like}.")
+    return ravel_pytree(jnp.zeros(int(like)))
 
 
 def flattened(matvec: Operator, unravel: Callable[[Array], Vector]) -> Callable[[Array], Array]:

@@ -20,6 +20,7 @@ from theorylab.models import (
     Dense,
     GlobalPool,
     Serial,
+    cnn,
     mlp,
     network,
     vit,
@@ -73,19 +74,20 @@ def test_eigenvalues_and_residuals_are_those_of_the_matrix(matrix, block_size):
         assert np.abs(spectrum - float(value)).min() <= float(residual)
 
 
-@pytest.mark.parametrize("kind", ["wide resnet", "vision transformer"])
+@pytest.mark.parametrize("kind", ["wide resnet", "vision transformer", "convolutions"])
 def test_the_largest_eigenvalue_of_image_networks_is_that_of_the_jacobian(kind):
     """Oracle: the largest eigenvalue of JJᵀ, from a dense Jacobian."""
     architectures = {
         "wide resnet": wide_resnet(10, 1, base=2),
         "vision transformer": vit(1, 4, 2, 2),
+        "convolutions": cnn([3], (3, 3)),
     }
     model = network(architectures[kind], (4, 4, 1))
-    params, x = model.init(KEY), jax.random.normal(KEY, (3 * 16,)).reshape(3, 4, 4, 1)
-    found = ntk_eigenpairs(model.apply, params, x, 1, KEY, num_steps=3)
+    params, x = model.init(KEY), jax.random.normal(KEY, (9 * 16,)).reshape(9, 4, 4, 1)
+    found = ntk_eigenpairs(model.apply, params, x, 1, KEY, num_steps=7)  # of nine
     jacobian = jax.jit(jax.jacrev(lambda w: model.apply(w, x).ravel()))(params)
-    rows = np.concatenate([np.reshape(leaf, (3, -1)) for leaf in jax.tree.leaves(jacobian)], 1)
-    assert float(found.values[0]) == pytest.approx(np.linalg.eigvalsh(rows @ rows.T)[-1], rel=1e-9)
+    rows = np.concatenate([np.reshape(leaf, (9, -1)) for leaf in jax.tree.leaves(jacobian)], 1)
+    assert float(found.values[0]) == pytest.approx(np.linalg.eigvalsh(rows @ rows.T)[-1], rel=1e-6)
 
 
 def test_moments_lie_within_their_errors(matrix):
@@ -127,3 +129,6 @@ def test_bad_requests_are_refused():
         ntk_moments(MODEL.apply, PARAMS, X, KEY, num_probes=1)
     with pytest.raises(ValueError, match=r"shape of the outputs, \(12, 2\), got \(12, 1\)"):
         label_alignment(MODEL.apply, PARAMS, X, Y[:, :1], KEY)
+    for measure in (partial(ntk_eigenpairs, num_values=1), ntk_moments):
+        with pytest.raises(ValueError, match=r"outputs \(n, k\) for n = 12 inputs, got \(12,\)"):
+            measure(lambda w, x: MODEL.apply(w, x)[:, 0], PARAMS, X, key=KEY)

@@ -15,6 +15,7 @@ inputs, or blocks of them.
 Source: golikov · ntk-emp · 2.1; arora · ntk-dynamics · (9.5).
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -82,6 +83,11 @@ def ntk_eigenpairs(
 ) -> Eigenpairs:
     """The largest eigenvalues of Θ, their vectors (num_values, n, k), and residuals ‖Θv − λv‖.
 
+    With k outputs Θ is nearly Θ₁ ⊗ 1, so that its eigenvalues come in clusters of k, closer the
+    wider the network. Lanczos finds one of each cluster first, and the others only when it has many
+    more steps than values; residuals do not say that one is missing. Take `num_steps` = nk, or ask
+    `numerics.certified_eigenpairs` with `ntk_vector_product`, which looks for what is left.
+
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: w, any pytree of arrays; trained ones give the spectrum after training.
@@ -91,7 +97,7 @@ def ntk_eigenpairs(
         num_steps: How many products with Θ are taken; fewer if nk is less.
         block_size: The number of inputs that a pass takes at once; by default all.
     """
-    rows = x.shape[0] * jax.eval_shape(apply, params, x).shape[1]
+    rows = math.prod(_output_shape(apply, params, x))
     if not 1 <= num_values <= min(rows, num_steps):
         raise ValueError(
             f"num_values must be between 1 and nk = {rows} and num_steps = {num_steps},"
@@ -130,6 +136,7 @@ def ntk_moments(
         raise ValueError(
             f"num_probes must be at least 2 and rank at least 1, got {num_probes} and {rank}."
         )
+    _output_shape(apply, params, x)
     return _moments(apply, params, x, key, num_probes, rank, block_size)
 
 
@@ -165,7 +172,7 @@ def label_alignment(
         rank: How many directions Q has; at most nk, where all is exact.
         block_size: The number of inputs that a pass takes at once; by default all.
     """
-    outputs = jax.eval_shape(apply, params, x).shape
+    outputs = _output_shape(apply, params, x)
     if y.shape != outputs:
         raise ValueError(f"y must have the shape of the outputs, {outputs}, got {y.shape}.")
     moments = ntk_moments(apply, params, x, key, num_probes, rank, block_size)
@@ -178,6 +185,14 @@ def _alignment(apply, params, x, y, square: Estimate, block_size) -> Estimate:
     quadratic = jnp.vdot(y, product(y))
     value = quadratic / (jnp.sqrt(square.mean) * jnp.vdot(y, y))
     return Estimate(value, jnp.abs(value) * square.error / (2 * square.mean))
+
+
+def _output_shape(apply: Apply, params: Params, x: Array) -> tuple[int, int]:
+    """(n, k), if outputs have such a shape."""
+    shape = jax.eval_shape(apply, params, x).shape
+    if len(shape) != 2 or shape[0] != len(x):
+        raise ValueError(f"apply must give outputs (n, k) for n = {len(x)} inputs, got {shape}.")
+    return shape
 
 
 def _flat_product(
