@@ -17,7 +17,12 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("square of the distance", linear) == Verdict.REFUTED
     larger = smoke._replace(gaps=3 * smoke.gaps)
     assert verdict("In no direction", larger) == Verdict.REFUTED
-    assert verdict("quadratic model", larger) == Verdict.REFUTED
+    assert verdict("that of the quadratic model", larger) == Verdict.REFUTED
+    stays = smoke._replace(quadratic=np.ones_like(smoke.quadratic))
+    assert verdict("leaves the linear one", stays) == Verdict.REFUTED
+    assert verdict("Where descent ends", smoke._replace(arrived=smoke.arrived + 9)) == (
+        Verdict.REFUTED
+    )
     alike = smoke._replace(gaps=np.repeat(smoke.gaps[:, :, :1], 4, axis=2))
     assert verdict("A random direction", alike) == Verdict.REFUTED
     flat = smoke._replace(gaps=smoke.gaps * smoke.widths[None, :, None, None] ** 0.5)

@@ -19,6 +19,9 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     )
     slow = smoke._replace(loss=smoke.loss * 0 + smoke.loss[:, :, :1])
     assert verdict("stays below", slow) == Verdict.REFUTED
+    assert verdict("exponential rate", slow) == Verdict.REFUTED
+    far = smoke._replace(distance=100 * smoke.distance)
+    assert verdict("a ball is enough", far) == Verdict.REFUTED
     longer = smoke._replace(gradient_squares=2 * smoke.gradient_squares)
     assert verdict("is 3/4", longer) == Verdict.REFUTED
     short = smoke._replace(gradient_squares=smoke.gradient_squares / 100)

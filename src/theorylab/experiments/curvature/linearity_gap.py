@@ -29,7 +29,7 @@ from theorylab.claims import (
 )
 from theorylab.curvature import output_hessian
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below
+from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import fully_connected, linearize
 from theorylab.numerics import eigenpairs
@@ -65,10 +65,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_below(self, 1, *count_fields(self))
-        if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
-            raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
-        if len(self.radii) < 2 or tuple(sorted(set(self.radii))) != self.radii:
-            raise ValueError(f"radii must be two or more and grow, got {self.radii}.")
+        refuse_unordered(self, 2, "widths", "radii")
         if not 0 < self.radii[0] <= self.radii[-1] <= 1:
             raise ValueError(f"radii must be in (0, 1], got {self.radii}.")
 
@@ -85,6 +82,9 @@ class Result(NamedTuple):
     widths: Int[np.ndarray, " w"]
     radii: Float[np.ndarray, " r"]
     gaps: Float[np.ndarray, "s w g r"]  # |f − f_lin|
+    quadratic: Float[np.ndarray, "s w"]  # |f_quad − f_lin| at the last radius, top eigenvector
+    arrived: Float[np.ndarray, "s w"]  # |f − f_lin| where descent ended, at its own distance
+    distance: Float[np.ndarray, "s w"]  # that descent went
     norms: Float[np.ndarray, "s w"]  # ‖∇²f(w₀)‖
     largest: Float[np.ndarray, "s w r"]  # the largest ‖∇²f‖ found on the way
 
@@ -93,6 +93,9 @@ class Gaps(NamedTuple):
     """What is measured of one network."""
 
     gaps: Float[Array, "g r"]
+    quadratic: Float[Array, ""]
+    arrived: Float[Array, ""]
+    distance: Float[Array, ""]
     norm: Float[Array, ""]
     largest: Float[Array, " r"]
 
@@ -118,8 +121,8 @@ def run(config: Config) -> Result:
     run_one = _measured(x, radii, config.num_steps, config.num_descent)
     found = graph_ensemble(run_one, graphs, jax.random.split(key, len(graphs)))
     shape = (config.num_seeds, len(config.widths))
-    gaps, norms, largest = (each.reshape(*shape, *each.shape[1:]) for each in found)
-    return Result(np.asarray(config.widths), np.asarray(radii), gaps, norms, largest)
+    each = (part.reshape(*shape, *part.shape[1:]) for part in found)
+    return Result(np.asarray(config.widths), np.asarray(radii), *each)
 
 
 def _measured(x: Float[Array, " d"], radii: Float[Array, " r"], num_steps: int, num_descent: int):
@@ -147,7 +150,16 @@ def _measured(x: Float[Array, " d"], radii: Float[Array, " r"], num_steps: int, 
         moves = radii[None, :, None] * units[:, None, :]
         gaps = jax.lax.map(gap, moves.reshape(-1, weights.size)).reshape(4, -1)
         on_the_way = jax.lax.map(lambda move: top(weights + move)[0], moves[TOP])
-        return Gaps(gaps, norm, jnp.maximum(norm, jax.lax.cummax(on_the_way)))
+        last = radii[-1] * units[TOP]
+        bent = jax.jvp(jax.grad(output), (weights,), (last,))[1]
+        return Gaps(
+            gaps=gaps,
+            quadratic=jnp.abs(jnp.vdot(last, bent)) / 2,
+            arrived=gap(descent),
+            distance=jnp.linalg.norm(descent),
+            norm=norm,
+            largest=jnp.maximum(norm, jax.lax.cummax(on_the_way)),
+        )
 
     return one
 
@@ -197,6 +209,18 @@ CLAIMS = (
         "The direction that training takes shows a smaller gap than the top eigenvector.",
         judge=lambda r: ordered(r.gaps[:, -1, DESCENT, -1], r.gaps[:, -1, TOP, -1]),
         source=ORDER,
+    ),
+    Claim(
+        "The quadratic model leaves the linear one by as little: one over the root of the width.",
+        judge=lambda r: exponent_between(r.widths, r.quadratic, -0.65, -0.35),
+        source=QUADRATIC,
+        formula=r"\|f_{\mathrm{quad}} - f_{\mathrm{lin}}\| = \tilde O(1/\sqrt m)",
+    ),
+    Claim(
+        "Where descent ends, at its distance D, the gap is at most ½ D² times the largest norm.",
+        # D may exceed the largest radius by little; the norm is that found at that radius.
+        judge=lambda r: holds(1.01 * r.largest[:, :, -1] * r.distance**2 / 2 - r.arrived, 1e-5),
+        source=BOUND,
     ),
     Claim(
         "Along the top eigenvector the gap is that of the quadratic model, ½ R² ‖∇²f‖.",

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, holds, mean_between, median_at_most, ordered
+from theorylab.claims import Claim, Source, holds, identity, mean_between, median_at_most
 from theorylab.data import sphere
 from theorylab.dynamics import descent_bound, gradient_bound, polyak_ratio, relu_gradient_square
 from theorylab.experiments.checks import count_fields, refuse_below
@@ -52,6 +52,7 @@ MOMENT = Source("zhu", "pl-star", "Prop. 2.4.4")
 
 LOSS = squared("half_sum")
 NAMES = ("fully connected", "densely connected", "half of the edges")
+FACTORS, POINTS = np.array([[2.0], [-2.0]]), np.linspace(-2.0, 2.0, 9)[None, :]
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class Result(NamedTuple):
     gradient_bound: float  # of E ‖∇f‖², three layers of ReLU
     narrow_bound: float  # two layers of √2 ReLU
     exact: float  # L 2^(1−L) at L = 3
+    scaled: Float[np.ndarray, "2 z"]  # φ(az) of ReLU with a = 2 and −2
+    multiplied: Float[np.ndarray, "2 z"]  # aφ(z)
 
 
 class Run(NamedTuple):
@@ -144,6 +147,8 @@ def run(config: Config) -> Result:
         gradient_bound=gradient_bound(0.5, num_layers=3),
         narrow_bound=gradient_bound(1.0, num_layers=2),
         exact=relu_gradient_square(3),
+        scaled=np.maximum(FACTORS * POINTS, 0.0),
+        multiplied=FACTORS * np.maximum(POINTS, 0.0),
     )
 
 
@@ -205,9 +210,11 @@ def _rate_margins(result: Result) -> Float[np.ndarray, "a s t"]:
     return bounds - result.loss
 
 
-def _errors(samples: np.ndarray) -> float:
-    """Three standard errors of the mean."""
-    return 3 * float(samples.std() / math.sqrt(samples.size))
+def _late_rates(result: Result) -> Float[np.ndarray, "a s"]:
+    """−slope of log 𝓛 over the second half of the steps, by least squares."""
+    half = result.loss.shape[2] // 2
+    steps = np.arange(result.loss.shape[2] - half) - (result.loss.shape[2] - half - 1) / 2
+    return -(np.log(result.loss[:, :, half:]) @ steps) / (steps @ steps)
 
 
 CLAIMS = (
@@ -241,9 +248,21 @@ CLAIMS = (
         formula=r"\inf_B \lambda_{\min}(K) \ge \mu",
     ),
     Claim(
-        "The weights travel less than √(2𝓛(0)/μ): a ball is enough.",
-        judge=lambda r: ordered(
-            r.distance[0], np.sqrt(2 * r.loss[0, :, 0] / r.least[0].min(axis=1))
+        "The weights travel less than √(2𝓛(0)/μ), in every network: a ball is enough.",
+        judge=lambda r: holds(np.sqrt(2 * r.loss[:, :, 0] / r.least.min(axis=2)) - r.distance),
+        source=CONVERGENCE,
+        formula=r"\|w_t - w_0\| \le \sqrt{2 \mathcal L(0) / \mu}",
+    ),
+    Claim(
+        "The exponential rate that fits the second half is at least ημ, in every network.",
+        judge=lambda r: holds(_late_rates(r) - r.learning_rate * r.least.min(axis=2)),
+        source=CONVERGENCE,
+    ),
+    Claim(
+        "Its median over ημ is at most 4: the bound is no empty one.",
+        # The slowest mode alone would have 2: its loss is squared. Others die out before.
+        judge=lambda r: median_at_most(
+            (_late_rates(r) / (r.learning_rate * r.least.min(axis=2)))[0], 4.0
         ),
         source=CONVERGENCE,
     ),
@@ -272,6 +291,19 @@ CLAIMS = (
         formula=r"\mathbb E \|\nabla f\| \ge \sqrt{\min(1, \min_j C^{1 + r + \dots + r^{j-1}})}",
     ),
     Claim(
+        "A homogeneous φ obeys φ(az) = aʳφ(z) for every a: ReLU with a = −2.",
+        judge=lambda r: identity(r.scaled[1], r.multiplied[1], 1e-12),
+        source=MOMENT,
+        kind="printed",
+    ),
+    Claim(
+        "It obeys it for a > 0: ReLU with a = 2.",
+        judge=lambda r: identity(r.scaled[0], r.multiplied[0], 1e-12),
+        source=MOMENT,
+        kind="corrected",
+        formula=r"\phi(az) = a^r \phi(z), \quad a > 0",
+    ),
+    Claim(
         "There the mean of ‖∇f‖² is above the bound.",
         judge=lambda r: _above(r.narrow_gradients**2, r.narrow_bound),
         source=MOMENT,
@@ -279,11 +311,8 @@ CLAIMS = (
     ),
     Claim(
         "In fully connected ReLU networks of three layers the mean of ‖∇f‖² is 3/4.",
-        judge=lambda r: mean_between(
-            r.gradient_squares[0],
-            r.exact - 2 * _errors(r.gradient_squares[0]),
-            r.exact + 2 * _errors(r.gradient_squares[0]),
-        ),
+        # A tenth tells it from 1 and ½, which two and four layers have.
+        judge=lambda r: mean_between(r.gradient_squares[0], 0.9 * r.exact, 1.1 * r.exact),
         source=MOMENT,
         formula=r"\mathbb E \|\nabla f\|^2 = L \, 2^{1 - L}",
     ),
