@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, median_at_least, ordered
 from theorylab.curvature import graph_norms
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below
+from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import Graph, bottleneck_neurons, densely_connected, fully_connected
 from theorylab.progress import report
@@ -48,8 +48,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse_below(self, 1, *count_fields(self))
-        if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
-            raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
+        refuse_unordered(self, 2, "widths")
         if not 1 <= self.narrow <= self.widths[0] // 2:
             raise ValueError(
                 f"narrow must be in 1 to {self.widths[0] // 2}, half of the least width, "

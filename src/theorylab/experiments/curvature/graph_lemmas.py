@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, holds, identity
 from theorylab.curvature import dependence, dependence_bound, graph_blocks, read_lengths
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_below, refuse_negative
+from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import densely_connected, fully_connected, random_graph
 from theorylab.progress import report
@@ -68,8 +68,7 @@ class Config:
         refuse_negative(self)
         refuse_below(self, 1, "num_inputs", "num_seeds")
         refuse_below(self, 2, "num_steps")
-        if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
-            raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
+        refuse_unordered(self, 2, "widths")
         if self.widths[0] < 8:
             raise ValueError(f"widths must be at least 8, got {self.widths}.")
 

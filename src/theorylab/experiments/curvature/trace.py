@@ -1,0 +1,245 @@
+"""The trace of an operator that only its products show, and an interval that can be believed.
+
+Where a few directions outweigh all others, estimates of a trace from random signs are skew: with
+one direction that nothing has taken out, they have the law χ² of one degree, and Student's interval
+of 95 % covers in 90 %. Where the directions that were taken out are all there is, as in the
+Gauss–Newton operator of a few samples, nothing is left but rounding, and an interval from the
+spread of rounding errors covers in half of the cases. With Hall's correction and an allowance for
+rounding the interval covers as often as it says, on every kind of operator here.
+
+Taking directions out pays: at equal cost the variance falls by orders of magnitude on a spectrum
+that decays.
+
+Source: zhu · hessian-norm · Measure.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+from matplotlib.figure import Figure
+from scipy import special
+
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_most,
+    holds,
+    probability_at_most,
+    probability_between,
+)
+from theorylab.experiments.checks import count_fields, refuse_below
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.models import mlp, network
+from theorylab.numerics import TraceEstimate, trace
+from theorylab.progress import report
+from theorylab.typing import RandomKey
+
+PRECISION = "float64"
+FORMULA = (
+    r"\mathrm{tr}\, A = \mathrm{tr}\, Q^\top A Q"
+    r" + \mathbb E\, z^\top (1 - QQ^\top) A (1 - QQ^\top) z"
+)
+MEASURE = Source("zhu", "hessian-norm", "Measure")
+
+KINDS = ("decaying", "outliers", "one is left", "Gauss–Newton", "Wigner")  # with chance
+ONE_LEFT = KINDS.index("one is left")
+HELD = ("low rank", "Gauss–Newton of few samples")  # of which Q holds all
+
+
+@dataclass(frozen=True)
+class Config:
+    """Operators of many kinds, and many estimates of their traces."""
+
+    size: int = 60  # dimensions p of an operator
+    num_repeats: int = 4000  # intervals of each trace: 95 % of them is known to 0.7 %
+    num_probes: int = 20  # random vectors z
+    rank: int = 10  # directions Q
+    seed: int = 0  # of all randomness
+
+    def __post_init__(self) -> None:
+        refuse_below(self, 2, *count_fields(self), "rank")
+        if self.size < 2 * self.rank or self.size % 4:
+            raise ValueError(
+                f"size must be a multiple of 4 of at least {2 * self.rank}, twice the rank, "
+                f"got {self.size}."
+            )
+
+
+PRESETS = {
+    "smoke": Config(size=40),
+    "paper": Config(size=400, num_repeats=10000),
+}
+
+
+class Result(NamedTuple):
+    """Axes: a kinds (`KINDS`), h kinds of which all is held (`HELD`), q repeats."""
+
+    num_repeats: int
+    covered: Int[np.ndarray, " a"]  # how many intervals cover the trace
+    student: Int[np.ndarray, " a"]  # how many of Student's alone would
+    margins: Float[np.ndarray, "h q"]  # from the trace to the nearer end, over the trace
+    held_student: Int[np.ndarray, " h"]
+    errors: Float[np.ndarray, "a q"]  # of the estimates, over the trace
+    plain_variance: float  # of Hutchinson's estimate on the decaying spectrum
+    better_variance: float  # at equal cost, with directions taken out
+
+
+def memory(config: Config) -> int:
+    """Bytes of the vectors of all repeats of one operator."""
+    each = config.size * (2 * config.rank + 2 * config.num_probes)
+    return 8 * (2 * config.num_repeats * each + len(KINDS + HELD) * config.size**2)
+
+
+def run(config: Config) -> Result:
+    """Estimate every trace many times."""
+    matrix_key, key = jax.random.split(jax.random.key(config.seed))
+    matrices = _matrices(matrix_key, config.size, config.rank)
+    exact = np.trace(np.asarray(matrices), axis1=1, axis2=2)[:, None]
+    keys = jax.random.split(key, config.num_repeats)
+    report("intervals of traces", 0.1)
+    found = jax.tree.map(np.asarray, _estimates(matrices, keys, config.num_probes, config.rank))
+    report("estimates without directions", 0.8)
+    plain = _estimates(matrices[:1], keys, config.num_probes + 2 * config.rank, 0)
+    t = float(special.stdtrit(config.num_probes - 1, 0.975))
+    covered = (found.low <= exact) & (exact <= found.high)
+    student = np.abs(found.value - exact) <= t * found.error
+    scale = np.abs(exact)
+    margins = np.minimum(exact - found.low, found.high - exact) / scale
+    number = len(KINDS)
+    return Result(
+        num_repeats=config.num_repeats,
+        covered=covered[:number].sum(axis=1),
+        student=student[:number].sum(axis=1),
+        margins=margins[number:],
+        held_student=student[number:].sum(axis=1),
+        errors=((found.value - exact) / scale)[:number],
+        plain_variance=float(np.var(np.asarray(plain.value))),
+        better_variance=float(np.var(found.value[0])),
+    )
+
+
+def _matrices(key: RandomKey, size: int, rank: int) -> Float[Array, "a p p"]:
+    """One of every kind, in the order of `KINDS` and `HELD`."""
+    numbers = jnp.arange(1.0, size + 1)
+    keys = jax.random.split(key, 5)
+    spectra = (
+        100 / numbers**2,
+        jnp.where(numbers <= rank + 2, 50.0, numbers / size),
+        jnp.where(numbers <= rank + 1, 1.0, 0.0),
+        jnp.where(numbers <= rank // 2, numbers, 0.0),
+    )
+    decaying, outliers, left, low = (
+        _rotated(each, values) for each, values in zip(keys[:4], spectra, strict=True)
+    )
+    drawn = jax.random.normal(keys[4], (size * size,)).reshape(size, size)
+    wigner = (drawn + drawn.T) / math.sqrt(8 * size) + jnp.eye(size)
+    many, few = (_gauss_newton(keys[4], size, count) for count in (rank + 4, rank // 2))
+    return jnp.stack([decaying, outliers, left, many, wigner, low, few])
+
+
+def _rotated(key: RandomKey, values: Float[Array, " p"]) -> Float[Array, "p p"]:
+    """A matrix with these eigenvalues, in a random basis."""
+    size = len(values)
+    basis, _ = jnp.linalg.qr(jax.random.normal(key, (size * size,)).reshape(size, size))
+    return (basis * values[None, :]) @ basis.T
+
+
+def _gauss_newton(key: RandomKey, size: int, num_samples: int) -> Float[Array, "p p"]:
+    """JᵀJ of a tanh network of two layers with as many weights, at a few inputs."""
+    model = network(mlp([size // 4], 1, "tanh"), (3,))
+    x = jax.random.normal(key, (num_samples * 3,)).reshape(num_samples, 3)
+    slopes = jax.jacrev(lambda params: model.apply(params, x)[:, 0])(model.init(key))
+    jacobian = jnp.concatenate(
+        [leaf.reshape(num_samples, -1) for leaf in jax.tree.leaves(slopes)], axis=1
+    )[:, :size]
+    return jacobian.T @ jacobian
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def _estimates(
+    matrices: Float[Array, "a p p"], keys: Key[Array, " q"], num_probes: int, rank: int
+) -> TraceEstimate:
+    """All estimates of all traces, (a, q) each."""
+
+    def one(matrix: Float[Array, "p p"]) -> TraceEstimate:
+        def repeat(key: RandomKey) -> TraceEstimate:
+            return trace(lambda v: matrix @ v, len(matrix), key, num_probes, rank)
+
+        return jax.vmap(repeat)(keys)
+
+    return jax.lax.map(one, matrices)
+
+
+def _covers(kind: int):
+    return lambda r: probability_between(r.covered[kind], r.num_repeats, 0.93, 0.97)
+
+
+# 93 to 97 % is the library's own goal for an interval of 95 %.
+CLAIMS = (
+    Claim(
+        "The interval covers in 93 to 97 % of the repeats, on a spectrum that decays.",
+        judge=_covers(0),
+        source=MEASURE,
+    ),
+    Claim("So it does with more outliers than directions.", judge=_covers(1), source=MEASURE),
+    Claim("So it does where one direction is left.", judge=_covers(2), source=MEASURE),
+    Claim(
+        "So it does for a Gauss–Newton operator of more samples than directions.",
+        judge=_covers(3),
+        source=MEASURE,
+    ),
+    Claim("So it does for a Wigner matrix.", judge=_covers(4), source=MEASURE),
+    Claim(
+        "Where one direction is left, Student's interval alone covers in less than 93 %.",
+        judge=lambda r: probability_at_most(r.student[ONE_LEFT], r.num_repeats, 0.93),
+        source=MEASURE,
+        kind="control",
+    ),
+    Claim(
+        "Where the directions hold all, the interval always covers.",
+        judge=lambda r: holds(r.margins),
+        source=MEASURE,
+    ),
+    Claim(
+        "And then it is no wider than rounding, 1e-12 of the trace.",
+        judge=lambda r: at_most(r.margins.max(), 1e-12),
+        source=MEASURE,
+    ),
+    Claim(
+        "Without an allowance for rounding it would miss in a tenth of the repeats or more.",
+        judge=lambda r: probability_at_most(
+            r.held_student.sum(), r.held_student.size * r.num_repeats, 0.9
+        ),
+        source=MEASURE,
+        kind="control",
+    ),
+    Claim(
+        "With directions taken out, the trace has less than a tenth of the variance at equal cost.",
+        judge=lambda r: at_most(r.better_variance / r.plain_variance, 0.1),
+        source=MEASURE,
+    ),
+)
+
+
+def plot(result: Result) -> Figure:
+    """How often both intervals cover, and the law of the errors."""
+    figure, (coverage, errors) = panels("share of intervals that cover", "error / trace")
+    places = np.arange(len(KINDS))
+    coverage.plot(places, result.covered / result.num_repeats, "o", label="corrected")
+    coverage.plot(places, result.student / result.num_repeats, "s", label="Student alone")
+    coverage.axhline(0.95, **THEORY)
+    coverage.set_xticks(places, KINDS, fontsize=6, rotation=30)
+    coverage.legend(fontsize=7)
+    for kind, each in zip(KINDS, result.errors, strict=True):
+        order = np.sort(each)
+        errors.plot(order, np.linspace(0, 1, len(order)), label=kind)
+    errors.set_xscale("symlog", linthresh=1e-3)
+    errors.set_xlabel("share of repeats below")
+    errors.legend(fontsize=6)
+    return figure
