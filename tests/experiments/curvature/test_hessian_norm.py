@@ -21,8 +21,13 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     falling = smoke._replace(norms=np.stack([smoke.norms[0]] * 7))
     assert verdict("read only 4", falling) != Verdict.SUPPORTED
     assert verdict("5 times", smoke._replace(ball_ratio=smoke.ball_ratio + 9)) == Verdict.REFUTED
-    growing = smoke._replace(ball_ratio=smoke.ball_ratio * smoke.widths[0][None, :])
+    one = smoke.ball_ratio.copy()
+    one[0, -1, 0] = 5.1
+    assert verdict("5 times", smoke._replace(ball_ratio=one)) == Verdict.REFUTED
+    growing = smoke._replace(ball_ratio=smoke.ball_ratio * smoke.widths[0, 0][None, :, None])
     assert verdict("does not grow", growing) == Verdict.REFUTED
+    early = smoke._replace(residuals=smoke.residuals + 0.1)
+    assert verdict("far enough", early) == Verdict.REFUTED
     wrong = smoke._replace(closed_form=smoke.closed_form * np.sqrt(2))
     assert verdict("closed form: ReLU", wrong) == Verdict.REFUTED
     curved = smoke._replace(layer_norms=smoke.layer_norms + 1)
@@ -35,7 +40,8 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         ({"widths": (4, 8)}, "widths must be at least 8"),
         ({"widths": (64, 32)}, "two or more and grow"),
         ({"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
-        ({"radius": 0.0}, "radius must be positive"),
+        ({"radii": (0.5, 1.0)}, "radii must begin with 1"),
+        ({"radii": (1.0, 1.0)}, "radii must be one or more and grow"),
     ],
 )
 def test_bad_configs_are_told(fields, words):

@@ -17,7 +17,13 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("With the identity", exchanged) == Verdict.REFUTED
     wrong = smoke._replace(formula=smoke.formula**0.5)
     assert verdict("within a tenth", wrong) != Verdict.SUPPORTED
-    assert verdict("below 0.001", smoke._replace(last_loss=smoke.last_loss + 1)) == Verdict.REFUTED
+    one = smoke.last_loss.copy()
+    one[0, 1] = 0.002
+    assert verdict("below 0.001", smoke._replace(last_loss=one)) == Verdict.REFUTED
+    assert verdict("at least the least", smoke._replace(margins=smoke.margins - 1)) == (
+        Verdict.REFUTED
+    )
+    assert verdict("positive all the way", smoke._replace(least=-smoke.least)) == Verdict.REFUTED
 
 
 def test_bad_configs_are_told():
