@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
@@ -70,7 +71,7 @@ def hessian_in_ball(
             "num_directions must be at least 1 and num_ascent at least 0, "
             f"got {num_directions} and {num_ascent}."
         )
-    if not isinstance(radius, jax.core.Tracer) and not radius > 0:
+    if not isinstance(radius, Tracer) and not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}.")
     centre, unravel = ravel_pytree(params)
     weights = jnp.ones_like(centre) if used is None else ravel_pytree(used)[0]

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from theorylab.typing import Apply, Params
@@ -122,7 +123,7 @@ def preconditioned(operator: Operator, diagonal: Params) -> Operator:
         [2.0, 4.0]
     """
     for leaf in jax.tree.leaves(diagonal):
-        if not isinstance(leaf, jax.core.Tracer) and not jnp.all(leaf > 0):
+        if not isinstance(leaf, Tracer) and not jnp.all(leaf > 0):
             raise ValueError(f"diagonal must be positive, got {float(jnp.min(leaf))}.")
 
     def scaled(vector: Params) -> Params:

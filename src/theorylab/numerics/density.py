@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 from scipy import special
 
@@ -103,7 +104,7 @@ def smoothed(
         bandwidth: The Gaussians' standard deviation; (λ_max − λ_min)/steps is usual.
         confidence: The probability with which the interval covers at one point.
     """
-    if not isinstance(bandwidth, jax.core.Tracer) and not bandwidth > 0:
+    if not isinstance(bandwidth, Tracer) and not bandwidth > 0:
         raise ValueError(f"bandwidth must be positive, got {bandwidth}.")
     distances = (at[None, :, None] - density.nodes[:, None, :]) / bandwidth
     heights = jnp.exp(-(distances**2) / 2) / (math.sqrt(2 * math.pi) * bandwidth)

@@ -1,5 +1,6 @@
 """The experiment on the proof's bounds: verdicts, what is not so, bad configs."""
 
+import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
@@ -13,8 +14,12 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Bounds that fail twice as often as stated; variances that stay."""
     often = int(2 * smoke.failure * smoke.num_draws)
-    failing = smoke._replace(series=often, form=often, image=often, unmoved=0)
-    for words in ("The Hessian's series", "A Gaussian form", "The image of", "Without anything"):
+    failing = smoke._replace(
+        series=np.full(4, often), form=often, image=often, columns=often, unmoved=0
+    )
+    for words in ("The Hessian's series", "densely", "half of the edges", "m to m^1.5"):
+        assert verdict(words, failing) == Verdict.REFUTED
+    for words in ("A Gaussian form", "The image of", "Columns", "Without anything"):
         assert verdict(words, failing) == Verdict.REFUTED
     flat = smoke._replace(variances=smoke.variances * 0 + 1)
     assert verdict("variance ν falls", flat) == Verdict.REFUTED

@@ -129,7 +129,7 @@ def run(config: Config) -> Result:
     both = [graph for graph in graphs if graph.width in ends]
     keys = jax.random.split(train_key, len(both))
     fits: Fit = graph_ensemble(_trained(x, config.num_descent, config.num_records), both, keys)
-    last_loss, least, margins = (each.reshape(config.num_seeds, 2) for each in fits)
+    last_loss, least, margins = (np.asarray(each).reshape(-1, 2) for each in fits)
     return Result(
         widths=np.asarray(config.widths),
         linear_norm=norms.linear.reshape(shape),
