@@ -33,12 +33,45 @@ def test_runs_without_spikes_and_controls_with_them_are_told(smoke, verdict):
     assert verdict("5 top directions", with_high(smoke, top=smoke.high.top / 2)) == Verdict.REFUTED
 
 
+def test_the_six_rates_are_those_of_the_steps(smoke):
+    """Oracle: counting, on the first task."""
+    up = np.diff(smoke.high.loss[0]) > 0
+    above = (smoke.high.learning_rate > smoke.high.critical)[0, :, :-1]
+    rates = [values[0] for values in smoke.rates]
+    match, base = above[up].mean(), above.mean()
+    big = up & (smoke.high.loss[0, :, 1:] > np.maximum(1.5 * smoke.high.loss[0, :, :-1], 0))
+    big &= np.diff(smoke.high.loss[0]) > 0.1
+    expected = [match, base, match / base, up[above].mean(), up[~above].mean(), above[big].mean()]
+    np.testing.assert_allclose(rates, expected, rtol=1e-12)
+
+
+def test_spikes_as_common_as_any_step_are_told(smoke, verdict):
+    """Always above: the base rate is 1, and no match rate is above it."""
+    always = with_high(smoke, critical=0 * smoke.high.critical)
+    assert verdict("more than their base rate", always) != Verdict.SUPPORTED
+    rare = np.where(np.arange(smoke.high.loss.shape[-1]) < 10, 0.0, np.inf)
+    early = with_high(smoke, critical=rare[None, None] + 0 * smoke.high.loss)
+    assert verdict("a quarter of all steps", early) == Verdict.REFUTED
+    assert verdict("lift is small", early) == Verdict.REFUTED
+
+
+def test_the_paper_has_networks_and_photographs_of_the_source():
+    """And a tiny run of the same path: five layers, convolutions, three networks."""
+    paper = experiment.PRESETS["paper"]
+    assert (paper.images, paper.depth, paper.channels) == ("cifar10", 5, 512)
+    assert 1e9 < experiment.memory(paper) < 1e12
+    sizes = {"width": 2, "deep_width": 2, "channels": 1, "depth": 5, "num_samples": 5}
+    tiny = experiment.Config(**sizes, batch_size=2, num_steps=10, num_seeds=1)
+    assert experiment.run(tiny).high.loss.shape == (6, 1, 10)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"num_samples": 4}, "num_samples must be from 5 to 300, got 4"),
         ({"batch_size": 200}, "batch_size must be at most 128 samples, got 200"),
         ({"ratio": 0.1}, "must be positive and increasing, got 0.3 and 0.1"),
+        ({"num_networks": 4}, "num_networks must be from 1 to 3, got 4"),
         ({"num_steps": 2}, "num_steps must be at least 10, got 2"),
     ],
 )
