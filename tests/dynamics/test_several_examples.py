@@ -117,3 +117,15 @@ def test_input_is_checked():
         several_examples.two_gaussians(jax.random.key(0), 1)
     with pytest.raises(ValueError, match="width must be at least 1, got 0"):
         several_examples.problem(jnp.ones(2), jnp.ones(2), 0, 1.0)
+
+
+def test_the_error_of_a_map_is_relative_to_the_running_maximum():
+    """Oracle: by hand; r goes 1, 4, 2 and is predicted as 1, 4, 3, which is 1 of 4."""
+
+    def state(output):
+        pair = jnp.stack([jnp.asarray(output), jnp.ones(3)], axis=1)
+        return quadratic.State(pair, jnp.ones((3, 2)))
+
+    problem = quadratic.Problem(jnp.zeros(2), 1.0, 1.0)
+    seen, predicted = state([1.0, -4.0, 2.0]), state([1.0, -4.0, 3.0])
+    assert float(several_examples.map_error(seen, predicted, problem)) == 0.25

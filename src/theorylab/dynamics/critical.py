@@ -34,14 +34,14 @@ _NUM_PRODUCTS = 50
 
 
 def critical_learning_rate(
-    apply: Apply, params: Params, batch: Examples, loss: Loss
+    apply: Apply, params: Params, batch: Examples | tuple[Array, Array], loss: Loss
 ) -> Float[Array, ""]:
     """η̃_crit = 2 / (c λ_max(K)): n/λ_max(K) for the mean squared error of one output.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: w, any pytree of arrays.
-        batch: Inputs x and targets y; the targets only have to fit.
+        batch: Inputs x and targets y, or the pair (x, y); the targets only have to fit.
         loss: The squared loss in its normalisation.
 
     Example:
@@ -57,7 +57,7 @@ def critical_learning_rate(
             f"the tangent kernel gives a critical learning rate for the squared loss, got"
             f" {loss.kind}; exact_critical_learning_rate takes every loss."
         )
-    return _by_kernel(apply, params, batch.x, batch.y, loss)
+    return _by_kernel(apply, params, *_pair(batch), loss)
 
 
 @partial(jax.jit, static_argnums=(0, 4))
@@ -70,7 +70,7 @@ def _by_kernel(apply: Apply, params: Params, x: Array, y: Array, loss: Loss) -> 
 def exact_critical_learning_rate(
     apply: Apply,
     params: Params,
-    batch: Examples,
+    batch: Examples | tuple[Array, Array],
     loss: Loss,
     key: RandomKey,
     num_products: int = 30,
@@ -80,12 +80,12 @@ def exact_critical_learning_rate(
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: w, any pytree of arrays.
-        batch: Inputs x and targets y.
+        batch: Inputs x and targets y, or the pair (x, y).
         loss: Any loss.
         key: Draws the direction where Lanczos starts.
         num_products: How many Hessian–vector products to spend.
     """
-    return _exact(apply, params, batch.x, batch.y, loss, key, num_products)
+    return _exact(apply, params, *_pair(batch), loss, key, num_products)
 
 
 @partial(jax.jit, static_argnums=(0, 4, 6))
@@ -132,6 +132,11 @@ def kernel_matrix(
         return ntk(apply, params, x, method="structured")
     full = ntk_full(apply, params, x, method="structured")
     return jnp.swapaxes(full, 1, 2).reshape(n * k, n * k)
+
+
+def _pair(batch: Examples | tuple[Array, Array]) -> tuple[Array, Array]:
+    """The inputs and the targets."""
+    return (batch.x, batch.y) if isinstance(batch, Examples) else batch
 
 
 def _output_shape(apply: Apply, params: Params, x: Array) -> tuple[int, int]:

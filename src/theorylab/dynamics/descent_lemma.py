@@ -18,6 +18,7 @@ import jax
 import optax
 from jaxtyping import Array, Float
 
+from theorylab.training.losses import check_positive
 from theorylab.typing import Params, Scalar
 
 
@@ -28,6 +29,7 @@ def stability_threshold(learning_rate: Scalar) -> Scalar:
         >>> stability_threshold(0.1)
         20.0
     """
+    check_positive("learning_rate", learning_rate)
     return 2 / learning_rate
 
 

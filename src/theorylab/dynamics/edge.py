@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from theorylab.curvature import sharpness
 from theorylab.training import Trajectory
+from theorylab.training.losses import check_positive
 from theorylab.training.trajectory import record
 from theorylab.typing import Params, RandomKey, Scalar
 
@@ -65,6 +66,7 @@ def watch(
     """
     if num_records < 1:
         raise ValueError(f"num_records must be at least 1, got {num_records}.")
+    check_positive("learning_rate", learning_rate)
 
     def step(_, state: _State) -> _State:
         loss, gradient = jax.value_and_grad(objective)(state.params)

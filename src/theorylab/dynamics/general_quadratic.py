@@ -27,9 +27,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from theorylab.training import descend, gradient_descent
+from theorylab.training.losses import check_positive
 from theorylab.typing import RandomKey, Scalar
 
 from . import quadratic
@@ -101,14 +103,28 @@ def problem(model: Model, target: Scalar, learning_rate: Scalar) -> Problem:
     """Read q = φᵀΣφ and s = tr Σ⁴ / tr Σ² off a model with Σ³ = sΣ and Σ²φ = sφ.
 
     Args:
-        model: The model; that it has such an s is not checked.
+        model: The model; that it has such an s is checked where its numbers are known.
         target: The target y.
         learning_rate: The step size η.
     """
     phi, sigma, gamma = model
     squared = sigma @ sigma
     square = jnp.sum(squared**2) / jnp.trace(squared)
+    if not isinstance(square, Tracer):
+        _check_square(np.asarray(phi), np.asarray(sigma), float(square))
     return Problem(target, learning_rate, gamma, phi @ sigma @ phi, square)
+
+
+def _check_square(phi: np.ndarray, sigma: np.ndarray, square: float) -> None:
+    """Raise unless Σ³ = sΣ and Σ²φ = sφ, to single precision."""
+    cubed = np.abs(sigma @ sigma @ sigma - square * sigma).max() / np.abs(sigma).max()
+    along = np.abs(sigma @ sigma @ phi - square * phi).max()
+    limit = 1e-4 * square * max(1.0, np.abs(phi).max())
+    if not max(cubed, along) <= limit:
+        raise ValueError(
+            "the model must have a number s with Σ³ = sΣ and Σ²φ = sφ, as if Σ has eigenvalues"
+            f" ±√s and 0; got some that miss it by {max(cubed, along):.2g} at s = {square:.2g}."
+        )
 
 
 def step(state: State, problem: Problem) -> State:
@@ -138,6 +154,7 @@ def printed_step(state: State, problem: Problem) -> State:
 
 def trajectory(initial: State, problem: Problem, num_steps: int) -> State:
     """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on."""
+    check_positive("learning_rate", problem.learning_rate)
     return iterated(lambda state: step(state, problem), initial, num_steps)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from theorylab.training import descend, gradient_descent, squared
+from theorylab.training.losses import check_positive
 from theorylab.training.trajectory import Steps
 from theorylab.typing import Params, Scalar
 
@@ -43,6 +44,12 @@ def outputs(
         >>> half.ravel().tolist()
         [1.0, 0.5, 0.25]
     """
+    check_positive("learning_rate", learning_rate)
+    if initial.shape != targets.shape or len(kernel) != len(initial):
+        raise ValueError(
+            f"initial and targets must have one shape (n, k) for a kernel of {len(kernel)} samples,"
+            f" got {initial.shape} and {targets.shape}."
+        )
     eigenvalues, directions = jnp.linalg.eigh(kernel)
     factors = (1 - learning_rate * eigenvalues)[None, :] ** steps[:, None]
     errors = directions.T @ (initial - targets)

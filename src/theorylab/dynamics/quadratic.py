@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from theorylab.training.losses import check_positive
 from theorylab.typing import Scalar
 
 Numbers = Scalar | Float[Array, "..."]  # one number, or one for every step or setting
@@ -94,6 +95,7 @@ def reduced_step(state: Reduced) -> Reduced:
 
 def trajectory(initial: State, problem: Problem, num_steps: int) -> State:
     """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on."""
+    check_positive("learning_rate", problem.learning_rate)
     return iterated(lambda state: step(state, problem), initial, num_steps)
 
 

@@ -29,6 +29,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from theorylab.training import descend, gradient_descent, squared
+from theorylab.training.losses import check_positive
 from theorylab.typing import Apply, Params, Scalar
 
 from .critical import kernel_matrix
@@ -77,6 +78,9 @@ def derivatives(
         x: The inputs.
         y: The targets.
     """
+    shape = jax.eval_shape(apply, params, x).shape
+    if y.shape != shape:
+        raise ValueError(f"targets must have the shape {shape} of the outputs, got {y.shape}.")
     flat, restore = ravel_pytree(params)
 
     def outputs(w: Float[Array, " p"]) -> Float[Array, " nk"]:
@@ -96,6 +100,7 @@ def step(derivatives: Derivatives, learning_rate: Scalar) -> Step:
         derivatives: r, J and G before the step.
         learning_rate: The step size η, for the loss ½‖r‖².
     """
+    check_positive("learning_rate", learning_rate)
     (r, jacobian, bend), eta = derivatives, learning_rate
     kernel, cross = jacobian @ jacobian.T, bend @ jacobian.T
     return Step(

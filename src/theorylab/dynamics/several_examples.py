@@ -182,3 +182,21 @@ def largest_eigenvalue_bounds(x: Float[Array, " n"]) -> tuple[Float[Array, ""], 
     """Bound λ_max(K) of wide networks initially: M/2 and 3M/2, M = max(s₊, s₋) (Prop. B.11.2)."""
     largest = directions(x).squares.max()
     return largest / 2, 3 * largest / 2
+
+
+def map_error(seen: State, predicted: State, problem: Problem) -> Float[Array, ""]:
+    """Give the largest error of r and λ over a run, relative to the running maximum of each.
+
+    Args:
+        seen: Outputs and curvatures along both directions, (t, 2) each.
+        predicted: The same by a map.
+        problem: Whose targets are subtracted from the outputs.
+    """
+
+    def relative(a: Float[Array, "t 2"], b: Float[Array, "t 2"]) -> Float[Array, ""]:
+        return jnp.max(jnp.abs(a - b) / jax.lax.cummax(jnp.abs(a), axis=0))
+
+    target = jnp.asarray(problem.target)[None]
+    residual, expected = (jnp.asarray(each.output) - target for each in (seen, predicted))
+    curvature = relative(jnp.asarray(seen.curvature), jnp.asarray(predicted.curvature))
+    return jnp.maximum(relative(residual, expected), curvature)

@@ -17,6 +17,9 @@ def threshold(
 ) -> Float[Array, ""]:
     """Find where a statement that holds at `low` ceases to hold, to (high − low)/2^num_halvings.
 
+    It is NaN if the statement held, or failed, at every point that was tried: then the threshold
+    does not seem to be between the two.
+
     Args:
         holds: The statement, true below one point and false above it; traced once.
         low: A point where it holds.
@@ -38,4 +41,5 @@ def threshold(
 
     start = (jnp.asarray(low, dtype=float), jnp.asarray(high, dtype=float))
     below, above = jax.lax.fori_loop(0, num_halvings, halve, start)
-    return (below + above) / 2
+    inside = (below > start[0]) & (above < start[1])
+    return jnp.where(inside, (below + above) / 2, jnp.nan)

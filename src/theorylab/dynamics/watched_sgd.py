@@ -16,6 +16,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from theorylab.training import Batch, Batches, Loss, Trajectory, empirical_risk, probed_sgd
+from theorylab.training.losses import check_positive
 from theorylab.training.sgd import Examples
 from theorylab.typing import Apply, Params, RandomKey, Scalar
 
@@ -65,6 +66,8 @@ def watch_sgd(
         num_steps: The number of steps.
         sizes: The numbers s of top eigenvectors in which the loss is decomposed.
     """
+    if not callable(learning_rate):
+        check_positive("learning_rate", learning_rate)
     schedule = learning_rate if callable(learning_rate) else optax.constant_schedule(learning_rate)
 
     def probe(params: Params, batch: Batch, step: Int[Array, ""]) -> WatchedSteps:

@@ -12,6 +12,7 @@ Source: zhu · taylor-models · Eqs 3.1–3.2.
 """
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from theorylab.typing import Apply, Params
@@ -66,4 +67,7 @@ def quadratize(apply: Apply, params: Params) -> Apply:
 
 
 def _difference(new_params: Params, params: Params) -> Params:
+    shapes, expected = (jax.tree.map(jnp.shape, tree) for tree in (new_params, params))
+    if shapes != expected:
+        raise ValueError(f"parameters must have the shapes {expected}, got {shapes}.")
     return jax.tree.map(lambda new, old: new - old, new_params, params)

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float, Real
 
 from theorylab.typing import Apply, Params, Scalar
 
@@ -200,10 +200,10 @@ _TERMS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def check_positive(what: str, value: Scalar) -> None:
-    """Raise unless a number is positive; one that is traced (swept by vmap) has no value yet."""
+def check_positive(what: str, value: Real[ArrayLike, "..."]) -> None:
+    """Raise unless numbers are positive; what is traced (swept by vmap) has no value yet."""
     # NumPy, because inside a compiled function even a known JAX number is compared in the trace.
-    if not isinstance(value, Tracer) and not np.asarray(value) > 0:
+    if not isinstance(value, Tracer) and not np.all(np.asarray(value) > 0):
         raise ValueError(f"{what} must be positive, got {value}.")
 
 

@@ -1,3 +1,7 @@
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -36,12 +40,33 @@ def test_controls_can_fail(smoke, verdict):
     )
 
 
+def test_a_kernel_that_moves_on_one_task_is_told(smoke, verdict):
+    """Up on one task and down on another: the mean over tasks would not see it."""
+    moved = smoke.control_norm.copy()
+    moved[0, :, 1], moved[1, :, 1] = 1.2 * moved[0, :, 0], 0.8 * moved[1, :, 0]
+    assert verdict("stays within 10 %", smoke._replace(control_norm=moved)) == Verdict.REFUTED
+
+
+def test_networks_of_the_paper_pass_through_the_program():
+    """In their sizes, on other images: five layers, five convolutions, WRN-10-10."""
+    paper = experiment.PRESETS["paper"]
+    assert 1e9 < experiment.memory(paper) < 1e12
+    here = replace(paper, images="digits")
+    for number in (3, 4, 6):
+        task = experiment._tasks(here)[number]
+        found = jax.eval_shape(
+            lambda key, task=task: experiment._descend(here, task, jnp.array(1.67), key),
+            jax.random.key(0),
+        )
+        assert found[2].shape == (201,)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"width": 0}, "width must be at least 1, got 0"),
         ({"num_classified": 4}, "num_classified must be at least 5, got 4"),
-        ({"num_tasks": 2}, "num_tasks must be from 3 to 6, got 2"),
+        ({"num_tasks": 2}, "num_tasks must be from 3 to 7, got 2"),
         ({"ratio": 0.5}, "ratio must be above 1, got 0.5"),
         ({"control_ratio": 1.0}, r"control_ratio must be in \(0, 1\), got 1.0"),
     ],

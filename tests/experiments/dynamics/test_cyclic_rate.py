@@ -1,7 +1,12 @@
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
+from theorylab.dynamics import task_data
 from theorylab.experiments.dynamics import cyclic_rate as experiment
 
 
@@ -47,9 +52,17 @@ def test_kernels_that_grow_and_spikes_elsewhere_are_told(smoke, verdict):
 
 
 def test_the_paper_has_the_network_and_the_images_of_the_source():
+    """And it passes through the program in its size, on other images."""
     config = experiment.PRESETS["paper"]
     assert (config.architecture, config.width, config.images) == ("wide_resnet", 10, "cifar10")
     assert 1e9 < experiment.memory(config) < 1e12
+    here = replace(config, images="digits")
+    draw = task_data("wide_resnet", "images", 128)
+    seen = jax.eval_shape(
+        lambda key: experiment._train(here, draw, key, jnp.array(1.5), jnp.array(True)),
+        jax.random.key(0),
+    )
+    assert seen.loss.shape == (4 * 400 + 1,)
 
 
 @pytest.mark.parametrize(

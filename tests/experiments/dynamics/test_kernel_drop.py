@@ -1,7 +1,12 @@
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
+from theorylab.dynamics import task_data
 from theorylab.experiments.dynamics import kernel_drop as experiment
 
 
@@ -38,7 +43,7 @@ def test_controls_can_fail(smoke, verdict):
 def test_other_networks_are_a_choice():
     """Ten steps of a tiny one: the same things are seen, and they are finite."""
     config = experiment.Config(
-        "transformer",
+        "vit",
         parametrization="torch",
         data="images",
         width=2,
@@ -55,11 +60,27 @@ def test_other_networks_are_a_choice():
 
 
 @pytest.mark.parametrize(
+    ("kind", "width"), [("mlp", 1024), ("cnn", 512), ("wide_resnet", 10), ("vit", 64)]
+)
+def test_networks_of_the_source_pass_through_the_program(kind, width):
+    """In their sizes, with the preset of the paper, on other images."""
+    paper = experiment.PRESETS["paper"]
+    config = replace(paper, images="digits", architecture=kind, width=width)
+    assert paper.images == "cifar10"
+    assert 1e8 < experiment.memory(replace(paper, architecture=kind, width=width)) < 1e12
+    draw = task_data(kind, "images", 128)
+    seen = jax.eval_shape(
+        lambda key: experiment._train(config, draw, jnp.array(1.3), key), jax.random.key(0)
+    )
+    assert seen.loss.shape == (2000,)
+
+
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"depth": 1}, "depth must be at least 2, got 1"),
         ({"batch_size": 1000}, "at least the batch size, got 64 and 1000"),
-        ({"data": "rank-4", "architecture": "residual"}, "needs a connected network, got residual"),
+        ({"data": "rank-4", "architecture": "vit"}, "must be learned by mlp, got vit"),
         (
             {"data": "images", "num_samples": 1000},
             "must be at most 340 images, got 1000",

@@ -98,6 +98,7 @@ class Result(NamedTuple):
     first_pulls: Float[np.ndarray, " m"]  # |w(0)|
     rest: Float[np.ndarray, "m 3"]  # a point with v = 2 + u + w and v' = v
     after_two: Float[np.ndarray, "m 3"]  # and two steps later
+    jacobians: Float[np.ndarray, "m 2 2"]  # of (u, v) there, with w = −√(u/m)
 
 
 def memory(config: Config) -> int:
@@ -172,6 +173,7 @@ def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
         "first_pulls": jnp.abs(jax.vmap(lambda m: start(3.0, m).pull)(widths)),
         "rest": jnp.stack([*rest], axis=1),
         "after_two": jnp.stack([*after], axis=1),
+        "jacobians": jax.vmap(_jacobian)(rest, widths),
     }
 
 
@@ -185,6 +187,22 @@ def _rest(width: Scalar) -> Reduced:
     root = jax.lax.fori_loop(0, 60, improve, 2 * a)
     w = -a * root
     return Reduced(root**2, 2 + root**2 + w, w)
+
+
+def _jacobian(point: Reduced, width: Scalar) -> Float[Array, "2 2"]:
+    """The derivative of (u', v') in (u, v), with w = −√(u/m) as the source takes it."""
+
+    def advance(uv: Float[Array, " 2"]) -> Float[Array, " 2"]:
+        after = quadratic.reduced_step(Reduced(uv[0], uv[1], -jnp.sqrt(uv[0] / width)))
+        return jnp.stack([jnp.asarray(after.loss), jnp.asarray(after.curvature)])
+
+    return jax.jacfwd(advance)(jnp.stack([jnp.asarray(point.loss), jnp.asarray(point.curvature)]))
+
+
+def _excess(result: Result, power: int) -> tuple[np.ndarray, np.ndarray]:
+    """|λ_J|ᵖ − 1 and det J − 1, for the pair of complex eigenvalues of the Jacobian."""
+    modulus = np.abs(np.linalg.eigvals(result.jacobians)).max(axis=1)
+    return modulus**power - 1, np.linalg.det(result.jacobians) - 1
 
 
 def _deviation(curvatures: np.ndarray, width: int, variance: int) -> float:
@@ -284,6 +302,30 @@ CLAIMS = (
     Claim(
         "There w turns, and the second step moves v by 8w.",
         judge=lambda r: identity(r.after_two[:, 1] - r.rest[:, 1], 8 * r.rest[:, 2], 1e-6),
+        source=REST,
+        kind="corrected",
+    ),
+    Claim(
+        "The u of such a point is between 4/3 and 2 times C/√m.",
+        judge=lambda r: holds(2 / 3 - np.abs(r.rest[:, 0] * np.sqrt(WIDTHS) - 5 / 3)),
+        source=REST,
+        kind="printed",
+    ),
+    Claim(
+        "It is its root that is so small: √u = 2C/√m, to one in a thousand.",
+        judge=lambda r: identity(np.sqrt(r.rest[:, 0] * WIDTHS), np.full(len(WIDTHS), 2.0), 1e-3),
+        source=REST,
+        kind="corrected",
+    ),
+    Claim(
+        "The eigenvalues of the Jacobian there have the modulus det J.",
+        judge=lambda r: identity(*_excess(r, 1), 1e-3),
+        source=REST,
+        kind="printed",
+    ),
+    Claim(
+        "They have the modulus √det J, above 1: |λ_J|² = det J.",
+        judge=lambda r: identity(*_excess(r, 2), 1e-3),
         source=REST,
         kind="corrected",
     ),

@@ -26,9 +26,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 from matplotlib.figure import Figure
+from scipy import stats
 
 from theorylab.choices import ImageSet
-from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
+from theorylab.claims import (
+    Claim,
+    Finding,
+    Source,
+    at_least,
+    at_most,
+    median_at_least,
+    median_at_most,
+)
 from theorylab.data import Dataset, image_set, image_shape, num_images
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
@@ -55,7 +64,8 @@ class Config:
 
     images: ImageSet = "digits"  # which images
     pairs: tuple[int, ...] = (3, 8, 4, 9, 1, 7, 5, 6)  # digits to tell apart, two by two
-    num_train: int = 64  # images n to learn from; the others test
+    num_train: int = 64  # images n to learn from
+    num_test: int = 2000  # at most so many of the others test
     architecture: Literal["mlp", "cnn"] = "mlp"  # fully connected, or windows of 3 × 3
     depth: int = 2  # layers with weights
     activation: Literal["relu", "swish", "tanh"] = "relu"
@@ -65,11 +75,21 @@ class Config:
     num_steps: int = 300  # steps at most
     gap: int = 5  # steps from one test to the next
     num_choosing: int = 3  # seeds on which the best η is chosen
-    num_seeds: int = 6  # seeds on which it is judged, at least 6 to conclude
+    num_seeds: int = 10  # seeds on which it is judged
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_train", "width", "num_steps", "gap", "num_choosing", "num_seeds")
+        refuse_below(
+            self,
+            1,
+            "num_train",
+            "num_test",
+            "width",
+            "num_steps",
+            "gap",
+            "num_choosing",
+            "num_seeds",
+        )
         if not self.pairs or len(self.pairs) % 2:
             raise ValueError(f"pairs must be digits two by two, got {self.pairs}.")
         refuse_below(self, 2, "depth")
@@ -91,8 +111,9 @@ PRESETS = {
         num_seeds=16,
     ),
     "paper": Config(
-        images="mnist5k",
-        num_train=128,
+        images="cifar10",
+        pairs=(0, 2),
+        num_train=256,
         width=5000,
         ratios=(0.25, 0.5, 0.75, 0.9, 1.1, 1.2, 1.4, 1.6, 1.8, 1.9, 2.2, 3.0),
         num_steps=3000,
@@ -115,7 +136,8 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of two runs of the quadratic model, and of the records."""
-    inputs, count = math.prod(image_shape(config.images)), num_images(config.images) // 5
+    inputs = math.prod(image_shape(config.images))
+    count = min(num_images(config.images) // 5, config.num_train + config.num_test)
     positions = 1 if config.architecture == "mlp" else inputs
     hidden = (config.depth - 1) * config.width * positions * count
     first = inputs if config.architecture == "mlp" else 9 + positions
@@ -156,21 +178,24 @@ def _trained(config: Config, data: Dataset, keys: Key[Array, " s"]) -> list[np.n
     seeds, orders, rates = (part.ravel() for part in np.indices(shape))
     settings = (keys[seeds], jnp.asarray(orders), jnp.asarray(config.ratios)[rates])
     model, steps = _model(config, data.input_shape), every(config.gap, config.num_steps)
-    found = ensemble(partial(_run, model, data, config.num_train, steps), settings)
+    found = ensemble(
+        partial(_run, model, data, (config.num_train, config.num_test), steps), settings
+    )
     return [np.asarray(values).reshape(*shape, -1) for values in found]
 
 
 def _run(
     model: Model,
     data: Dataset,
-    num_train: int,
+    sizes: tuple[int, int],
     steps: Int[np.ndarray, " t"],
     setting: tuple[RandomKey, Int[Array, ""], Scalar],
 ) -> tuple[Float[Array, " t"], Float[Array, " t"], Float[Array, " t"]]:
     """One model at one learning rate on one split; which model is known when it runs."""
     key, order, ratio = setting
     split_key, init_key = jax.random.split(key)
-    train, test = data.shuffled(split_key).split(num_train)
+    train, test = data.shuffled(split_key).split(sizes[0])
+    test = test.subset(slice(sizes[1]))
     params = model.init(init_key)
     models = (linearize(model.apply, params), quadratize(model.apply, params), model.apply)
 
@@ -216,7 +241,9 @@ def _gap_below(result: Result, order: int) -> Float[np.ndarray, " s"]:
     return np.abs(best[:, :, order] / best[:, :, LINEAR] - 1).max(axis=2).ravel()
 
 
-def _gain(result: Result, values: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+def _gain(
+    result: Result, values: np.ndarray, order: int
+) -> tuple[Float[np.ndarray, "p j"], Float[np.ndarray, "p j"]]:
     """The value at the best η beyond η_crit, chosen on other seeds, and the best below it."""
     test, wanted = _best(result, result.test)[:, :, order], _best(result, values)[:, :, order]
     beyond, count = ~_below(result), result.num_choosing
@@ -224,7 +251,27 @@ def _gain(result: Result, values: np.ndarray, order: int) -> tuple[np.ndarray, n
     judged = wanted[:, count:]
     places = np.flatnonzero(beyond)[chosen][:, None, None]
     at_chosen = np.take_along_axis(judged, places, axis=-1)
-    return at_chosen.ravel(), judged[..., _below(result)].min(axis=-1).ravel()
+    return at_chosen[..., 0], judged[..., _below(result)].min(axis=-1)
+
+
+def _p_values(result: Result, order: int) -> Float[np.ndarray, " p"]:
+    """For every pair, of a one-sided paired t-test that the test loss is lower beyond η_crit."""
+    beyond, below = _gain(result, result.test, order)
+    return np.asarray(stats.ttest_rel(below, beyond, axis=1, alternative="greater").pvalue)
+
+
+def _gaining(result: Result, order: int) -> Finding:
+    """Judge that three of four pairs, or more, have p < 0.01."""
+    found = _p_values(result, order) < 0.01
+    return at_least(np.count_nonzero(found), math.ceil(0.75 * len(found)))
+
+
+def _slopes(result: Result, order: int) -> np.ndarray:
+    """How the test loss goes with η/η_crit up to 1.6, seed by seed: the slope of the best line."""
+    near = result.ratios <= 1.6
+    losses = _best(result, result.test)[:, :, order, near].reshape(-1, near.sum())
+    finite = np.isfinite(losses).all(axis=1)
+    return np.polyfit(result.ratios[near], losses[finite].T, 1)[0]
 
 
 def _highest_below(result: Result) -> float:
@@ -245,7 +292,7 @@ def _catapults(result: Result) -> np.ndarray:
     return _reached(result)[:, :, QUADRATIC:, inside].mean(axis=(0, 2, 3))
 
 
-# Thresholds are the catalogue's.
+# Thresholds are the catalogue's: each pair of digits has its own test, and three of four must pass.
 CLAIMS = (
     Claim(
         "Below the critical rate the quadratic model's test loss is the linear model's, to 5 %.",
@@ -273,18 +320,23 @@ CLAIMS = (
         source=BEYOND,
     ),
     Claim(
-        "Quadratic models: the best test loss beyond η_crit is lower than any below it.",
-        judge=lambda r: ordered(*_gain(r, r.test, QUADRATIC)),
+        "Quadratic models: the test loss is lower beyond η_crit than below, on 3 of 4 pairs.",
+        judge=lambda r: _gaining(r, QUADRATIC),
         source=BEYOND,
     ),
     Claim(
-        "Networks: the best test loss beyond η_crit is lower than any below it.",
-        judge=lambda r: ordered(*_gain(r, r.test, NETWORK)),
+        "Networks: the test loss is lower beyond η_crit than below, on 3 of 4 pairs.",
+        judge=lambda r: _gaining(r, NETWORK),
+        source=BEYOND,
+    ),
+    Claim(
+        "Networks: it falls with η, through η_crit up to 1.6 η_crit.",
+        judge=lambda r: median_at_most(_slopes(r, NETWORK), 0.0),
         source=BEYOND,
     ),
     Claim(
         "Networks: there they tell at most one in a hundred more test images wrongly than below.",
-        judge=lambda r: median_at_most(np.subtract(*_gain(r, r.error, NETWORK)), 0.01),
+        judge=lambda r: median_at_most(np.subtract(*_gain(r, r.error, NETWORK)).ravel(), 0.01),
         source=ACCURACY,
     ),
     Claim(
@@ -305,7 +357,9 @@ CLAIMS = (
 def plot(result: Result) -> Figure:
     """Draw the best test loss over η/η_crit for every pair of digits."""
     best = _best(result, result.test)
-    figure, axes = panels(*(f"best test loss, pair {index + 1}" for index in range(len(best))))
+    tests = zip(_p_values(result, QUADRATIC), _p_values(result, NETWORK), strict=True)
+    titles = [f"test loss, pair {i + 1}: p = {q:.1g}, {n:.1g}" for i, (q, n) in enumerate(tests)]
+    figure, axes = panels(*titles)
     for axis, losses in zip(axes, best, strict=True):
         for order, name in enumerate(("linear", "quadratic", "network")):
             middle = np.median(losses[:, order], axis=0)

@@ -8,7 +8,8 @@ as many rows as neurons; it has one for each output.)
 
 With η = 1.5 η_crit, the loss spikes along the top eigenvector p of K. There both remainders grow
 with the loss and are positive: R_f pulls the factor 1 − ηλ + pᵀR_f p back towards −1, R_K lowers λ,
-until the spike ends. The quadratic model shows it and so does the network: images of two digits.
+until the spike ends. The quadratic model shows it and so does the network: images of two digits, or
+the source's photographs with `paper` (`--architecture cnn --width 1024` is its other network).
 A Taylor expansion of first order errs by O(ε²) at distance ε, one of second order by O(ε³).
 
 Source: zhu · nqm-general-dynamics · Eqs 3.15–3.16, Figs B.2–B.3; zhu · taylor-models · Eqs 3.1–3.2.
@@ -85,7 +86,9 @@ class Config:
 
 PRESETS = {
     "smoke": Config(num_samples=16, ratio=1.35, num_steps=30, num_seeds=6),
-    "paper": Config(images="mnist5k", num_samples=128, width=2048, num_steps=100, num_seeds=10),
+    "paper": Config(
+        images="cifar10", classes=(0, 2), num_samples=128, width=2048, num_steps=100, num_seeds=10
+    ),
 }
 
 
