@@ -28,8 +28,9 @@ CORRUPTIONS = (
     ("train", lambda r: moving(r, 2, 1), "Linear models diverge"),
     ("train", lambda r: moving(r, 2, 1), "Quadratic models diverge"),
     ("train", lambda r: r.train + 1, "Between, networks"),
-    ("test", other_test_loss, "Quadratic models: the best"),
-    ("test", other_test_loss, "Networks: the best"),
+    ("test", other_test_loss, "Quadratic models: the test loss is lower"),
+    ("test", other_test_loss, "Networks: the test loss is lower"),
+    ("test", other_test_loss, "Networks: it falls with η"),
     ("error", other_test_loss, "one in a hundred more"),
     ("train", lambda r: r.train + 1, "trained too little"),
     ("train", lambda r: moving(r, 1, 2), "ever exceeds"),
@@ -40,6 +41,17 @@ CORRUPTIONS = (
 def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, words):
     wrong = smoke._replace(**{field: corrupt(smoke)})
     assert verdict(words, wrong) != Verdict.SUPPORTED
+
+
+def test_one_pair_of_four_may_fail(smoke, verdict):
+    """Four pairs made of the two: with one of them reversed it is supported, with two refuted."""
+    test = np.concatenate([smoke.test, smoke.test])
+    worse = test.copy()
+    worse[0] = other_test_loss(smoke)[0]
+    four = smoke._replace(test=worse, train=np.concatenate([smoke.train] * 2))
+    assert verdict("Networks: the test loss is lower", four) == Verdict.SUPPORTED
+    worse[1] = other_test_loss(smoke)[1]
+    assert verdict("Networks: the test loss is lower", four) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(

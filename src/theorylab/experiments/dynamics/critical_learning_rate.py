@@ -19,6 +19,7 @@ Source: zhu · eta-crit · §4.2, C.1, Fig. C.1; zhu · ntk-decomp · Eq. 4.3; z
 C.5.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
+from theorylab.choices import ImageNetwork, ImageSet, TaskData
 from theorylab.claims import (
     Claim,
     Source,
@@ -37,13 +39,17 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
-from theorylab.data import Dataset, digits, image_like
+from theorylab.data import Dataset, image_set
 from theorylab.dynamics import (
     critical_learning_rate,
     exact_critical_learning_rate,
+    image_network,
     kernel_matrix,
+    task_data,
+    task_shape,
+    watched_bytes,
 )
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
+from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import (
     Architecture,
@@ -75,7 +81,7 @@ STEP = Source("zhu", "ntk-decomp", "Eq. 4.3")
 CLASSES = Source("zhu", "catapult-gd", "Fig. C.5")
 
 LOSS, ENTRIES = squared("mean"), squared("mean_entries")
-PIXELS = 64
+Draw = Callable[[RandomKey], Dataset]
 FAR = 30.0  # the factor of the labels in the control
 
 
@@ -83,8 +89,12 @@ FAR = 30.0  # the factor of the labels in the control
 class Config:
     """Critical learning rates by Hessian and by kernel, at the start and during SGD."""
 
+    data: TaskData = "contrast"  # what is learned
+    images: ImageSet = "digits"  # with ten outputs, and if they are learned
+    classes: tuple[int, ...] = (7, 9)  # two kinds of them
+    architecture: ImageNetwork = "mlp"  # what is trained
     widths: tuple[int, ...] = (16, 64, 256, 1024)  # neurons m, at the start
-    width: int = 256  # neurons of the networks that are trained
+    width: int = 256  # neurons or channels of the networks that are trained
     depths: tuple[int, ...] = (2, 4)  # their layers
     num_samples: int = 48  # n
     batch_size: int = 24  # examples in a batch
@@ -100,6 +110,8 @@ class Config:
         if len(self.widths) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two numbers or more, got {self.widths}.")
         refuse_below(self, 2, "depths")
+        refuse_classes(self.classes)
+        task_shape(self.architecture, self.data, self.images)
         if self.batch_size > self.num_samples:
             raise ValueError(f"batch_size must be at most {self.num_samples} samples.")
         refuse_below(self, 1, "num_products", "num_seeds")
@@ -107,19 +119,10 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(
-        widths=(16, 128, 1024),
-        width=256,
-        ratio=1.4,
-        depths=(2,),
-        num_samples=48,
-        batch_size=24,
-        num_steps=40,
-        channels=16,
-        num_products=16,
-        num_seeds=16,
-    ),
+    "smoke": Config(widths=(16, 128, 1024), ratio=1.4, depths=(2,), channels=16, num_seeds=16),
     "paper": Config(
+        data="images",
+        images="cifar10",
         widths=(128, 256, 512, 1024, 2048, 4096),
         width=1024,
         depths=(2, 5),
@@ -144,6 +147,7 @@ class Result(NamedTuple):
     loss: Float[np.ndarray, "depths s t"]  # on all data, before every step
     exact: Float[np.ndarray, "depths s t"]  # on the batch of the step
     kernel: Float[np.ndarray, "depths s t"]
+    percentile: Float[np.ndarray, " depths"]  # 95th, of |log exact/kernel| over seeds and steps
     remainder: Float[np.ndarray, "s n"]  # f′ − y − (I − (2η/n)K)(f − y), of the quadratic model
     second: Float[np.ndarray, "s n"]  # dᵀ∇²f d
     one_output: Float[np.ndarray, "nets s"]  # η̃_crit of one output: connected, convolutional
@@ -152,23 +156,29 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of Lanczos' basis for the largest network, and of the ten-output kernel."""
-    widest = max(*config.widths, config.width)
-    parameters = PIXELS * widest + config.width**2 * max(config.depths)
-    return 8 * ((config.num_products + 8) * parameters + 4 * (10 * config.num_samples) ** 2)
+    n, kind = config.num_samples, config.architecture
+    flat = task_shape("mlp", config.data, config.images)
+    shape = task_shape(kind, config.data, config.images)
+    basis = 2 + config.num_products // 6  # of a run's weights, which are counted twelve times
+    start = watched_bytes("mlp", max(config.widths), 2, n, flat)
+    trained = watched_bytes(kind, config.width, max(config.depths), n, shape)
+    return 2 * basis * max(start, trained) + 32 * (10 * n) ** 2
 
 
 def run(config: Config) -> Result:
     """Measure at the start, during SGD, in one step, and with ten outputs."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report("at the start", 0.0)
-    starts = [ensemble(lambda key, m=m: _start(config, key, m), keys) for m in config.widths]
+    some = (config.data, config.num_samples, config.images, config.classes)
+    flat, draw = task_data("mlp", *some), task_data(config.architecture, *some)
+    starts = [ensemble(lambda key, m=m: _start(config, flat, key, m), keys) for m in config.widths]
     trained = []
     for number, depth in enumerate(config.depths):
         report(f"SGD, {depth} layers", 0.2 + 0.5 * number / len(config.depths))
-        trained.append(ensemble(lambda key, depth=depth: _train(config, key, depth), keys))
+        trained.append(ensemble(lambda key, depth=depth: _train(config, draw, key, depth), keys))
     report("one step, and ten outputs", 0.8)
-    step = ensemble(lambda key: _step(config, key), keys)
-    classes = digits("standard")
+    step = ensemble(lambda key: _step(config, flat, key), keys)
+    classes = image_set(config.images, "standard")
     nets, tens = (
         [
             Serial(Flatten(), *mlp([8 * config.channels], outputs).layers),
@@ -189,6 +199,7 @@ def run(config: Config) -> Result:
         loss=loss,
         exact=by_hessian,
         kernel=by_kernel,
+        percentile=np.percentile(np.abs(np.log(by_hessian / by_kernel)), 95, axis=(1, 2)),
         remainder=remainder,
         second=second,
         one_output=np.stack(one),
@@ -196,16 +207,17 @@ def run(config: Config) -> Result:
     )
 
 
-def _begin(config: Config, key: RandomKey, widths: list[int]) -> tuple[Model, Params, Dataset]:
+def _begin(architecture: Architecture, draw: Draw, key: RandomKey) -> tuple[Model, Params, Dataset]:
     """A network with its weights, and its data."""
     data_key, init_key = jax.random.split(key)
-    model = network(mlp(widths), (PIXELS,))
-    return model, model.init(init_key), image_like(data_key, config.num_samples, PIXELS)
+    data = draw(data_key)
+    model = network(architecture, data.input_shape)
+    return model, model.init(init_key), data
 
 
-def _start(config: Config, key: RandomKey, width: int) -> tuple[Array, Array, Array]:
+def _start(config: Config, draw: Draw, key: RandomKey, width: int) -> tuple[Array, Array, Array]:
     """Exact rate, rate by kernel, and exact rate with far labels, at the start."""
-    model, params, data = _begin(config, key, [width])
+    model, params, data = _begin(mlp([width]), draw, key)
     far = Dataset(data.x, FAR * data.y, "far", "the data")
     exact, beyond = (
         exact_critical_learning_rate(model.apply, params, d, LOSS, key, config.num_products)
@@ -214,9 +226,10 @@ def _start(config: Config, key: RandomKey, width: int) -> tuple[Array, Array, Ar
     return exact, critical_learning_rate(model.apply, params, data, LOSS), beyond
 
 
-def _train(config: Config, key: RandomKey, depth: int) -> tuple[Array, Array, Array]:
+def _train(config: Config, draw: Draw, key: RandomKey, depth: int) -> tuple[Array, Array, Array]:
     """Loss, exact rate and rate by kernel of every batch of SGD."""
-    model, params, data = _begin(config, key, [config.width] * (depth - 1))
+    architecture = image_network(config.architecture, config.width, depth)
+    model, params, data = _begin(architecture, draw, key)
 
     def probe(params, batch, step):
         return (
@@ -240,9 +253,9 @@ def _train(config: Config, key: RandomKey, depth: int) -> tuple[Array, Array, Ar
     ).records
 
 
-def _step(config: Config, key: RandomKey) -> tuple[Array, Array]:
+def _step(config: Config, draw: Draw, key: RandomKey) -> tuple[Array, Array]:
     """One step of descent of the quadratic model: what the kernel leaves, and dᵀ∇²f d."""
-    model, params, data = _begin(config, key, [config.widths[0]])
+    model, params, data = _begin(mlp([config.widths[0]]), draw, key)
     apply = quadratize(model.apply, params)
     rate = config.ratio * critical_learning_rate(model.apply, params, data, LOSS)
     gradient = jax.grad(lambda w: LOSS(apply(w, data.x), data.y))(params)
@@ -262,8 +275,8 @@ def _initial_rates(
     config: Config, architecture: Architecture, classes: Dataset, keys: Key[Array, " s"]
 ) -> np.ndarray:
     """η̃_crit at the start for the mean over entries, seed by seed."""
-    model = network(architecture, (8, 8, 1))
-    images = classes.reshaped(8, 8, 1).subset(slice(config.num_samples // 2))
+    model = network(architecture, classes.input_shape)
+    images = classes.subset(slice(config.num_samples // 2))
 
     def one(key):
         params = model.init(key)
@@ -371,7 +384,8 @@ def plot(result: Result) -> Figure:
         scatter.loglog(exact.ravel(), kernel.ravel(), ".", markersize=2)
     ends = [result.exact.min(), result.exact.max()]
     scatter.loglog(ends, ends, **THEORY)
-    scatter.set_xlabel("η_crit by the Hessian")
+    shown = ", ".join(f"{100 * value:.0f} %" for value in result.percentile)
+    scatter.set_xlabel(f"η_crit by the Hessian (95 of 100 within {shown})")
     scatter.set_ylabel("by the kernel")
     time.semilogy(result.loss[0, 0], label="loss")
     time.semilogy(result.exact[0, 0] / result.kernel[0, 0], label="ratio")

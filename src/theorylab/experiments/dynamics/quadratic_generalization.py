@@ -40,7 +40,7 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, image_set, image_shape, num_images
 from theorylab.dynamics import critical_learning_rate
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
+from theorylab.experiments.checks import count_fields, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.progress import report
@@ -79,17 +79,7 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(
-            self,
-            1,
-            "num_train",
-            "num_test",
-            "width",
-            "num_steps",
-            "gap",
-            "num_choosing",
-            "num_seeds",
-        )
+        refuse_below(self, 1, "width", "gap", *count_fields(self))
         if not self.pairs or len(self.pairs) % 2:
             raise ValueError(f"pairs must be digits two by two, got {self.pairs}.")
         refuse_below(self, 2, "depth")
