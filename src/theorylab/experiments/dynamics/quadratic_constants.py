@@ -307,7 +307,7 @@ CLAIMS = (
     ),
     Claim(
         "The u of such a point is between 4/3 and 2 times C/√m.",
-        judge=lambda r: holds(2 / 3 - np.abs(r.rest[:, 0] * np.sqrt(WIDTHS) - 5 / 3)),
+        judge=lambda r: holds(1 / 3 - np.abs(r.rest[:, 0] * np.sqrt(WIDTHS) - 5 / 3)),
         source=REST,
         kind="printed",
     ),
