@@ -246,8 +246,12 @@ def _gain(
 
 def _p_values(result: Result, order: int) -> Float[np.ndarray, " p"]:
     """For every pair, of a one-sided paired t-test that the test loss is lower beyond η_crit."""
-    beyond, below = _gain(result, result.test, order)
-    return np.asarray(stats.ttest_rel(below, beyond, axis=1, alternative="greater").pvalue)
+    tests = []
+    for beyond, below in zip(*_gain(result, result.test, order), strict=True):
+        known = np.isfinite(beyond).all() and np.isfinite(below).all()
+        found = stats.ttest_rel(below, beyond, alternative="greater") if known else None
+        tests.append(np.nan if found is None else found.pvalue)
+    return np.array(tests)
 
 
 def _gaining(result: Result, order: int) -> Finding:
