@@ -21,7 +21,7 @@ CORRUPTIONS = (
     ("lower_falls", lambda r: -r.lower_falls, "sharp"),
     ("first_pulls", lambda r: r.first_pulls**1.5, "of order 1/m"),
     ("after_two", lambda r: r.rest, "moves v by 8w"),
-    ("rest", lambda r: np.sqrt(r.rest), "root that is so small"),
+    ("rest", lambda r: np.abs(r.rest) ** 0.5, "root that is so small"),
     ("jacobians", lambda r: r.jacobians[:, ::-1] + 0 * r.jacobians, "√det J"),
 )
 
