@@ -82,3 +82,54 @@ def test_bad_cuts_are_refused():
         data.split(6)
     with pytest.raises(ValueError, match=r"cannot be reshaped to \(3, 3\)"):
         data.reshaped(3, 3)
+
+
+def test_a_table_of_two_classes_has_signs_in_the_order_of_names():
+    data = Dataset.from_table([[1, 2], [3, 4], [5, 6]], np.array(["no", "yes", "no"]))
+    np.testing.assert_array_equal(data.y, [[-1], [1], [-1]])
+    np.testing.assert_array_equal(data.x, [[1, 2], [3, 4], [5, 6]])
+    assert data.x.dtype == data.y.dtype == jnp.float32
+    assert "no −1, yes +1" in str(data)
+    for column in (np.array([0, 1, 0]), np.array([[0.0], [1.0], [0.0]]), [False, True, False]):
+        np.testing.assert_array_equal(Dataset.from_table(data.x, column).y, data.y)
+
+
+def test_a_table_of_more_classes_is_one_hot_and_numbers_stay():
+    x = np.arange(12.0).reshape(6, 2)
+    np.testing.assert_array_equal(
+        Dataset.from_table(x, [7, 5, 9, 5, 9, 7]).y, np.eye(3)[[1, 0, 2, 0, 2, 1]]
+    )
+    numbers = np.array([0.5, 1.0, 2.0, 2.5, 3.0, 4.0])
+    np.testing.assert_array_equal(Dataset.from_table(x, numbers).y[:, 0], numbers)
+    counts = Dataset.from_table(x, np.arange(6), classes=False)
+    np.testing.assert_array_equal(counts.y[:, 0], np.arange(6))
+    np.testing.assert_array_equal(Dataset.from_table(x, x).y, x)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (
+            [[1, 2], [3, 4]],
+            [0, 1, 1],
+            r"as many targets .* got \(2, 2\) and \(3,",
+        ),
+        ([1, 2], [0, 1], r"needs inputs \(n, d\)"),
+        ([[1, "a"], [3, 4]], [0, 1], "inputs must be numbers.*could not convert"),
+        ([[1, 2], [3]], [0, 1], "inputs must be numbers, in rows of one length"),
+        ([[1, np.nan], [3, 4]], [0, 1], r"1 that are not, first at \(0, 1\)"),
+        ([[1, 1e300], [3, 4]], [0, 1], r"finite in float32, got 1 that are not"),
+        ([[1], [3]], [1, 1], "at least two classes.*got 1 classes in 2 samples"),
+        ([[1], [3], [4], [5]], ["a", "b", "c", "d"], "got 4 classes in 4 samples"),
+        ([[1], [3]], np.array(["a", None]), "no gaps, got one in row 1"),
+        ([[1], [3], [4]], np.array(["a", 1, 1], object), "classes must be of one kind"),
+        ([[1], [3]], [0.5, np.nan], "targets must be finite"),
+    ],
+)
+def test_bad_tables_are_refused(x, y, message):
+    with pytest.raises(ValueError, match=message):
+        Dataset.from_table(x, y)
+
+
+def test_law_and_source_may_be_left_out():
+    assert str(Dataset(jnp.ones((2, 3)), jnp.ones((2, 1)))) == "2 samples (3,) ─► (1,)."

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from theorylab.typing import RandomKey
@@ -29,8 +31,40 @@ class Dataset:
 
     x: Float[Array, "n ..."]
     y: Float[Array, "n k"]
-    law: str
-    source: str
+    law: str = ""
+    source: str = ""
+
+    @classmethod
+    def from_table(cls, inputs: Any, targets: Any, classes: bool | None = None) -> "Dataset":
+        """Take a table as data scientists have it, in float32.
+
+        Two classes become −1 and +1 in one column, in the order of their names; more become one-hot
+        rows; numbers stay as they are.
+
+        Args:
+            inputs: X, one row of numbers for each sample (or an image): an array, a list, a frame.
+            targets: y, one class or number for each sample, or a row of numbers.
+            classes: Whether targets are classes. By default words, booleans and whole numbers are,
+                if there is one for each sample.
+
+        Example:
+            >>> print(Dataset.from_table([[0.5, 1], [2, 3], [4, 5]], ["cat", "dog", "cat"]))
+            3 samples (2,) ─► (1,): cat −1, dog +1. Source: a table.
+        """
+        x, named = _numbers("inputs", inputs), np.asarray(targets)
+        if x.ndim < 2 or named.ndim not in (1, 2) or len(x) != len(named) or not x.size:
+            raise ValueError(
+                "a table needs inputs (n, d) and as many targets (n,), "
+                f"got {x.shape} and {named.shape}."
+            )
+        column = named[:, 0] if named.ndim == 2 and named.shape[1] == 1 else named
+        if column.ndim == 1 and (_are_classes(column) if classes is None else classes):
+            y, law = _encoded(column)
+        elif classes:
+            raise ValueError(f"classes must be one for each sample, got {named.shape}.")
+        else:
+            y, law = np.reshape(_numbers("targets", named), (len(x), -1)), "numbers"
+        return cls(jnp.asarray(x), jnp.asarray(y), law, "a table")
 
     def __post_init__(self) -> None:
         if self.y.ndim != 2 or self.x.ndim < 2 or self.x.shape[0] != self.y.shape[0]:
@@ -41,7 +75,9 @@ class Dataset:
 
     def __str__(self) -> str:
         shapes = f"{self.input_shape} ─► ({self.num_outputs},)"
-        return f"{self.num_samples} samples {shapes}: {self.law}. Source: {self.source}."
+        law = f": {self.law}." if self.law else "."
+        source = f" Source: {self.source}." if self.source else ""
+        return f"{self.num_samples} samples {shapes}{law}{source}"
 
     @property
     def num_samples(self) -> int:
@@ -107,3 +143,46 @@ class Dataset:
         for name, value in zip(("x", "y", "law", "source"), arrays + words, strict=True):
             object.__setattr__(dataset, name, value)
         return dataset
+
+
+def _numbers(what: str, table: Any) -> np.ndarray:
+    """A table in float32, without gaps."""
+    try:
+        with np.errstate(over="ignore"):  # what does not fit into float32 is refused below
+            numbers = np.asarray(table, dtype=float).astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} must be numbers, in rows of one length: {error}.") from error
+    gaps = np.argwhere(~np.isfinite(numbers))
+    if len(gaps):
+        where = tuple(int(index) for index in gaps[0])
+        raise ValueError(
+            f"{what} must be finite in float32, got {len(gaps)} that are not, first at {where}."
+        )
+    return numbers
+
+
+def _are_classes(column: np.ndarray) -> bool:
+    """Whether these are words, booleans or whole numbers."""
+    if column.dtype.kind not in "fc":
+        return True
+    return bool(np.isfinite(column).all() and (column == np.round(column)).all())
+
+
+def _encoded(column: np.ndarray) -> tuple[np.ndarray, str]:
+    """Classes as one column of signs, or as one-hot rows; and which is which."""
+    missing = [name is None or name != name for name in column.tolist()]
+    if any(missing):
+        raise ValueError(f"targets must have no gaps, got one in row {missing.index(True)}.")
+    try:
+        names, places = np.unique(column, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"classes must be of one kind: {error}.") from error
+    if not 2 <= len(names) <= max(2, len(column) // 2):
+        raise ValueError(
+            "targets must have at least two classes, with two samples each on average (numbers are "
+            f"said by classes=False), got {len(names)} classes in {len(column)} samples."
+        )
+    if len(names) == 2:
+        signs = np.where(places == 1, 1, -1)[:, None]
+        return signs.astype(np.float32), f"{names[0]} −1, {names[1]} +1"
+    return np.eye(len(names), dtype=np.float32)[places], f"{len(names)} classes, one-hot"

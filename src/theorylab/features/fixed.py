@@ -11,9 +11,9 @@ stored: tangents are taken along θ by forward differentiation, batch by batch.
 
 A baseline that was tuned less than the network proves nothing. `fit_features` trains with a whole
 sweep of learning rates at once, with the same batches and as many steps as a network gets, and
-`best_rate` takes the rate with the highest test score: an upper bound on what choosing by
-validation would give. Rates fall linearly to 0, and are in units of 1/E‖ψ(x)‖², so that one sweep
-serves every width and parametrization.
+`best_rate` takes the rate with the highest score: of validation, if it is given, else of the test
+itself, an upper bound on what choosing by validation would give. Rates fall linearly to 0, and are
+in units of 1/E‖ψ(x)‖², so that one sweep serves every width and parametrization.
 
 Source: shi · exp-parity-six · A.7.1; Fang et al. (2021), arXiv:2006.13814 (tangent features);
 Rahimi and Recht (2007).
@@ -32,6 +32,7 @@ from jaxtyping import Array, Float, Int
 from theorylab.data import Dataset
 from theorylab.kernels.fourier_features import fourier_features, gaussian_frequencies
 from theorylab.training import Batches, sgd, zero_one
+from theorylab.training.losses import check_positive
 from theorylab.training.trajectory import Steps
 from theorylab.typing import Apply, Params, RandomKey, Scalar
 
@@ -119,6 +120,7 @@ def random_fourier_features(
             "num_frequencies and num_outputs must be at least 1, "
             f"got {num_frequencies} and {num_outputs}."
         )
+    check_positive("bandwidth", bandwidth)
     sigma = 1 / (2 * np.pi * bandwidth)
     frequencies = gaussian_frequencies(key, dimension, num_frequencies, sigma)
 
@@ -163,8 +165,7 @@ def fit_features(
         rates: Learning rates, in units of 1/E‖ψ(x)‖².
         score: (outputs, targets) ─► a pytree of numbers; by default the accuracy.
     """
-    if not rates or min(rates) <= 0:
-        raise ValueError(f"rates must be positive and not none, got {tuple(rates)}.")
+    check_rates(rates)
     scored = accuracy if score is None else score
     learning_rates = jnp.asarray(rates, float) / squared_length(features, train.x)
 
@@ -181,6 +182,12 @@ def fit_features(
         return run.records, scores_on(train, run.params), run.params
 
     return Fit(jnp.asarray(steps), learning_rates, *jax.vmap(one)(learning_rates))
+
+
+def check_rates(rates: Sequence[float]) -> None:
+    """Raise unless there are learning rates, all positive and finite."""
+    if not len(rates) or not all(0 < rate < np.inf for rate in rates):
+        raise ValueError(f"rates must be positive and not none, got {tuple(rates)}.")
 
 
 def falling_descent(learning_rate: Scalar, num_steps: int) -> optax.GradientTransformation:
