@@ -140,6 +140,10 @@ def test_dictionaries_are_orthonormal_or_nearly():
         (lambda: independent_patterns(2**19, 2**19, [1]), "num_relevant must be at most 1000"),
         (lambda: independent_patterns(9, 5, [7]), r"positive counts must be in \[0, 5\], got"),
         (lambda: independent_patterns(9, 5, [1], 1.5), "probabilities must be in"),
+        (
+            lambda: CountLaw(5, (1,), ((float("nan"), 1.0),), (0.5,)),
+            "table must have probabilities that sum to 1, got",
+        ),
         (lambda: parity_mixture(9, 3).resampled(1.0), "negative_fraction must be in"),
         (lambda: parity_mixture(9, 3).sample(jax.random.key(0), 0), "num_samples must be at least"),
         (lambda: orthonormal_dictionary(jax.random.key(0), 3, 4), "dimension must be at least 4"),

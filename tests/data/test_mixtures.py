@@ -1,5 +1,7 @@
 """Mixtures and separable data: samples against exact moments."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -97,6 +99,17 @@ def test_separable_samples_have_their_margin_and_moments():
             lambda: gaussian_mixture(jnp.eye(2), jnp.ones(2), jnp.array([0.5, 0.6])),
             "add up to 1",
         ),
+        (
+            lambda: gaussian_mixture(jnp.eye(2), jnp.ones(2), jnp.array([jnp.nan, 0.5])),
+            "add up to 1",
+        ),
+        (
+            lambda: inspect.unwrap(gaussian_mixture)(jnp.eye(3), jnp.ones(2)),
+            "one for each of 2 labels, got 3 of them",
+        ),
+        (lambda: gaussian_mixture(jnp.nan * jnp.eye(2), jnp.ones(2)), "means must be finite"),
+        (lambda: gaussian_mixture(jnp.eye(2), jnp.ones(2), deviations=jnp.inf), "and finite"),
+        (lambda: separable_law(jnp.ones(3), 1.0, spread=float("nan")), "spread and radius not"),
         (lambda: xor_mixture(4, deviation=0.0), "deviations must be positive"),
         (lambda: hypercube_mixture(60, 100), r"num_bits must be in \[1, 16\], got 60"),
         (lambda: hypercube_accuracy(3, 0.0), "deviation must be positive"),

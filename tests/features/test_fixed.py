@@ -119,8 +119,12 @@ def test_what_does_not_fit_is_refused(data):
         random_features(MODEL.apply, PARAMS, free=(False, False, False))
     with pytest.raises(ValueError, match=r"num_frequencies .* must be at least 1, got 0"):
         random_fourier_features(jax.random.key(0), 3, 0, 1.0)
+    with pytest.raises(ValueError, match=r"bandwidth must be positive, got 0.0"):
+        random_fourier_features(jax.random.key(0), 3, 2, 0.0)
     features = tangent_features(MODEL.apply, PARAMS)
-    with pytest.raises(ValueError, match="rates must be positive and not none"):
-        fit_features(
-            features, data, data, hinge("mean"), Batches(5), jax.random.key(0), [1], rates=(0.0,)
-        )
+    for rate in (0.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="rates must be positive and not none"):
+            fit_features(
+                *(features, data, data, hinge("mean"), Batches(5), jax.random.key(0), [1]),
+                rates=(1.0, rate),
+            )

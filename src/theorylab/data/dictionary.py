@@ -68,8 +68,10 @@ class CountLaw:
             raise ValueError(f"positive counts must be in [0, {k}], got {self.positive}.")
         if not all(0 <= chance <= 1 for chance in self.others):
             raise ValueError(f"probabilities must be in [0, 1], got {self.others}.")
-        if min(map(min, self.table)) < 0 or abs(sum(map(sum, self.table)) - 1) > 1e-9:
-            raise ValueError("table must have probabilities that sum to 1.")
+        # A comparison with NaN is false, so what must hold is asked for.
+        entries = [entry for row in self.table for entry in row]
+        if not all(entry >= 0 for entry in entries) or not abs(sum(entries) - 1) <= 1e-9:
+            raise ValueError(f"table must have probabilities that sum to 1, got {self.table}.")
 
     @property
     def num_relevant(self) -> int:
@@ -136,7 +138,7 @@ class CountLaw:
             dimension: The dimension d of the inputs, if there is noise.
             noise: The standard deviation σ_ζ of the noise of each.
         """
-        return math.sqrt(float((self.mean * (1 - self.mean)).sum()) + dimension * noise**2)
+        return _scale(self.mean, dimension, noise)
 
     def resampled(self, negative_fraction: float) -> "CountLaw":
         """The law with another share of the class −1; within a class it is as it was."""
@@ -217,7 +219,7 @@ class ListedLaw:
 
     def scale(self, dimension: int = 0, noise: float = 0.0) -> float:
         """σ̃ = √(Σⱼ Var φ̃ⱼ + d σ_ζ²), see `CountLaw`."""
-        return math.sqrt(float((self.mean * (1 - self.mean)).sum()) + dimension * noise**2)
+        return _scale(self.mean, dimension, noise)
 
     def sample(
         self, key: RandomKey, num_samples: int
@@ -389,3 +391,8 @@ def _binomial(trials: int, chance: float) -> tuple[float, ...]:
     return tuple(
         math.comb(trials, s) * chance**s * (1 - chance) ** (trials - s) for s in range(trials + 1)
     )
+
+
+def _scale(mean: Float[np.ndarray, " patterns"], dimension: int, noise: float) -> float:
+    """√(Σⱼ Var φ̃ⱼ + d σ_ζ²), of patterns that are 0 or 1."""
+    return math.sqrt(float((mean * (1 - mean)).sum()) + dimension * noise**2)

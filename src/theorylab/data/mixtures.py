@@ -162,16 +162,23 @@ def gaussian_mixture(
     """
     count = len(labels)
     check_at_least("the number of clusters", count, 1)
+    if len(means) != count or not np.isfinite(np.asarray(means)).all():
+        raise ValueError(
+            f"means must be finite, one for each of {count} labels, got {len(means)} of them: "
+            f"{np.asarray(means).tolist()}."
+        )
     if not np.isin(np.asarray(labels), (-1, 1)).all():
         raise ValueError(f"labels must be -1 or 1, got {np.asarray(labels).tolist()}.")
     if probabilities is None:
         probabilities = jnp.full(count, 1 / count)
     given = np.asarray(probabilities)
-    if given.min() <= 0 or abs(given.sum() - 1) > 1e-5:
+    # A comparison with NaN is false, so what must hold is asked for.
+    if given.shape != (count,) or not (given > 0).all() or not abs(given.sum() - 1) <= 1e-5:
         raise ValueError(f"probabilities must be positive and add up to 1, got {given.tolist()}.")
     deviations = jnp.broadcast_to(jnp.asarray(deviations, means.dtype), (count,))
-    if not (np.asarray(deviations) > 0).all():
-        raise ValueError(f"deviations must be positive, got {np.asarray(deviations).tolist()}.")
+    sizes = np.asarray(deviations)
+    if not ((sizes > 0) & (sizes < np.inf)).all():
+        raise ValueError(f"deviations must be positive and finite, got {sizes.tolist()}.")
     return GaussianMixture(means, labels, probabilities, deviations)
 
 
@@ -271,7 +278,7 @@ def separable_law(
         spread: s, by how much y⟨w*, x⟩ exceeds the margin at most.
         radius: R, the length of the part of an input across w*.
     """
-    if not margin > 0 or spread < 0 or radius < 0:
+    if not margin > 0 or not spread >= 0 or not radius >= 0:
         raise ValueError(
             "margin must be positive, spread and radius not negative, "
             f"got {margin}, {spread} and {radius}."

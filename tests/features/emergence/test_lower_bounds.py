@@ -97,7 +97,8 @@ def test_long_weights_are_solved_within_their_certificate():
     losses = jnp.maximum(1 - labels[:, None] * feature * grid[None, :], 0.0)
     curve = chances @ losses
     for norm in (0.5, 2.0, 20.0):
-        least = float(jnp.where(jnp.abs(grid) <= norm, curve, jnp.inf).min())
+        inside = jnp.abs(grid) <= norm + 1e-9  # points of the grid are rounded
+        least = float(jnp.where(inside, curve, jnp.inf).min())
         solved = solve(feature, labels, chances, norm)
         assert solved.floor <= least + 1e-9 <= solved.loss + 1e-6
         assert solved.loss - solved.floor < 0.02
@@ -154,6 +155,14 @@ def test_the_matrix_of_features_is_the_model_at_every_input():
         (lambda: lower_bound(10, 5, 5, 1.0, 0.0), "other_probability must be in"),
         (lambda: parity_coefficients(jnp.ones((3, 1))), "points must be 2"),
         (lambda: parity_rows(30, 5), "num_patterns must be at most"),
+        (
+            lambda: best_hinge(jnp.ones((2, 1)), jnp.ones(2), jnp.ones(2) / 2, 1.0, 0),
+            "num_steps must be at least 1, got 0",
+        ),
+        (
+            lambda: best_hinge(jnp.ones((2, 1)), jnp.ones(2), jnp.ones(2) / 2, 0.0, 5),
+            "norm_bound must be positive",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

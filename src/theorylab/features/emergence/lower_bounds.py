@@ -37,6 +37,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from theorylab.models import mlp, network
+from theorylab.training.losses import check_positive
 from theorylab.typing import RandomKey, Scalar
 
 from ..fixed import Features, random_features, random_fourier_features, tangent_features
@@ -245,6 +246,9 @@ def best_hinge(
         norm_bound: B > 0.
         num_steps: Of the descent; the gap between loss and floor shrinks like 1/steps.
     """
+    if num_steps < 1:
+        raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
+    check_positive("norm_bound", norm_bound)
     signed = labels[:, None] * features
     moment = signed.T @ (chances[:, None] * signed)
     # Frobenius' norm bounds the largest eigenvalue; with the dual scaled by chances, steps of
