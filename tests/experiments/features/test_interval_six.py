@@ -54,7 +54,7 @@ def test_who_never_arrives_comes_after_the_end():
         ({"num_relevant": 10**9, "least": 5}, "num_relevant at most 1000"),
         ({"num_patterns": 20}, "num_relevant must be at most num_patterns = 20"),
         ({"dimension": 50}, r"dimension must be in \[num_patterns = 100"),
-        ({"num_seeds": 0}, r"num_seeds must be in \[1"),
+        ({"num_seeds": 0}, "num_seeds must be at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

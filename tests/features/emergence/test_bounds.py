@@ -10,6 +10,7 @@ from theorylab.features.emergence import (
     Sizes,
     balancing_steps,
     classifier_sizes,
+    drift,
     emergence_bound,
     hinge_regret_margin,
     needed_pairs,
@@ -76,6 +77,15 @@ def test_a_classifier_with_these_entries_has_this_length():
     assert sizes.outer == pytest.approx(1 / 7e6)
 
 
+def test_drift_grows_with_steps_and_decay():
+    """Oracle: Lemma A.18 by hand at k = 2, m = 10, σ̃ = 3: 1/(km²) = 0.005."""
+    found = drift(2, 10, 3.0, num_steps=4, learning_rate=0.1, decay=0.5)
+    assert found.outer == pytest.approx(0.4 + 0.005)
+    assert found.weights == pytest.approx(4 * 0.1 * 0.5 * 3 / 2 + 0.16 + 0.02)
+    still = drift(2, 10, 3.0, num_steps=0, learning_rate=0.1, decay=0.5)
+    assert still == (pytest.approx(0.005), 0)
+
+
 def test_the_regret_holds_for_descent_on_the_hinge_loss_and_not_for_ascent():
     """Oracle: a loop in NumPy with the inequality written out; ascent must violate it."""
     drawn = np.random.default_rng(0)
@@ -107,6 +117,8 @@ def test_the_regret_holds_for_descent_on_the_hinge_loss_and_not_for_ascent():
         (lambda: General(1, 1.0, noise=-1.0), "noise must be at least 0"),
         (lambda: General(1, 1.0, least_class=0.6), "least_class must be in"),
         (lambda: needed_pairs(10, 5, 0.0), "accuracy must be in"),
+        (lambda: drift(2, 10, 3.0, -1, 0.1), "must be at least 0, got -1"),
+        (lambda: drift(2, 10, 3.0, 1, 0.1, float("nan")), "must be at least 0"),
     ],
 )
 def test_bad_arguments_are_refused(make, message):

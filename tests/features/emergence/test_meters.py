@@ -138,6 +138,12 @@ def test_the_ceiling_is_the_best_of_all_classifiers_of_the_count(changes, balanc
         np.testing.assert_allclose(threshold_ceiling(law, changes, balanced), max(values))
 
 
+def test_plateaus_of_five_patterns_are_the_catalogues():
+    """Oracle: 27/32 for one threshold of the count, 59/64 for three changes of sign."""
+    ceilings = [threshold_ceiling(parity_mixture(5, 5), changes) for changes in (1, 3)]
+    np.testing.assert_allclose(ceilings, [27 / 32, 59 / 64], rtol=1e-12)
+
+
 def test_one_constant_makes_lengths_equal():
     small, large = jnp.array([[3e-20, 4e-20]]), jnp.array([[0.0, 10.0]])
     np.testing.assert_allclose(normalized(small, large), 2e20)

@@ -1,5 +1,7 @@
 """Three stages: gradients against Lemma A.6 by hand, what is kept and forgotten, twins."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,5 +120,7 @@ def test_the_classifier_is_descent_with_a_rate_for_every_block(start):
 def test_what_does_not_fit_is_refused(start, data):
     with pytest.raises(ValueError, match="num_pairs must be at least 1, got 0"):
         emergence_stages(5, 0.25, 5.0, 0)
+    with pytest.raises(ValueError, match="printed must be lemmas or theorem, got 'lemma'"):
+        inspect.unwrap(emergence_stages)(5, 0.25, 5.0, 3, printed="lemma")
     with pytest.raises(ValueError, match="rates must be at least 0, got"):
         classify(start, data, Batches(2), jax.random.key(0), [1], lambda n: 0.0, (0.1, -1.0, 1.0))

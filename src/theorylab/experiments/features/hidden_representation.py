@@ -30,6 +30,7 @@ from theorylab.features.emergence import (
     Neurons,
     Setting,
     Theory,
+    classifier_rates,
     cosine_map,
     cosines,
     emerge,
@@ -171,7 +172,8 @@ def _theory(law: ListedLaw, config: Config) -> Theory:
     k, scale = law.num_relevant, law.scale()
     structure = float(np.sqrt(np.mean(law.structure**2)))
     stages = emergence_stages(k, structure, scale, config.num_pairs)
-    return Theory(structure, 0.5, start_scales(k, structure, scale), stages, (1.0, 1.0))
+    scales, rates = start_scales(k, structure, scale), classifier_rates(config.num_pairs)
+    return Theory(structure, 0.5, scales, stages, (1.0, 1.0), scale, rates)
 
 
 def _stood(

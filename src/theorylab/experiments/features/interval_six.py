@@ -35,7 +35,8 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import CountLaw, independent_patterns
-from theorylab.experiments.drawing import directions, medians, panels
+from theorylab.experiments.checks import refuse_below
+from theorylab.experiments.features._six import figure
 from theorylab.features.emergence import (
     Setting,
     compare_laws,
@@ -79,8 +80,7 @@ class Config:
             )
         self.setting.check(self.num_patterns)
         self.law(2 / 3)  # refuses what does not fit
-        if not 1 <= self.num_seeds <= 10**6:
-            raise ValueError(f"num_seeds must be in [1, 10⁶], got {self.num_seeds}.")
+        refuse_below(self, 1, "num_seeds")
 
     @property
     def setting(self) -> Setting:
@@ -300,9 +300,6 @@ CLAIMS = (
 
 def plot(result: Result) -> Figure:
     """Balanced accuracy in training, and the weights at the start and after each of two steps."""
-    figure, (curves, *maps) = panels(
-        "balanced test accuracy", "weights at the start", "after step 1", "after step 2"
-    )
     named = {
         "network": result.network,
         "tangent model": result.tangent,
@@ -311,8 +308,4 @@ def plot(result: Result) -> Figure:
         "tangent model, fair coins": result.fair_tangent,
         "network, coins, unweighed": result.unweighed,
     }
-    medians(curves, result.steps, named)
-    curves.set_xlabel("steps")
-    for axis, points in zip(maps, result.maps, strict=True):
-        directions(axis, points[:-2], points[-2:])
-    return figure
+    return figure("balanced test accuracy", result.steps, named, result.ceiling, result.maps)

@@ -12,7 +12,12 @@ is where fixed features stop. The next plateau, three changes of sign, is 59/64.
 The probe after one step fails because the theory's first step leaves weights of 1e-10, not because
 they point elsewhere: multiplied by one constant they serve as well as those of the second step.
 
-Source: shi · exp-parity-six · Table A.1, Figs 2.1, 2.2; shi · emergence-meters · A.7.
+That step must be small, or samples are beyond the margin in the second and have no gradient (Lemma
+A.13). The theorem prints other values for the two steps than the lemmas that prove it; the network
+learns with either. It does not with one learning rate for all blocks in the third stage.
+
+Source: shi · exp-parity-six · Table A.1, Figs 2.1, 2.2; shi · emergence-meters · A.7;
+shi · ch2-bounds · Lemmas A.13, A.17, Theorem A.21.
 """
 
 from dataclasses import dataclass
@@ -29,14 +34,15 @@ from theorylab.claims import (
     at_least,
     at_most,
     between,
-    identity,
+    holds,
     median_at_least,
     median_at_most,
     median_between,
     ordered,
 )
 from theorylab.data import dictionary_data, independent_patterns, parity_counts, parity_mixture
-from theorylab.experiments.drawing import THEORY, directions, medians, panels
+from theorylab.experiments.checks import refuse_below
+from theorylab.experiments.features._six import figure
 from theorylab.features.emergence import (
     Setting,
     compare_laws,
@@ -45,6 +51,7 @@ from theorylab.features.emergence import (
     outputs,
     theory_of,
     threshold_ceiling,
+    train_laws,
     weight_maps,
 )
 from theorylab.progress import report
@@ -57,8 +64,10 @@ METERS = Source("shi", "emergence-meters", "§2.5, A.7")
 STAGES = Source("shi", "three-stage-training", "§2.3.1, A.4")
 FOOTNOTE = Source("shi", "three-stage-training", "footnote 1")
 GOOD = Source("shi", "good-network", "Lemma 2.5")
-DATA = Source("shi", "dict-data", "§2.3, A.5")
-UNEVEN = 0.2  # a probability of patterns outside of A that is not ½
+LEMMAS = Source("shi", "ch2-bounds", "Lemmas A.13, A.17")
+REGRET = Source("shi", "ch2-bounds", "Theorem A.21")
+THEOREM = Source("shi", "three-stage-training", "Theorem A.20, Lemmas A.12, A.17")
+PLATEAU = 59 / 64  # the last before all is right, of three changes of sign if k = 5
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class Config:
     num_steps: int = 600  # T, of every method
     batch_size: int = 1000  # samples in a step; the network's first two take all
     keep: float = 0.0  # of the start after the first step; 0: forgotten, as in the theory
-    num_seeds: int = 6  # at least 6 to conclude
+    num_seeds: int = 8  # so that an ordering in all has p < 0.01; at least 6 to conclude
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
@@ -82,8 +91,7 @@ class Config:
         self.setting.check(self.num_patterns)
         if not 0 <= self.keep <= 1:
             raise ValueError(f"keep must be in [0, 1], got {self.keep}.")
-        if not 1 <= self.num_seeds <= 10**6:
-            raise ValueError(f"num_seeds must be in [1, 10⁶], got {self.num_seeds}.")
+        refuse_below(self, 1, "num_seeds")
 
     @property
     def setting(self) -> Setting:
@@ -98,6 +106,11 @@ class Config:
             self.keep,
         )
 
+    @property
+    def is_sources(self) -> bool:
+        """Whether network, samples and steps are as many as the source's, or more."""
+        return self.num_pairs >= 300 and self.num_samples >= 50000 and self.num_steps >= 600
+
 
 PRESETS = {
     "smoke": Config(
@@ -107,6 +120,7 @@ PRESETS = {
         num_test=3000,
         num_steps=300,
         batch_size=250,
+        num_seeds=6,
     ),
     "paper": Config(num_test=50000, num_seeds=10),
 }
@@ -132,11 +146,16 @@ class Result(NamedTuple):
     floor: Float[np.ndarray, "s 2"]  # of it, by the number of samples
     improved: Float[np.ndarray, " s"]  # share of neurons less noisy in the second step
     dead: Float[np.ndarray, " s"]  # share closed after the first step but for the noise inside
+    theorem: Float[np.ndarray, "s t"]  # network, with the first two steps of Theorem A.20
+    equal: Float[np.ndarray, "s t"]  # network, with one learning rate for all blocks
+    beyond: Float[np.ndarray, "s 3"]  # share of samples beyond the margin, see `Audit`
+    sizes: Float[np.ndarray, "s 3"]  # of a, w and b after two steps, over Lemma A.17's orders
+    regret: Float[np.ndarray, " s"]  # margin of Theorem A.21
+    test_error: float  # two standard errors of 80 %
+    is_sources: bool  # whether sizes are the source's, or larger
     expected_cosine: float  # largest of random directions
     ceiling: float  # of one threshold of the count
-    of_five: Float[np.ndarray, "2"]  # the same for k = 5, and of three changes of sign
     good_error: float  # largest |g* − y| of the network written down by hand
-    covariances: Float[np.ndarray, "2"]  # of patterns outside of A at p_o = ½, and at UNEVEN
     maps: Float[np.ndarray, "3 v 2"]  # weights of one seed in the plane, then the two targets
 
 
@@ -154,6 +173,10 @@ def run(config: Config) -> Result:
     theory = theory_of(mixture, setting)  # fair coins have no γ to scale by
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     found = compare_laws(keys, (mixture, fair), (theory, theory), setting, (True, False))
+    report("training with other steps", 0.85)
+    printed = theory_of(mixture, setting, printed="theorem")
+    others = (printed, theory._replace(rates=(1.0, 1.0, 1.0)))
+    varied = train_laws(keys, (mixture, mixture), others, setting).scored.test
     report("looking at the weights", 0.95)
     some = dictionary_data(jax.random.key(config.seed), mixture, 1000)
     errors = outputs(good_network(mixture), some.x) - some.y
@@ -184,13 +207,16 @@ def run(config: Config) -> Result:
         floor=np.asarray(found.floor[0]),
         improved=np.asarray(found.improved[0]),
         dead=np.asarray(found.dead[0]),
+        theorem=tests(varied)[0],
+        equal=tests(varied)[1],
+        beyond=np.asarray(found.audit.beyond[0]),
+        sizes=np.asarray(found.audit.sizes[0]),
+        regret=np.asarray(found.audit.regret[0]),
+        test_error=2 * float(np.sqrt(0.8 * 0.2 / config.num_test)),
+        is_sources=config.is_sources,
         expected_cosine=expected_largest_cosine(config.num_pairs, config.dimension),
         ceiling=threshold_ceiling(mixture, 1),
-        of_five=np.array([threshold_ceiling(parity_mixture(5, 5), c) for c in (1, 3)]),
         good_error=float(abs(errors).max()),
-        covariances=np.array(
-            [mixture.other_covariance, parity_mixture(patterns, k, UNEVEN).other_covariance]
-        ),
         maps=weight_maps(np.asarray(found.weights), k),
     )
 
@@ -200,8 +226,22 @@ def _last(curve: np.ndarray) -> np.ndarray:
     return curve[:, -1]
 
 
-# Thresholds are the catalogue's. Its own runs have random features between 71 and 79 %, by their
-# learning rate, and Table A.1 76 %: 4 points around that. Fixed features are the best of a sweep.
+def _above(result: Result) -> np.ndarray:
+    """The tangent model's accuracy at the end, above the ceiling of one threshold."""
+    return _last(result.tangent) - result.ceiling
+
+
+# Limits at the source's sizes are the catalogue's: [82, 88] % for the tangent model, around the
+# ceiling of 84.4 %, [68, 80] % for random features, whose tests have an error of 0.6 points, 99.5 %
+# for what is learned, 12 points with p < 0.01. A smaller network with fewer steps has fewer tangent
+# features and leaves them further from their end: 78 %; its probes need only be beyond the last
+# plateau. In the catalogue's own run 76.4 % are beyond the margin at η = 1; networks of 40 pairs
+# (seeds 101, 102) have 50 to 84 %.
+def _least(result: Result, full: float, smaller: float) -> float:
+    """A limit at the source's sizes, or that of smaller ones."""
+    return full if result.is_sources else smaller
+
+
 CLAIMS = (
     Claim(
         "The network learns the parity: at least 99.5 % of tests are right.",
@@ -209,28 +249,23 @@ CLAIMS = (
         source=TABLE,
     ),
     Claim(
-        "The tangent model stays below the ceiling of one threshold, 27/32 if k = 5, + 4 points.",
-        judge=lambda r: median_at_most(_last(r.tangent), r.ceiling + 0.04),
+        "The tangent model stops at one threshold: at most 88 % if k = 5, its ceiling + 3.6.",
+        judge=lambda r: median_at_most(_above(r), 0.88 - 27 / 32),
         source=TABLE,
     ),
     Claim(
-        "The tangent model was trained well: at least 78 %.",
-        judge=lambda r: median_at_least(_last(r.tangent), 0.78),
+        "The tangent model was trained well: at least 82 % if k = 5, or 78 % in smaller sizes.",
+        judge=lambda r: median_at_least(_above(r), _least(r, 0.82, 0.78) - 27 / 32),
         source=TABLE,
     ),
     Claim(
-        "Random features are between 67 and 83 %.",
-        judge=lambda r: median_between(_last(r.random), 0.67, 0.83),
+        "Random features are between 68 and 80 %, to the noise of tests.",
+        judge=lambda r: median_between(_last(r.random), 0.68 - r.test_error, 0.8 + r.test_error),
         source=TABLE,
     ),
     Claim(
         "The network is at least 12 points better than the tangent model, seed by seed.",
         judge=lambda r: ordered(_last(r.tangent) + 0.12, _last(r.network)),
-        source=TABLE,
-    ),
-    Claim(
-        "Of five patterns a threshold of the count has 27/32 at best, three changes of sign 59/64.",
-        judge=lambda r: identity(r.of_five, np.array([27 / 32, 59 / 64]), 1e-12),
         source=TABLE,
     ),
     Claim(
@@ -265,8 +300,8 @@ CLAIMS = (
         kind="control",
     ),
     Claim(
-        "A probe of the second step's weights gets beyond 59/64, the last plateau before all.",
-        judge=lambda r: median_at_least(_last(r.two_step), 59 / 64 + 0.01),
+        "A probe of the second step's weights has at least 99.5 %, or beyond 59/64.",
+        judge=lambda r: median_at_least(_last(r.two_step), _least(r, 0.995, PLATEAU + 0.01)),
         source=TABLE,
     ),
     Claim(
@@ -281,8 +316,8 @@ CLAIMS = (
         kind="printed",
     ),
     Claim(
-        "The first step's weights, multiplied by one constant, get beyond 59/64 too.",
-        judge=lambda r: median_at_least(_last(r.one_step_scaled), 59 / 64 + 0.01),
+        "The first step's weights, multiplied by one constant, have 99.5 % too, or beyond 59/64.",
+        judge=lambda r: median_at_least(_last(r.one_step_scaled), _least(r, 0.995, PLATEAU + 0.01)),
         source=TABLE,
         kind="corrected",
     ),
@@ -310,30 +345,48 @@ CLAIMS = (
         kind="corrected",
     ),
     Claim(
+        "With the values that the theorem prints in place of the lemmas' it learns too: 99.5 %.",
+        judge=lambda r: median_at_least(_last(r.theorem), 0.995),
+        source=THEOREM,
+    ),
+    Claim(
+        "With one learning rate for all blocks it does not: at most 59/64.",
+        judge=lambda r: median_at_most(_last(r.equal), PLATEAU),
+        source=STAGES,
+        kind="control",
+    ),
+    Claim(
+        "After the first step no sample is beyond the margin, nor after one of size 1e-3.",
+        judge=lambda r: median_at_most(r.beyond[:, :2].max(axis=1), 0.0),
+        source=LEMMAS,
+        formula=r"y\,g^{(1)} < 1",
+    ),
+    Claim(
+        "After a first step of size 1, times 300/m, many samples are: 40 % or more.",
+        judge=lambda r: median_at_least(r.beyond[:, 2], 0.4),
+        source=LEMMAS,
+        kind="control",
+    ),
+    Claim(
+        "After two steps weights and biases are at most ten times the lemma's σ̃/k and 1/k².",
+        judge=lambda r: median_at_most(r.sizes[:, 1:].max(axis=1), 10.0),
+        source=LEMMAS,
+    ),
+    Claim(
+        "Descent on the outer weights after two steps never violates the regret inequality.",
+        judge=lambda r: holds(r.regret),
+        source=REGRET,
+    ),
+    Claim(
         "A network of bumps written down by hand has every label to 1e-4.",
         judge=lambda r: at_most(r.good_error, 1e-4),
         source=GOOD,
-    ),
-    Claim(
-        "In the mixture patterns outside of A are independent for every p_o.",
-        judge=lambda r: at_most(r.covariances[1], 1e-9),
-        source=DATA,
-        kind="printed",
-    ),
-    Claim(
-        "They are independent at p_o = ½, and covary at other values.",
-        judge=lambda r: at_least(r.covariances[1] - r.covariances[0], 0.01),
-        source=DATA,
-        kind="corrected",
     ),
 )
 
 
 def plot(result: Result) -> Figure:
     """Accuracy in training, and the weights at the start and after each of two steps."""
-    figure, (curves, *maps) = panels(
-        "test accuracy", "weights at the start", "after step 1", "after step 2"
-    )
     named = {
         "network": result.network,
         "tangent model": result.tangent,
@@ -342,9 +395,4 @@ def plot(result: Result) -> Figure:
         "probe, step 1 scaled": result.one_step_scaled,
         "network, fair coins": result.fair_network,
     }
-    medians(curves, result.steps, named)
-    curves.axhline(result.ceiling, **THEORY)
-    curves.set_xlabel("steps")
-    for axis, points in zip(maps, result.maps, strict=True):
-        directions(axis, points[:-2], points[-2:])
-    return figure
+    return figure("test accuracy", result.steps, named, result.ceiling, result.maps)

@@ -6,20 +6,27 @@ good_network   a network written down by hand that is right about every label
 tasks          sizes, data and starts of a comparison
 comparison     network, tangent model, random features and probes on the same data
 meters         what gradients are made of, where weights point, what counting allows
+audits         what the theory's lemmas say about a run, measured
 bounds         the bound of the three stages, its requirements and which of them fail
 lower_bounds   what fixed features cannot do, over all parities; their least hinge loss
 queries        what statistical queries cannot find without structure
+dimensions     what the dimension of the inputs changes: cosines, and nothing else
 clusters       clusters of weights' directions, found by a rule
 filters        filters of residual blocks, and the directions of their gradients
 relabelling    a teacher that labels images and noise, and students of both
 """
 
+from .audits import Audit as Audit
+from .audits import audit as audit
+from .audits import beyond_margin as beyond_margin
 from .bounds import ClassifierSizes as ClassifierSizes
+from .bounds import Drift as Drift
 from .bounds import EmergenceBound as EmergenceBound
 from .bounds import General as General
 from .bounds import Sizes as Sizes
 from .bounds import balancing_steps as balancing_steps
 from .bounds import classifier_sizes as classifier_sizes
+from .bounds import drift as drift
 from .bounds import emergence_bound as emergence_bound
 from .bounds import hinge_regret_margin as hinge_regret_margin
 from .bounds import needed_pairs as needed_pairs
@@ -31,6 +38,9 @@ from .comparison import Compared as Compared
 from .comparison import Trained as Trained
 from .comparison import compare_laws as compare_laws
 from .comparison import train_laws as train_laws
+from .dimensions import Dimensions as Dimensions
+from .dimensions import by_dimension as by_dimension
+from .dimensions import kernel_change as kernel_change
 from .filters import Persistence as Persistence
 from .filters import block_filters as block_filters
 from .filters import nearest_filters as nearest_filters

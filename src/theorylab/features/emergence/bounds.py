@@ -185,14 +185,54 @@ class ClassifierSizes(NamedTuple):
     largest: float  # ‖ã‖_∞ = k⁵/m
     squared_length: float  # ‖ã‖² = k⁹/m
     outer: float  # ‖a⁽²⁾‖_∞ = 1/(km²)
-    weights: float  # ‖w⁽²⁾‖ = σ̃/k
+    weights: Scalar  # ‖w⁽²⁾‖ = σ̃/k
     biases: float  # |b⁽²⁾| = 1/k²
 
 
-def classifier_sizes(num_relevant: int, num_pairs: int, scale: float) -> ClassifierSizes:
+def classifier_sizes(num_relevant: int, num_pairs: int, scale: Scalar) -> ClassifierSizes:
     """Lemma A.17 with unit constants; `scale` is σ̃ of the data."""
     k, m = float(num_relevant), float(num_pairs)
     return ClassifierSizes(m / k, k**5 / m, k**9 / m, 1 / (k * m**2), scale / k, 1 / k**2)
+
+
+class Drift(NamedTuple):
+    """How far the third stage may move the network, in t steps of size η with weight decay λ."""
+
+    outer: float  # |a⁽ᵗ⁾| ≤ ηt + 1/(km²)
+    weights: float  # ‖w⁽ᵗ⁾ − w⁽²⁾‖ ≤ tηλσ̃/k + η²t² + t/(km²)
+
+
+def drift(
+    num_relevant: int,
+    num_pairs: int,
+    scale: float,
+    num_steps: int,
+    learning_rate: float,
+    decay: float = 0.0,
+) -> Drift:
+    """Lemma A.18 with unit constants.
+
+    Args:
+        num_relevant: k.
+        num_pairs: m, half the number of neurons.
+        scale: σ̃ of the data.
+        num_steps: t, after the second step.
+        learning_rate: η, of all blocks.
+        decay: λ, of ‖w‖² and a².
+
+    Example:
+        >>> drift(num_relevant=2, num_pairs=10, scale=4.0, num_steps=5, learning_rate=0.1)
+        Drift(outer=0.505, weights=0.275)
+    """
+    k, m, t, eta = float(num_relevant), float(num_pairs), num_steps, learning_rate
+    if num_steps < 0 or not learning_rate >= 0 or not decay >= 0:
+        raise ValueError(
+            "num_steps, learning_rate and decay must be at least 0, "
+            f"got {num_steps}, {learning_rate} and {decay}."
+        )
+    second = 1 / (k * m**2)
+    moved = t * eta * decay * scale / k + (eta * t) ** 2 + t * second
+    return Drift(eta * t + second, moved)
 
 
 def regret_margin(

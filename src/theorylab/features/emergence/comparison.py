@@ -38,9 +38,11 @@ from ..fixed import (
     tangent_features,
     weighted_hinge,
 )
+from .audits import Audit, audit
+from .bounds import classifier_sizes
 from .meters import cosines, gradient_parts, normalized, relevant_direction, sampling_floor
 from .network import Neurons, first_half, opening, outputs, preactivations
-from .stages import Emerged, classifier_rates, classify, emerge
+from .stages import Emerged, classify, emerge
 from .tasks import Setting, Task, Theory, draw_task
 
 # In units of 1/E‖ψ‖²: at the stated size random features are best at 3 or 10, probes from 100 on.
@@ -62,6 +64,7 @@ class Trained(NamedTuple):
     scored: Scored
     emerged: Emerged
     cosines: Float[Array, "*seeds 4"]  # the largest: at the start, after steps 1 and 2, at the end
+    outer: Float[Array, "*seeds neurons"]  # a, at the end
 
 
 class Learned(NamedTuple):
@@ -72,6 +75,7 @@ class Learned(NamedTuple):
     floor: Float[Array, "*seeds 2"]  # what the number of samples allows
     improved: Float[Array, "*seeds"]  # share of neurons less noisy in the second step
     dead: Float[Array, "*seeds"]  # share that the first step leaves closed but for the noise inside
+    audit: Audit  # of the theory's lemmas
 
 
 def train_network(
@@ -90,7 +94,7 @@ def train_network(
         key,
         setting.steps - 2,
         lambda neurons: _scores(outputs(neurons, task.test.x), task.test.y),
-        classifier_rates(setting.num_pairs),
+        theory.rates,
         theory.class_weights,
     )
     trained = _scores(outputs(run.params, task.train.x), task.train.y)
@@ -104,7 +108,7 @@ def train_network(
         cosines(run.params.weights, direction),
     ]
     largest = jnp.stack([each.max() for each in found])
-    return Trained(Scored(run.records, trained), emerged, largest)
+    return Trained(Scored(run.records, trained), emerged, largest, run.params.outer)
 
 
 def learn_features(
@@ -119,12 +123,14 @@ def learn_features(
     emerged = trained.emerged
     noise, floor = _noise_ratios(task, emerged, num_relevant), _floors(task, emerged, theory)
     medians = jnp.median(jnp.concatenate([noise, floor]), axis=1)
+    orders = classifier_sizes(num_relevant, setting.num_pairs, theory.scale)
     return Learned(
         trained,
         noise=medians[:2],
         floor=medians[2:],
         improved=jnp.mean(noise[1] <= noise[0]),
         dead=jnp.mean((preactivations(emerged.first, task.train.x[:_NUM_OPENED]) <= 0).all(axis=0)),
+        audit=audit(task.start, emerged, trained.outer, task.train, theory.stages[0], orders),
     )
 
 
@@ -231,6 +237,7 @@ class Compared(NamedTuple):
     floor: Float[Array, "laws seeds 2"]
     improved: Float[Array, "laws seeds"]
     dead: Float[Array, "laws seeds"]
+    audit: Audit
     weights: Float[Array, "3 neurons d"]  # of the first law and seed: start, steps 1 and 2
 
 
@@ -348,5 +355,6 @@ def _compared(
         floor=learned.floor,
         improved=learned.improved,
         dead=learned.dead,
+        audit=learned.audit,
         weights=jnp.stack([jnp.tile(halves, (2, 1)), *steps]),
     )

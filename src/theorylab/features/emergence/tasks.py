@@ -20,7 +20,7 @@ from theorylab.data import CountLaw, Dataset, PatternLaw, dictionary_data
 from theorylab.typing import RandomKey, Scalar
 
 from .network import Neurons, Scales, start_scales, unbiased_start
-from .stages import Stage, emergence_stages
+from .stages import Printed, Stage, classifier_rates, emergence_stages
 
 # In units of 1/E‖ψ‖²: at the stated size the tangent model of a parity is best at 3 or 10.
 TANGENT_RATES = (1.0, 3.0, 10.0, 30.0)
@@ -102,22 +102,28 @@ class Theory(NamedTuple):
     scales: Scales
     stages: tuple[Stage, Stage]
     class_weights: tuple[float, float]
+    scale: Scalar  # σ̃
+    rates: tuple[float, float, float]  # of w, b and a in the third stage
 
 
-def theory_of(law: CountLaw, setting: Setting, noise: float = 0.0) -> Theory:
+def theory_of(
+    law: CountLaw, setting: Setting, noise: float = 0.0, printed: Printed = "lemmas"
+) -> Theory:
     """Scales and stages with γ and σ̃ of a law, and 1/(2 Pr[y]) if the setting weighs classes.
 
     Args:
         law: The law of the patterns.
         setting: Sizes.
         noise: The standard deviation σ_ζ of noise in each of d coordinates, which is part of σ̃.
+        printed: Whose values the first two steps have, see `emergence_stages`.
     """
     structure = law.balanced_structure if setting.weigh else law.structure
     k, scale = law.num_relevant, law.scale(setting.dimension, noise)
     minus, plus = law.class_probabilities
     # Classes of unequal size shrink the first step by the smaller one's probability.
     least = min(minus, plus) if setting.weigh else 1.0
-    first, second = emergence_stages(k, structure, scale, setting.num_pairs, setting.keep)
+    pairs = setting.num_pairs
+    first, second = emergence_stages(k, structure, scale, pairs, setting.keep, printed)
     first = first._replace(learning_rate=first.learning_rate * least)
     weights = (0.5 / minus, 0.5 / plus) if setting.weigh else (1.0, 1.0)
     return Theory(
@@ -126,6 +132,8 @@ def theory_of(law: CountLaw, setting: Setting, noise: float = 0.0) -> Theory:
         start_scales(k, structure, scale),
         (first, second),
         weights,
+        scale,
+        classifier_rates(pairs),
     )
 
 
