@@ -18,7 +18,7 @@ def test_verdicts_are_as_expected(surprises):
         ("costs accuracy", "network", 1.0),
         ("no longer at 90 %", "network", 0.95),
         ("other fractions", "network", 0.95),
-        ("8 points better", "tangent", 0.99),
+        ("11 points better", "tangent", 0.99),
         ("After two steps", "second", 0.5),
         ("At the start", "start", 0.9),
         ("have mean 0", "label", 0.1),

@@ -13,13 +13,16 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "field", "value"),
     [
         ("classes the network still learns", "network", 0.9),
-        ("by 8 points", "tangent", 0.95),
+        ("by 12 points", "tangent", 0.95),
         ("below 88 %", "tangent", 0.95),
         ("plus 3 points", "random", 0.99),
         ("classes some neuron", "second", 0.9),
         ("majority's guess", "plain", 0.8),
         ("samples the network still learns", "fewer_network", 0.9),
-        ("10 points behind", "fewer_tangent", 0.95),
+        ("classes and without structure", "fair", 0.6),
+        ("12 points behind", "fewer_tangent", 0.95),
+        ("at d = 100", "start", 0.9),
+        ("tangent kernel", "lifted", 0.1),
         ("samples some neuron", "fewer_second", 0.9),
         ("At the start", "start", 0.9),
         ("forgets the start", "forgotten", 0.9),
@@ -31,6 +34,12 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
     assert verdict(words, broken) == Verdict.REFUTED
 
 
+def test_the_printed_cosine_could_be_right(smoke, verdict):
+    """Oracle: weights that are all at the printed cosine."""
+    right = smoke._replace(start=np.full_like(smoke.start, 0.293), expected=smoke.sources)
+    assert verdict("at d = 500", right) == Verdict.SUPPORTED
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -38,8 +47,9 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
         ({"fractions": (0.5, 1.0)}, "fractions must be two or more in"),
         ({"dimensions": (500, 100)}, "dimensions must be two or more, growing"),
         ({"dimensions": (50, 100)}, r"dimension must be in \[num_patterns = 100"),
-        ({"fewer_samples": 500}, "batch_size must be at most num_samples = 500"),
-        ({"num_seeds": 0}, r"num_seeds must be in \[1"),
+        ({"fewer_samples": (500, 10000)}, "batch_size must be at most num_samples = 500"),
+        ({"fewer_pairs": (50,)}, "fewer_samples and fewer_pairs must be as many"),
+        ({"num_seeds": 0}, "num_seeds must be at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

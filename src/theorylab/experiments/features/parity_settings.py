@@ -5,8 +5,11 @@ y = −1; every method weighs the classes by 1/(2 Pr[y]), and accuracy counts bo
 saying −1 to everything would be right on 90 %. Fewer samples: a smaller network, as in the source.
 
 The dimension d matters to nothing but cosines: what gradients see lies in the span of the patterns.
-The source prints cosines after one step that fall with d, though the theory's first step forgets
-the start and leaves no trace of d. They fall as c²/(1 − c²) ∝ 1/d where a step keeps some of it.
+So the tangent kernel is the same in all dimensions, and the source's 81.5, 86.4 and 75.4 % of the
+tangent model at d = 100, 500 and 2000 are no effect of d. It prints cosines after one step that
+fall with d, though the theory's first step forgets the start and leaves no trace of d. They fall as
+c²/(1 − c²) ∝ 1/d where a step keeps some of it. Its table of unequal classes, said to be of
+d = 500, has the cosine that untouched weights have at d = 100.
 
 Source: shi · exp-vary-imbalance · Table A.4; shi · exp-vary-n · Table A.5; shi · exp-vary-d ·
 Table A.3.
@@ -24,23 +27,25 @@ from matplotlib.figure import Figure
 from theorylab.claims import (
     Claim,
     Source,
+    at_most,
     between,
     exponent_between,
     median_at_least,
     median_at_most,
+    median_between,
     ordered,
 )
-from theorylab.data import CountLaw, parity_mixture
-from theorylab.experiments.checks import refuse_negative
+from theorylab.data import CountLaw, independent_patterns, parity_counts, parity_mixture
+from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.emergence import (
     Compared,
+    Dimensions,
     Setting,
+    Theory,
+    by_dimension,
     compare_laws,
-    cosines,
-    emerge,
     expected_largest_cosine,
-    relevant_direction,
     theory_of,
     threshold_ceiling,
 )
@@ -55,7 +60,11 @@ FORMULA = r"\frac{c^2}{1 - c^2} \propto \frac1d, \quad \alpha_y = \frac{1}{2 \Pr
 UNEQUAL = Source("shi", "exp-vary-imbalance", "Table A.4")
 FEWER = Source("shi", "exp-vary-n", "Table A.5")
 WIDER = Source("shi", "exp-vary-d", "Table A.3")
+COSINES = Source("shi", "exp-vary-imbalance", "Table A.4, cosines of RF")
 WEIGHED = Source("shi", "general-dict", "A.8, Lemma A.33")
+SOURCE_PAIRS = 300  # m of the source
+UNTOUCHED = 0.293  # largest cosine of weights that do not move, as printed with unequal classes
+SOURCE_DIMENSION, TRUE_DIMENSION = 500, 100  # d that the source says, and that the cosine fits
 
 
 @dataclass(frozen=True)
@@ -67,9 +76,9 @@ class Config:
     fractions: tuple[float, ...] = (0.5, 0.8, 0.9)  # of the class −1, the first one equal
     num_pairs: int = 100  # m, half the number of neurons
     num_samples: int = 50000  # n
-    fewer_samples: int = 10000
-    fewer_pairs: int = 50  # m with fewer samples
-    num_test: int = 5000
+    fewer_samples: tuple[int, ...] = (25000, 10000)  # n of other runs, with equal classes
+    fewer_pairs: tuple[int, ...] = (100, 50)  # m of these
+    num_test: int = 20000  # of which a tenth is in the smaller class
     num_steps: int = 600  # T, of every method
     batch_size: int = 1000  # samples in a step
     dimensions: tuple[int, ...] = (100, 500, 2000)  # d, of cosines
@@ -85,11 +94,15 @@ class Config:
             raise ValueError(f"the first of fractions must be 0.5, got {self.fractions[0]}.")
         if len(self.dimensions) < 2 or sorted(set(self.dimensions)) != list(self.dimensions):
             raise ValueError(f"dimensions must be two or more, growing, got {self.dimensions}.")
-        for setting in (self.setting, self.fewer):
+        if len(self.fewer_samples) != len(self.fewer_pairs) or not self.fewer_pairs:
+            raise ValueError(
+                "fewer_samples and fewer_pairs must be as many, and not none, "
+                f"got {self.fewer_samples} and {self.fewer_pairs}."
+            )
+        for setting in (self.setting, *self.fewer):
             setting.check(self.num_patterns)
             replace(setting, dimension=self.dimensions[0]).check(self.num_patterns)
-        if not 1 <= self.num_seeds <= 10**6:
-            raise ValueError(f"num_seeds must be in [1, 10⁶], got {self.num_seeds}.")
+        refuse_below(self, 1, "num_seeds")
 
     @property
     def setting(self) -> Setting:
@@ -105,9 +118,10 @@ class Config:
         )
 
     @property
-    def fewer(self) -> Setting:
+    def fewer(self) -> list[Setting]:
         """Sizes of the runs with fewer samples."""
-        return replace(self.setting, num_pairs=self.fewer_pairs, num_samples=self.fewer_samples)
+        pairs = zip(self.fewer_pairs, self.fewer_samples, strict=True)
+        return [replace(self.setting, num_pairs=m, num_samples=n) for m, n in pairs]
 
 
 PRESETS = {
@@ -115,9 +129,9 @@ PRESETS = {
         num_patterns=30,
         num_pairs=40,
         num_samples=12000,
-        fewer_samples=8000,
-        fewer_pairs=40,
-        num_test=2000,
+        fewer_samples=(8000,),
+        fewer_pairs=(40,),
+        num_test=12000,
         num_steps=300,
         batch_size=250,
         fractions=(0.5, 0.8),
@@ -127,7 +141,7 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: fractions (f), seeds (s), dimensions (d).
+    """What was measured: fractions (f), settings with fewer samples (c), seeds (s), dimensions (d).
 
     Accuracies are of tests, with both classes counting equally if not said else.
     """
@@ -139,15 +153,18 @@ class Result(NamedTuple):
     plain: Float[np.ndarray, "f s"]  # the network's accuracy as it is
     majority: Float[np.ndarray, " f"]  # accuracy of saying −1 to everything
     second: Float[np.ndarray, "f s"]  # largest cosine after the second step
-    fewer_network: Float[np.ndarray, " s"]
-    fewer_tangent: Float[np.ndarray, " s"]
-    fewer_random: Float[np.ndarray, " s"]
-    fewer_second: Float[np.ndarray, " s"]  # largest cosine after the second step
+    fair: Float[np.ndarray, " s"]  # network without structure, classes least equal
+    fewer_network: Float[np.ndarray, "c s"]
+    fewer_tangent: Float[np.ndarray, "c s"]
+    fewer_random: Float[np.ndarray, "c s"]
+    fewer_second: Float[np.ndarray, "c s"]  # largest cosine after the second step
     dimensions: Float[np.ndarray, " d"]
     start: Float[np.ndarray, "s d"]  # largest cosine at the start
     kept: Float[np.ndarray, "s d"]  # after a first step that keeps some of the start
     forgotten: Float[np.ndarray, " s"]  # after one that keeps none, whatever d is
     expected: Float[np.ndarray, " d"]  # largest cosine of random directions
+    sources: Float[np.ndarray, " d"]  # the same with the source's 300 pairs
+    lifted: Float[np.ndarray, "s d"]  # relative change of the tangent kernel in d dimensions
     ceiling: float  # of one threshold of the count, classes counting equally
 
 
@@ -158,75 +175,84 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Train all methods in all settings, and measure cosines in all dimensions."""
-    mixture = parity_mixture(config.num_patterns, config.num_relevant)
+    patterns, k = config.num_patterns, config.num_relevant
+    mixture = parity_mixture(patterns, k)
+    coins = independent_patterns(patterns, k, parity_counts(k))
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report("training with unequal classes", 0.0)
     laws = [mixture.resampled(fraction) for fraction in config.fractions]
-    found = _compared(keys, laws, config.setting)
-    report("training with fewer samples", 0.6)
-    fewer = _compared(keys, [mixture], config.fewer)
+    theories = [theory_of(law, config.setting) for law in laws]
+    laws_and_coins = [*laws, coins.resampled(config.fractions[-1])]  # coins have no theory
+    found = _compared(keys, laws_and_coins, [*theories, theories[-1]], config.setting)
+    fewer = []
+    for place, setting in enumerate(config.fewer):
+        report(f"training with {setting.num_samples} samples", 0.5 + 0.2 * place)
+        fewer.append(_compared(keys, [mixture], [theory_of(mixture, setting)], setting))
     report("looking at directions", 0.9)
-    start, kept, forgotten = _directions(keys, mixture, config)
+    seen = _directions(keys, mixture, config)
 
     def balanced(scored: jax.Array) -> np.ndarray:
         return np.asarray(scored)[..., -1, 1]
 
     return Result(
         fractions=np.array(config.fractions),
-        network=balanced(found.network.test),
-        tangent=balanced(found.tangent.test),
-        random=balanced(found.random.test),
-        plain=np.asarray(found.network.test)[..., -1, 0],
+        network=balanced(found.network.test)[:-1],
+        tangent=balanced(found.tangent.test)[:-1],
+        random=balanced(found.random.test)[:-1],
+        plain=np.asarray(found.network.test)[:-1, :, -1, 0],
         majority=np.array([law.class_probabilities[0] for law in laws]),
-        second=np.asarray(found.cosines)[..., 2],
-        fewer_network=balanced(fewer.network.test)[0],
-        fewer_tangent=balanced(fewer.tangent.test)[0],
-        fewer_random=balanced(fewer.random.test)[0],
-        fewer_second=np.asarray(fewer.cosines)[0, :, 2],
+        second=np.asarray(found.cosines)[:-1, :, 2],
+        fair=balanced(found.network.test)[-1],
+        fewer_network=np.stack([balanced(each.network.test)[0] for each in fewer]),
+        fewer_tangent=np.stack([balanced(each.tangent.test)[0] for each in fewer]),
+        fewer_random=np.stack([balanced(each.random.test)[0] for each in fewer]),
+        fewer_second=np.stack([np.asarray(each.cosines)[0, :, 2] for each in fewer]),
         dimensions=np.array(config.dimensions, float),
-        start=start,
-        kept=kept,
-        forgotten=forgotten,
-        expected=np.array(
-            [expected_largest_cosine(config.num_pairs, d) for d in config.dimensions]
-        ),
+        start=seen.start,
+        kept=seen.kept,
+        forgotten=seen.forgotten,
+        expected=_largest(config.num_pairs, config),
+        sources=_largest(SOURCE_PAIRS, config),
+        lifted=seen.change,
         ceiling=threshold_ceiling(mixture, 1, balanced=True),
     )
 
 
-def _compared(keys: jax.Array, laws: list[CountLaw], setting: Setting) -> Compared:
-    theories = [theory_of(law, setting) for law in laws]
+def _largest(num_pairs: int, config: Config) -> np.ndarray:
+    return np.array([expected_largest_cosine(num_pairs, d) for d in config.dimensions])
+
+
+def _compared(
+    keys: jax.Array, laws: list[CountLaw], theories: list[Theory], setting: Setting
+) -> Compared:
     return compare_laws(keys, laws, theories, setting, [False] * len(laws))
 
 
-def _directions(
-    keys: jax.Array, law: CountLaw, config: Config
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Largest cosines at the start and after a first step that keeps a part of it, or nothing."""
+def _directions(keys: jax.Array, law: CountLaw, config: Config) -> Dimensions:
+    """One step in all dimensions."""
     setting, theory = config.setting, theory_of(law, config.setting)
-    direction = relevant_direction(law.num_patterns, law.num_relevant)
 
-    def one(key: RandomKey) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def one(key: RandomKey) -> Dimensions:
         task = draw_task(key, [law], jnp.array(0), theory, setting)
-        first = emerge(task.start, task.train, theory.stages, theory.class_weights).first
-        # So much that what is kept is as long as what is learned, midway in the dimensions.
-        length = jnp.linalg.norm(first.weights, axis=1).max()
-        middle = float(np.sqrt(np.median(config.dimensions)))
-        keep = length / (theory.scales.weights * middle)
-        squares = jnp.tile(task.outside**2, (2, 1))
-        start, kept = [], []
-        for dimension in config.dimensions:
-            rest = squares[:, : dimension - law.num_patterns].sum(axis=1)
-            mixed = keep * task.start.weights + first.weights
-            start.append(cosines(task.start.weights, direction, rest).max())
-            kept.append(cosines(mixed, direction, keep**2 * rest).max())
-        return jnp.stack(start), jnp.stack(kept), cosines(first.weights, direction).max()
+        return by_dimension(key, task, theory, law.num_relevant, config.dimensions)
 
-    start, kept, forgotten = ensemble(one, keys)
-    return np.asarray(start), np.asarray(kept), np.asarray(forgotten)
+    return jax.tree.map(np.asarray, ensemble(one, keys))
 
 
-# Thresholds are the catalogue's: the orderings of `parity_six` in every setting.
+def _untouched(result: Result, dimension: int) -> float:
+    """The largest cosine of untouched weights in d dimensions, of 300 pairs, over the printed."""
+    measured = result.start.mean(axis=0) / result.expected * result.sources
+    found = measured[result.dimensions == dimension]
+    return float(found[0] / UNTOUCHED) if len(found) else np.nan
+
+
+def _worst(values: Float[np.ndarray, "c s"]) -> Float[np.ndarray, " s"]:
+    """The least over settings."""
+    return values.min(axis=0)
+
+
+# 99 %, 12 points, 88 % and cos ≥ 0.99, within 30 %, are the catalogue's, from `parity_six` and the
+# general setting, whose orderings must hold in every cell. Chance is [48, 53] % as there.
 CLAIMS = (
     Claim(
         "With unequal classes the network still learns: at least 99 % of both classes.",
@@ -234,8 +260,8 @@ CLAIMS = (
         source=UNEQUAL,
     ),
     Claim(
-        "With unequal classes the network beats the tangent model by 8 points in every seed.",
-        judge=lambda r: ordered(r.tangent.max(axis=0) + 0.08, r.network.min(axis=0)),
+        "With unequal classes the network beats the tangent model by 12 points in every seed.",
+        judge=lambda r: ordered(r.tangent.max(axis=0) + 0.12, r.network.min(axis=0)),
         source=UNEQUAL,
     ),
     Claim(
@@ -260,23 +286,49 @@ CLAIMS = (
         kind="control",
     ),
     Claim(
+        "With unequal classes and without structure the network is at chance.",
+        judge=lambda r: median_between(r.fair, 0.48, 0.53),
+        source=UNEQUAL,
+        kind="control",
+    ),
+    Claim(
         "With fewer samples the network still learns: at least 99 %.",
-        judge=lambda r: median_at_least(r.fewer_network, 0.99),
+        judge=lambda r: median_at_least(_worst(r.fewer_network), 0.99),
         source=FEWER,
     ),
     Claim(
-        "With fewer samples fixed features stay 10 points behind.",
-        judge=lambda r: ordered(np.maximum(r.fewer_tangent, r.fewer_random) + 0.1, r.fewer_network),
+        "With fewer samples fixed features stay 12 points behind.",
+        judge=lambda r: median_at_least(
+            _worst(r.fewer_network - np.maximum(r.fewer_tangent, r.fewer_random)), 0.12
+        ),
         source=FEWER,
     ),
     Claim(
-        "With fewer samples some neuron points to the relevant patterns: cos ≥ 0.98.",
-        judge=lambda r: median_at_least(r.fewer_second, 0.98),
+        "With fewer samples some neuron points to the relevant patterns: cos ≥ 0.99.",
+        judge=lambda r: median_at_least(_worst(r.fewer_second), 0.99),
         source=FEWER,
     ),
     Claim(
         "At the start the largest cosine is that of random directions, within 30 %.",
         judge=lambda r: between(np.abs(r.start.mean(axis=0) / r.expected - 1).max(), 0.0, 0.3),
+        source=WIDER,
+    ),
+    Claim(
+        "Untouched weights at d = 500 have the cosine printed with unequal classes, within 30 %.",
+        judge=lambda r: between(_untouched(r, SOURCE_DIMENSION), 0.7, 1.3),
+        source=COSINES,
+        kind="printed",
+    ),
+    Claim(
+        "They have it at d = 100.",
+        judge=lambda r: between(_untouched(r, TRUE_DIMENSION), 0.7, 1.3),
+        source=COSINES,
+        kind="corrected",
+    ),
+    Claim(
+        # Rounding opens or closes a neuron for inputs at its edge, which is a part of 1/m.
+        "The tangent kernel, and so its accuracy, is the same in every dimension, to 1 %.",
+        judge=lambda r: at_most(r.lifted.max(), 0.01),
         source=WIDER,
     ),
     Claim(
