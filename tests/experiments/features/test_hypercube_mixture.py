@@ -27,11 +27,6 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
     assert verdict(words, broken) == Verdict.REFUTED
 
 
-def test_the_printed_statement_could_be_right(smoke, verdict):
-    right = smoke._replace(covered=np.ones_like(smoke.covered))
-    assert verdict("With more bits too", right) == Verdict.SUPPORTED
-
-
 def test_smaller_settings_are_padded_by_what_changes_nothing():
     """Oracle: the law itself, whose moments the tiled and padded one must have."""
     config = experiment.Config(dimensions=(6, 10), bits=(2, 3), noises=(1.0, 1.0))

@@ -29,7 +29,7 @@ def test_the_teacher_has_the_size_of_the_first_minimum(smoke):
         ("So can students", "students", 1.0),
         ("as large as the best teacher", "minimum", 90.0),
         ("a matter of numbers", "minimum", 1.0),
-        ("where examples allow", "minimum", 5.0),
+        ("Larger teachers move", "minimum", 5.0),
         ("better than Gaussians", "mixture", 0.5),
         ("90 %", "entropy", 0.5),
         ("Teachers know the images", "accuracy", 0.1),
@@ -40,10 +40,10 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
     assert verdict(words, broken) != Verdict.SUPPORTED
 
 
-def test_a_minimum_that_moves_at_equal_numbers_would_not_be_refuted(smoke, verdict):
+def test_a_minimum_that_moves_at_equal_numbers_would_be_reported(smoke, verdict):
     moved = smoke.minimum.copy()
     moved[:, -1, 0] = 4 * moved[:, 0, 0]
-    assert verdict("at equal numbers", smoke._replace(minimum=moved)) == Verdict.SUPPORTED
+    assert verdict("At this size", smoke._replace(minimum=moved)) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
