@@ -19,6 +19,7 @@ def test_verdicts_are_as_expected(surprises):
         ("On fair signs no fixed", "loss", 0.0),
         ("below half of it", "loss", 0.0),
         ("sharper bound", "floor", 0.0),
+        ("As kernels", "floor", 0.0),
         ("Short weights gain", "own", 0.5),
         ("from both sides", "floor", 0.0),
         ("in proportion to B", "loss", 0.5),
