@@ -16,6 +16,7 @@ from theorylab.features.gradient import (
     blind_directions,
     box_members,
     cone_members,
+    dataset_gradients,
     finite_gradients,
     frontier,
     gradient_features,
@@ -117,6 +118,41 @@ def test_features_of_a_sampler_and_of_its_dataset_are_the_means_of_its_clusters(
         assert np.abs(directions[3] @ mean) > 0.95 * np.linalg.norm(mean)
 
 
+def test_gradients_of_a_dataset_have_the_error_of_its_mean():
+    """Oracle: the sum over the sample, and √(mean of ‖yx1 − G̃‖²/n) sample by sample."""
+    data = orthogonal_mixture(3, 4, separation=0.7).sample(jax.random.key(7), 40)
+    weights = jax.random.normal(jax.random.key(8), (5, 4))
+    biases = jnp.array([1.0, -1.0, 0.0, 2.0, 0.5])
+    found = dataset_gradients(data, weights, biases)
+    x, y = np.asarray(data.x), np.asarray(data.y)[:, 0]
+    for i in range(5):
+        each = (y * (x @ np.asarray(weights[i]) > float(biases[i])))[:, None] * x
+        np.testing.assert_allclose(found.gradients[i], each.mean(axis=0), atol=1e-12)
+        error = np.sqrt(((each - each.mean(axis=0)) ** 2).sum(axis=1).mean() / 40)
+        np.testing.assert_allclose(found.errors[i], error, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dimension", [10, 50])
+def test_labels_without_meaning_have_no_features(dimension):
+    """The gradient of noise is as long as its error, far below four of them."""
+    x_key, y_key, key = jax.random.split(jax.random.key(9), 3)
+    x = jax.random.normal(x_key, (2000, dimension))
+    y = jax.random.rademacher(y_key, (2000, 1)).astype(float)
+    noise = Dataset(x, y, "noise", "made up")
+    found = gradient_features(key, noise, 2, num_neurons=200)
+    assert [each.probability.estimate for each in found] == [0.0] * 4
+
+
+def test_directions_are_counted_on_neurons_that_were_not_searched():
+    """In 200 dimensions every gradient of noise is alone in its cone: in its own, were it there."""
+    x_key, y_key, key = jax.random.split(jax.random.key(10), 3)
+    x = jax.random.normal(x_key, (50, 200))
+    noise = Dataset(x, jax.random.rademacher(y_key, (50, 1)).astype(float), "noise", "made up")
+    found = gradient_features(key, noise, 1, threshold=2.0, least_norm=0.0, num_neurons=40)
+    assert found[0].probability.estimate == 0
+    assert found[0].probability.high > 0.1  # of 20 neurons, not of 40
+
+
 def test_the_tail_has_its_value_and_its_domain():
     np.testing.assert_allclose(
         bernstein_tail(0.5, 100, mean_square=2.0, largest_norm=3.0), math.exp(0.25 - 25 / 16)
@@ -130,9 +166,32 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="data must have flat inputs and one label"):
         gradient_features(jax.random.key(0), images, 1)
     regression = Dataset(jnp.ones((4, 2)), jnp.zeros((4, 1)), "zero", "made up")
-    with pytest.raises(ValueError, match="labels must be -1 or 1"):
+    with pytest.raises(ValueError, match="labels must be -1 or 1, got 0 too"):
         gradient_features(jax.random.key(0), regression, 1)
     with pytest.raises(ValueError, match="num_directions must be from 1 to 4, got 5"):
         blind_directions(jnp.eye(4), 5)
     with pytest.raises(ValueError, match="num_samples must be at least 2, got 1"):
         sampled_gradients(jax.random.key(0), lambda *_: images, jnp.eye(2), jnp.ones(2), 1)
+    broken = Dataset(jnp.full((4, 2), jnp.nan), jnp.ones((4, 1)), "NaN", "made up")
+    with pytest.raises(ValueError, match="inputs must be finite, got 8 numbers"):
+        gradient_features(jax.random.key(0), broken, 1)
+    single = Dataset(jnp.ones((1, 2)), jnp.ones((1, 1)), "one", "made up")
+    with pytest.raises(ValueError, match="data must have at least 2 samples, got 1"):
+        dataset_gradients(single, jnp.eye(2), jnp.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"threshold": math.inf}, "threshold must be positive and finite"),
+        ({"opening": 1.0}, r"opening in \(0, 1\), got 1.0 and 1.0"),
+        ({"least_norm": math.nan}, "least_norm must be at least 0 and finite, got nan"),
+        ({"least_norm": -1.0}, "least_norm must be at least 0 and finite, got -1.0"),
+        ({"num_neurons": 0}, "from 1 to half of num_neurons, got 1 and 0"),
+        ({"num_neurons": 1}, "from 1 to half of num_neurons, got 1 and 1"),
+    ],
+)
+def test_bad_numbers_are_refused(fields, message):
+    data = Dataset(jnp.ones((4, 2)), jnp.ones((4, 1)), "one", "made up")
+    with pytest.raises(ValueError, match=message):
+        gradient_features(jax.random.key(0), data, 1, **fields)

@@ -49,6 +49,7 @@ from .gradient_features import bernstein_tail as bernstein_tail
 from .gradient_features import blind_directions as blind_directions
 from .gradient_features import box_members as box_members
 from .gradient_features import cone_members as cone_members
+from .gradient_features import dataset_gradients as dataset_gradients
 from .gradient_features import finite_gradients as finite_gradients
 from .gradient_features import frontier as frontier
 from .gradient_features import gradient_features as gradient_features

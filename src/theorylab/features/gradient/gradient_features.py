@@ -11,8 +11,8 @@ Gaussian clusters, with tⱼ = (⟨w, μⱼ⟩ − b)/(σⱼ‖w‖),
 
     G(w, b) = Σⱼ pⱼyⱼ [Φ(tⱼ) μⱼ + σⱼ φ(tⱼ) w/‖w‖],
 
-by enumeration for a law of finitely many points, and by Monte Carlo with an error bar for any
-sampler. With E‖x‖² ≤ B_x2 and ‖x‖ ≤ B_x, its mean over n samples has the tail
+by enumeration for a law of finitely many points, and with an error bar from samples: those of any
+sampler, or of a dataset. With E‖x‖² ≤ B_x2 and ‖x‖ ≤ B_x, its mean over n samples has the tail
 
     P[‖G̃ − G‖ ≥ z] ≤ exp(¼ − nz²/8B_x2)   for 0 < z < B_x2/B_x
 
@@ -40,7 +40,7 @@ _POLISHED = 20  # power steps that move a found direction to the middle of its c
 
 
 class Sampled(NamedTuple):
-    """Gradients by Monte Carlo, with √(E‖G̃ − G‖²) of each."""
+    """Gradients by samples, with √(E‖G̃ − G‖²) of each."""
 
     gradients: Gradients
     errors: Float[Array, " m"]
@@ -84,7 +84,7 @@ def mixture_gradients(
 
 @jax.jit
 def finite_gradients(law: FiniteLaw, weights: Gradients, biases: Float[Array, " m"]) -> Gradients:
-    """G(w, b) of a law of finitely many points (or of a dataset), by enumeration.
+    """G(w, b) of a law of finitely many points, by enumeration.
 
     Args:
         law: The points and their probabilities.
@@ -117,14 +117,38 @@ def sampled_gradients(
     num_blocks = -(-num_samples // size)
 
     def add(sums: tuple[Array, Array], key: RandomKey) -> tuple[tuple[Array, Array], None]:
-        drawn = sampler(key, size)
-        active = (drawn.x @ weights.T > biases[None, :]).astype(drawn.x.dtype)
-        squares = (drawn.y[:, 0] ** 2) * (drawn.x**2).sum(axis=1)
-        return (sums[0] + active.T @ (drawn.y * drawn.x), sums[1] + squares @ active), None
+        more = _sums(sampler(key, size), weights, biases)
+        return (sums[0] + more[0], sums[1] + more[1]), None
 
     zeros = (jnp.zeros_like(weights), jnp.zeros(len(weights), weights.dtype))
-    (total, squares), _ = jax.lax.scan(add, zeros, jax.random.split(key, num_blocks))
-    count = num_blocks * size
+    sums, _ = jax.lax.scan(add, zeros, jax.random.split(key, num_blocks))
+    return _with_errors(*sums, num_blocks * size)
+
+
+def dataset_gradients(data: Dataset, weights: Gradients, biases: Float[Array, " m"]) -> Sampled:
+    """G(w, b) of the law of which a dataset is a sample, with the error of so many samples.
+
+    Args:
+        data: The samples, with labels y (n, 1).
+        weights: w, one row for each neuron.
+        biases: b.
+    """
+    if data.num_samples < 2:
+        raise ValueError(f"data must have at least 2 samples, got {data.num_samples}.")
+    return _with_errors(*_sums(data, weights, biases), data.num_samples)
+
+
+def _sums(
+    data: Dataset, weights: Gradients, biases: Float[Array, " m"]
+) -> tuple[Gradients, Float[Array, " m"]]:
+    """Σ yx 1[⟨w, x⟩ > b] over samples, and Σ ‖yx‖² 1[⟨w, x⟩ > b]."""
+    active = (data.x @ weights.T > biases[None, :]).astype(data.x.dtype)
+    squares = (data.y[:, 0] ** 2) * (data.x**2).sum(axis=1)
+    return active.T @ (data.y * data.x), squares @ active
+
+
+def _with_errors(total: Gradients, squares: Float[Array, " m"], count: int) -> Sampled:
+    """The mean of so many samples, with its error √((E‖yx‖²1 − ‖G‖²)/n)."""
     mean = total / count
     variance = jnp.maximum(squares / count - (mean**2).sum(axis=1), 0)
     return Sampled(mean, jnp.sqrt(variance / count))
@@ -257,33 +281,34 @@ def gradient_features(
 
     Neurons start with w ~ N(0, I) and b = ±c √(E‖x‖²). The directions are found from G itself, for
     each sign of the bias its own, the strongest first; features with s = +1 come before s = −1.
+    Half of the neurons are searched and the others counted, as a direction that was chosen for the
+    many gradients along it is no fair one to count these along.
 
     Args:
         key: Draws neurons and samples.
-        data: key, number of samples ─► `Dataset`; or one dataset, which is taken as the law.
+        data: key, number of samples ─► `Dataset`; or one dataset, a sample of its law.
         num_directions: How many directions to look for, for each sign.
         threshold: c, how many standard deviations of ⟨w, x⟩ the bias is.
         opening: γ.
-        least_norm: B_G; by default 4 times the error of Monte Carlo, 0 for a dataset.
-        num_neurons: How many w are drawn for each sign of b.
-        num_samples: How many samples of the law.
+        least_norm: B_G; by default 4 times the largest error of a gradient by so many samples, so
+            that labels without meaning have no features.
+        num_neurons: How many w are drawn for each sign of b, at least 2 for each direction.
+        num_samples: How many samples of the law; a dataset has its own.
     """
-    if not threshold > 0 or not 0 < opening < 1:
-        raise ValueError(
-            f"threshold must be positive and opening in (0, 1), got {threshold} and {opening}."
-        )
+    _check_numbers(num_directions, threshold, opening, least_norm, num_neurons)
     weight_key, size_key, sample_key = jax.random.split(key, 3)
     seen = data if isinstance(data, Dataset) else data(size_key, min(num_samples, _BLOCK))
     _check_labels(seen)
     weights = jax.random.normal(weight_key, (num_neurons, seen.x.shape[1]), seen.x.dtype)
     bias = threshold * jnp.sqrt((seen.x**2).sum(axis=1).mean())
-    gradients, error = _both_signs(sample_key, data, weights, bias, num_samples)
-    floor = 4 * error if least_norm is None else least_norm
+    gradients, errors = _both_signs(sample_key, data, weights, bias, num_samples)
+    floor = 4 * float(errors.max()) if least_norm is None else least_norm
     search = jax.jit(blind_directions, static_argnums=1)
+    half = num_neurons // 2
     return tuple(
-        _feature(direction, sign, found, opening, floor)
+        _feature(direction, sign, found[half:], opening, floor)
         for sign, found in ((1, gradients[0]), (-1, gradients[1]))
-        for direction in search(found, num_directions).directions
+        for direction in search(found[:half], num_directions).directions
     )
 
 
@@ -293,18 +318,17 @@ def _both_signs(
     weights: Gradients,
     bias: Float[Array, ""],
     num_samples: int,
-) -> tuple[Float[Array, "2 m d"], float]:
-    """G(w, b̃) and G(w, −b̃), and the largest of their errors."""
+) -> tuple[Float[Array, "2 m d"], Float[Array, " n"]]:
+    """G(w, b̃) and G(w, −b̃), and their errors."""
     count = len(weights)
     both = jnp.concatenate([weights, weights])
     biases = jnp.where(jnp.arange(2 * count) < count, bias, -bias)
     if isinstance(data, Dataset):
-        shares = jnp.full(data.num_samples, 1 / data.num_samples, data.x.dtype)
-        gradients = finite_gradients(FiniteLaw(data.x, data.y[:, 0], shares), both, biases)
-        return jnp.reshape(gradients, (2, *weights.shape)), 0.0
-    sampled = jax.jit(sampled_gradients, static_argnums=(1, 4))
-    gradients, errors = sampled(key, data, both, biases, num_samples)
-    return jnp.reshape(gradients, (2, *weights.shape)), float(errors.max())
+        found = dataset_gradients(data, both, biases)
+    else:
+        sampled = jax.jit(sampled_gradients, static_argnums=(1, 4))
+        found = sampled(key, data, both, biases, num_samples)
+    return jnp.reshape(found.gradients, (2, *weights.shape)), found.errors
 
 
 def _feature(
@@ -317,11 +341,36 @@ def _feature(
     return Feature(direction, sign, strength, clopper_pearson(len(lengths), len(inside)))
 
 
+def _check_numbers(
+    num_directions: int,
+    threshold: float,
+    opening: float,
+    least_norm: float | None,
+    num_neurons: int,
+) -> None:
+    if not 0 < threshold < math.inf or not 0 < opening < 1:
+        raise ValueError(
+            "threshold must be positive and finite and opening in (0, 1), "
+            f"got {threshold} and {opening}."
+        )
+    if least_norm is not None and not 0 <= least_norm < math.inf:
+        raise ValueError(f"least_norm must be at least 0 and finite, got {least_norm}.")
+    if not 1 <= num_directions <= num_neurons // 2:
+        raise ValueError(
+            "num_directions must be from 1 to half of num_neurons, "
+            f"got {num_directions} and {num_neurons}."
+        )
+
+
 def _check_labels(data: Dataset) -> None:
     if len(data.input_shape) != 1 or data.num_outputs != 1:
         raise ValueError(
             f"data must have flat inputs and one label, got {data.input_shape} and "
             f"{data.num_outputs} labels."
         )
-    if not np.isin(np.asarray(data.y), (-1, 1)).all():
-        raise ValueError("labels must be -1 or 1.")
+    broken = int(np.count_nonzero(~np.isfinite(np.asarray(data.x))))
+    if broken:
+        raise ValueError(f"inputs must be finite, got {broken} numbers that are not.")
+    others = np.setdiff1d(np.asarray(data.y), (-1, 1))
+    if len(others):
+        raise ValueError(f"labels must be -1 or 1, got {others[0]:g} too.")
