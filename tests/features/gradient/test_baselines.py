@@ -7,10 +7,12 @@ import numpy as np
 from theorylab.data import Dataset
 from theorylab.features.gradient import (
     Recipe,
+    distinct_network,
     error_rate,
     kernel_ridge_error,
     learn_online,
     ridge_error,
+    streamed_ridge_error,
     symmetric_network,
     tangent_kernel,
 )
@@ -61,3 +63,32 @@ def test_the_recipe_learns_what_its_kernels_start_from():
         lambda network: error_rate(network, test),
     )
     assert run.records[0] < 0.1
+
+
+def test_a_stream_is_fitted_like_the_samples_it_brings():
+    """Oracle: ridge regression on all batches in one dataset."""
+
+    def sampler(key, num_samples):
+        x = jax.random.normal(key, (num_samples, 4))
+        noise = jax.random.normal(jax.random.fold_in(key, 1), (num_samples, 1))
+        return Dataset(x, jnp.sign(x[:, :1] - 0.4 * x[:, 1:2] + noise), "noisy", "made up")
+
+    key, test = jax.random.key(5), sampler(jax.random.key(6), 300)
+    parts = [sampler(one, 7) for one in jax.random.split(key, 5)]
+    x, y = (jnp.concatenate([getattr(part, name) for part in parts]) for name in "xy")
+    whole = Dataset(x, y, "all", "made up")
+
+    def features(x):
+        return jnp.concatenate([x, x**2], axis=1)
+
+    for ridges in ((1e-6,), (10.0,)):
+        expected = ridge_error(features, whole, test, ridges)
+        assert streamed_ridge_error(key, features, sampler, 7, 5, test, ridges) == expected
+
+
+def test_distinct_neurons_are_no_copies_and_have_both_signs():
+    network = distinct_network(jax.random.key(7), 6, 3, bias=2.0, weight_scale=0.5)
+    assert network.biases.tolist() == [2.0, -2.0] * 3
+    units = network.weights / jnp.linalg.norm(network.weights, axis=1, keepdims=True)
+    assert float(jnp.abs(units @ units.T - jnp.eye(6)).max()) < 0.9999
+    assert len(set(np.abs(network.outputs).tolist())) == 6

@@ -89,3 +89,10 @@ def test_bad_input_is_refused():
         xor_case(xor_mixture(8))
     with pytest.raises(ValueError, match="tau must be positive, got 0"):
         cluster_detectors(xor_mixture(16), tau=0.0)
+
+
+def test_clusters_without_a_direction_are_refused():
+    with pytest.raises(ValueError, match="means that are not 0, got 3 and a mean of length 0"):
+        cluster_case(gaussian_mixture(jnp.zeros((2, 3)), jnp.array([1.0, -1.0])), tau=1.0)
+    with pytest.raises(ValueError, match="in 2 dimensions or more"):
+        cluster_case(gaussian_mixture(jnp.ones((2, 1)), jnp.array([1.0, -1.0])), tau=1.0)

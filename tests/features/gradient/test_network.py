@@ -146,5 +146,7 @@ def test_losses_are_one_at_zero_and_have_their_slopes(loss):
 def test_bad_input_is_refused(start, law):
     with pytest.raises(ValueError, match="width must be at least 1, got 0"):
         symmetric_network(jax.random.key(0), 0, 3, 1.0)
+    with pytest.raises(ValueError, match="first_rate must be positive and finite, got 0"):
+        forgetting_schedule(0, 1.0, 2)
     with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
         forgetting_schedule(1.0, 1.0, 0)

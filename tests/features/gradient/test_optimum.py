@@ -93,5 +93,7 @@ def test_all_directions_and_biases_are_offered():
 
 
 def test_bad_input_is_refused(problem):
+    with pytest.raises(ValueError, match="norm_bound must be positive, got -1"):
+        frozen_optimum(problem[0], problem[1], norm_bound=-1.0)
     with pytest.raises(ValueError, match="num_steps and smoothing must be positive, got 0"):
         frozen_optimum(problem[0], problem[1], 1.0, num_steps=0)

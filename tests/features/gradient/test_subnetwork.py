@@ -10,11 +10,15 @@ import pytest
 
 from theorylab.features.gradient import (
     Constants,
+    FiniteLaw,
     ReluNetwork,
     best_floor,
+    blockwise_risk,
+    drawn_subnetwork,
     good_subnetwork,
     nice_neurons,
     restricted,
+    risk,
     subnetwork_bound,
 )
 
@@ -65,3 +69,27 @@ def test_restriction_keeps_the_output_of_the_members():
     network = ReluNetwork(jnp.array([1.0, 2.0, 3.0]), jnp.eye(3), jnp.zeros(3))
     kept = restricted(network, jnp.array([True, False, True]))
     assert kept(jnp.array([[1.0, 10.0, 100.0]])).tolist() == [301.0]
+
+
+def test_a_drawn_subnetwork_is_the_good_one_of_its_start():
+    """Oracle: the start is read off the weights after the step, |ℓ'(0)| a G, with b̃ = η = 1."""
+    gradients = jnp.repeat(jnp.eye(2), 50, axis=0) * 2.0
+    signs = jnp.ones(100)
+    target = ReluNetwork(jnp.array([1.5, -0.7]), jnp.eye(2), jnp.array([0.8, 0.4]))
+    constants = dataclasses.replace(CONSTANTS, slope=0.5)
+    found, moved = drawn_subnetwork(
+        jax.random.key(0), gradients, signs, target, constants, floor=0.1
+    )
+    outputs = moved.weights.sum(axis=1) / (0.5 * 2.0)
+    start = ReluNetwork(outputs, jnp.zeros_like(gradients), signs)
+    again = good_subnetwork(start, gradients, target, constants, 1.0, 0.1)
+    assert found.members.tolist() == again.members.tolist()
+    np.testing.assert_allclose(moved.outputs, again.outputs, rtol=1e-12)
+    assert 0.5 < float(outputs.std()) * 0.5 * 0.5 * 0.1 < 2  # σ_a = b̃/(|ℓ'(0)| η B_G B_ε)
+
+
+def test_the_risk_by_blocks_is_the_risk():
+    network = ReluNetwork(jnp.array([1.0, -2.0]), jnp.eye(2), jnp.array([0.1, -0.2]))
+    x = jax.random.normal(jax.random.key(1), (120, 2))
+    law = FiniteLaw(x, jnp.sign(x[:, 0]), jnp.full(120, 1 / 120))
+    np.testing.assert_allclose(blockwise_risk(network, law), risk(network, law), rtol=1e-12)

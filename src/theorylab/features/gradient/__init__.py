@@ -9,14 +9,18 @@ bound              the main bound, its requirements and which of them fail
 subnetwork         nice neurons after one step, and the good subnetwork of some of them
 one_step           one step of everything, then only the output layer, and its bounds
 cases              constants and explicit networks of clusters, XOR and half-spaces
+parity_cases       constants of parities, of blocks and of fair signs
+measured           the same constants from data and from features found in it
 block_parity       parities of blocks: an exact network, the neurons that see one block
 multi_index        one step on polynomials of a few directions: Hessian times weights
 uniform_parity     sparse parity of fair signs: the exact first gradient, samples for its signs
 """
 
 from .baselines import RIDGES as RIDGES
+from .baselines import distinct_network as distinct_network
 from .baselines import kernel_ridge_error as kernel_ridge_error
 from .baselines import ridge_error as ridge_error
+from .baselines import streamed_ridge_error as streamed_ridge_error
 from .baselines import tangent_kernel as tangent_kernel
 from .block_parity import background_deviation as background_deviation
 from .block_parity import block_parity_network as block_parity_network
@@ -55,6 +59,8 @@ from .gradient_features import frontier as frontier
 from .gradient_features import gradient_features as gradient_features
 from .gradient_features import mixture_gradients as mixture_gradients
 from .gradient_features import sampled_gradients as sampled_gradients
+from .measured import measured_constants as measured_constants
+from .measured import sample_constants as sample_constants
 from .multi_index import Regressed as Regressed
 from .multi_index import index_start as index_start
 from .multi_index import index_step as index_step
@@ -76,6 +82,7 @@ from .network import loss_slope as loss_slope
 from .network import margin_loss as margin_loss
 from .network import risk as risk
 from .network import symmetric_network as symmetric_network
+from .network import symmetrized as symmetrized
 from .network import train as train
 from .network import train_exactly as train_exactly
 from .one_step import Smoothness as Smoothness
@@ -89,10 +96,15 @@ from .optimum import direction_optimum as direction_optimum
 from .optimum import frozen_optimum as frozen_optimum
 from .optimum import offered_neurons as offered_neurons
 from .optimum import projected as projected
+from .parity_cases import block_parity_case as block_parity_case
+from .parity_cases import parity_error_bound as parity_error_bound
+from .parity_cases import uniform_parity_case as uniform_parity_case
 from .reduction import reduced_mixture as reduced_mixture
 from .reduction import reduced_weights as reduced_weights
 from .subnetwork import Subnetwork as Subnetwork
 from .subnetwork import best_floor as best_floor
+from .subnetwork import blockwise_risk as blockwise_risk
+from .subnetwork import drawn_subnetwork as drawn_subnetwork
 from .subnetwork import good_subnetwork as good_subnetwork
 from .subnetwork import nice_neurons as nice_neurons
 from .subnetwork import restricted as restricted

@@ -4,7 +4,10 @@
     tangents           the same + ⟨x, x'⟩ Σᵢ aᵢ² 1ᵢ(x) 1ᵢ(x'),   1ᵢ = 1[⟨wᵢ, x⟩ > bᵢ]
 
 Tangents are those of both layers of the network at finite width; its Jacobian is never made. The
-ridge that has the smallest test error is taken: no choice by validation would do better.
+ridge that has the smallest test error is taken: no choice by validation would do better. So that
+nothing else is against them, they are those of `distinct_network`: the symmetric start has every
+neuron twice, and copies add no feature. What learns online sees fresh samples in every step, and
+`streamed_ridge_error` fits features to as many, without keeping any.
 
 Source: shi · case-mog-xor · §3.4.1 (beyond the kernel regime).
 """
@@ -18,12 +21,34 @@ from jaxtyping import Array, Float
 
 from theorylab.data import Dataset
 from theorylab.training import zero_one
+from theorylab.typing import RandomKey, Scalar
 
-from .network import ReluNetwork
+from .network import ReluNetwork, Sampler, symmetric_network
 
 FeatureMap = Callable[[Float[Array, "n d"]], Float[Array, "n m"]]
 Kernel = Callable[[Float[Array, "n d"], Float[Array, "t d"]], Float[Array, "n t"]]
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0)  # over the mean of ‖features‖², the kernel's diagonal
+
+
+def distinct_network(
+    key: RandomKey, width: int, dimension: int, bias: Scalar, weight_scale: Scalar = 1.0
+) -> ReluNetwork:
+    """Neurons as in `symmetric_network` with σ_a = 1, but independent; the biases are ±b̃ in turn.
+
+    Args:
+        key: Draws them.
+        width: How many.
+        dimension: d.
+        bias: b̃.
+        weight_scale: σ_w.
+
+    Example:
+        >>> distinct_network(jax.random.key(0), width=3, dimension=2, bias=1.0).biases.tolist()
+        [1.0, -1.0, 1.0]
+    """
+    drawn = symmetric_network(key, width, dimension, bias, weight_scale)
+    signs = jnp.where(jnp.arange(width) % 2 == 0, 1, -1)
+    return ReluNetwork(drawn.outputs[:width], drawn.weights[:width], drawn.biases[:width] * signs)
 
 
 def tangent_kernel(network: ReluNetwork) -> Kernel:
@@ -53,7 +78,40 @@ def ridge_error(
     """
     known, unknown = features(data.x), features(test.x)
     target = known.T @ data.y
-    return _least_error(known.T @ known, target, unknown, data, test, ridges)
+    return _least_error(known.T @ known, target, unknown, data.num_samples, test, ridges)
+
+
+def streamed_ridge_error(
+    key: RandomKey,
+    features: FeatureMap,
+    sampler: Sampler,
+    batch_size: int,
+    num_batches: int,
+    test: Dataset,
+    ridges: tuple[float, ...] = RIDGES,
+) -> Float[Array, ""]:
+    """The same on a stream of fresh samples, of which only the moments are kept.
+
+    Args:
+        key: Draws the samples.
+        features: x ─► features, such as `network.hidden`.
+        sampler: The law, with labels ±1.
+        batch_size: Samples at a time.
+        num_batches: How often; as many as the steps of a network that learns online.
+        test: To test on.
+        ridges: Over the mean of ‖features‖².
+    """
+    unknown = features(test.x)
+    size = unknown.shape[1]
+
+    def add(sums: tuple[Array, Array], key: RandomKey) -> tuple[tuple[Array, Array], None]:
+        data = sampler(key, batch_size)
+        known = features(data.x)
+        return (sums[0] + known.T @ known, sums[1] + known.T @ data.y), None
+
+    zeros = (jnp.zeros((size, size), unknown.dtype), jnp.zeros((size, 1), unknown.dtype))
+    sums, _ = jax.lax.scan(add, zeros, jax.random.split(key, num_batches))
+    return _least_error(*sums, unknown, batch_size * num_batches, test, ridges)
 
 
 def kernel_ridge_error(
@@ -68,19 +126,19 @@ def kernel_ridge_error(
         ridges: Over the mean of the kernel's diagonal.
     """
     gram, across = kernel(data.x, data.x), kernel(test.x, data.x)
-    return _least_error(gram, data.y, across, data, test, ridges)
+    return _least_error(gram, data.y, across, data.num_samples, test, ridges)
 
 
 def _least_error(
     moment: Float[Array, "m m"],
     target: Float[Array, "m k"],
     unknown: Float[Array, "t m"],
-    data: Dataset,
+    num_samples: int,
     test: Dataset,
     ridges: tuple[float, ...],
 ) -> Float[Array, ""]:
     """Solve with every ridge; moment and kernel have one trace, so one scale serves both."""
-    scale = jnp.trace(moment) / data.num_samples
+    scale = jnp.trace(moment) / num_samples
 
     def error(ridge: Float[Array, ""]) -> Float[Array, ""]:
         factor = cho_factor(moment + ridge * scale * jnp.eye(len(moment), dtype=moment.dtype))

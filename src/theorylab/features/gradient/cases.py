@@ -60,6 +60,11 @@ def cluster_case(
     d, r = law.dimension, len(law.labels)
     _check_positive(tau=tau, activation=activation, cut=cut)
     near, far, spread = _sizes(law)
+    if d < 2 or not near > 0:
+        raise ValueError(
+            "clusters must be in 2 dimensions or more with means that are not 0, "
+            f"got {d} and a mean of length {near * math.sqrt(d):g}."
+        )
     wide, share = max(spread, far), float(law.probabilities.min())
     kappa = detector_threshold(law, tau)
     exponent = 4.5 * activation**2 * tau * (wide / near) ** 2

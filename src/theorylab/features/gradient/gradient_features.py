@@ -60,6 +60,8 @@ class Feature(NamedTuple):
     sign: int  # s
     strength: float  # median ‖G‖ of the neurons in its cone; NaN if there is none
     probability: Interval  # p̂ with its Clopper–Pearson interval
+    opening: float  # γ
+    least_norm: float  # B_G
 
 
 @jax.jit
@@ -338,7 +340,8 @@ def _feature(
     inside = np.asarray(cone_members(gradients, direction[None, :], opening, floor))[:, 0]
     lengths = np.linalg.norm(np.asarray(gradients), axis=1)[inside]
     strength = float(np.median(lengths)) if len(lengths) else math.nan
-    return Feature(direction, sign, strength, clopper_pearson(len(lengths), len(inside)))
+    probability = clopper_pearson(len(lengths), len(inside))
+    return Feature(direction, sign, strength, probability, opening, floor)
 
 
 def _check_numbers(

@@ -35,7 +35,7 @@ from scipy import integrate
 from theorylab.typing import RandomKey, Scalar
 
 from .gradient_features import finite_gradients
-from .network import FiniteLaw, ReluNetwork
+from .network import FiniteLaw, ReluNetwork, symmetrized
 
 
 class Regressed(NamedTuple):
@@ -71,8 +71,7 @@ def index_start(key: RandomKey, width: int, dimension: int) -> ReluNetwork:
     output_key, weight_key = jax.random.split(key)
     a = jax.random.rademacher(output_key, (width,)).astype(float)
     w = jax.random.normal(weight_key, (width, dimension)) / math.sqrt(dimension)
-    a, w = jnp.concatenate([a, -a, -a, a]), jnp.concatenate([w, -w, w, -w])
-    return ReluNetwork(a, w, jnp.zeros(4 * width, w.dtype))
+    return symmetrized(ReluNetwork(a, w, jnp.zeros(width, w.dtype)))
 
 
 def index_step(start: ReluNetwork, law: FiniteLaw, learning_rate: Scalar) -> ReluNetwork:

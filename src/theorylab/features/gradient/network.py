@@ -110,8 +110,22 @@ def symmetric_network(
     a = output_scale * jax.random.normal(output_key, (width,))
     w = weight_scale * jax.random.normal(weight_key, (width, dimension))
     b = jnp.full((width,), bias, dtype=w.dtype)
-    a, w, b = jnp.concatenate([a, -a]), jnp.concatenate([w, -w]), jnp.concatenate([b, -b])
-    return ReluNetwork(jnp.concatenate([a, -a]), jnp.concatenate([w, w]), jnp.concatenate([b, b]))
+    return symmetrized(ReluNetwork(a, w, b))
+
+
+def symmetrized(network: ReluNetwork) -> ReluNetwork:
+    """Four neurons for each: (a, w, b), (−a, −w, −b), (−a, w, b), (a, −w, −b); the output is 0.
+
+    Example:
+        >>> one = ReluNetwork(jnp.ones(1), jnp.ones((1, 2)), jnp.ones(1))
+        >>> symmetrized(one).outputs.tolist()
+        [1.0, -1.0, -1.0, 1.0]
+    """
+    a, w, b = network
+    w, b = jnp.concatenate([w, -w]), jnp.concatenate([b, -b])
+    return ReluNetwork(
+        jnp.concatenate([a, -a, -a, a]), jnp.concatenate([w, w]), jnp.concatenate([b, b])
+    )
 
 
 def forgetting_schedule(first_rate: Scalar, rate: Scalar, num_steps: int) -> Schedule:
@@ -128,6 +142,8 @@ def forgetting_schedule(first_rate: Scalar, rate: Scalar, num_steps: int) -> Sch
     """
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
+    if isinstance(first_rate, float | int) and not 0 < first_rate < math.inf:
+        raise ValueError(f"first_rate must be positive and finite, got {first_rate}.")
     first = jnp.arange(num_steps) == 0
     rates = jnp.where(first, first_rate, rate).astype(float)
     return Schedule(rates, rates, jnp.where(first, 1 / first_rate, 0.0).astype(float))

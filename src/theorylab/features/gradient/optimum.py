@@ -64,6 +64,9 @@ def frozen_optimum(
         raise ValueError(
             f"num_steps and smoothing must be positive, got {num_steps} and {smoothing}."
         )
+    for name, bound in (("norm_bound", norm_bound), ("entry_bound", entry_bound)):
+        if isinstance(bound, float | int) and not bound > 0:
+            raise ValueError(f"{name} must be positive, got {bound}.")
     signed = law.y[:, None] * hidden
 
     def smooth(outputs: Float[Array, " m"]) -> Float[Array, ""]:

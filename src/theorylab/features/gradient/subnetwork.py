@@ -24,13 +24,14 @@ shi · lottery-ticket · Proposition B.1.
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from theorylab.typing import Scalar
+from theorylab.typing import RandomKey, Scalar
 
 from .bound import Constants
-from .network import ReluNetwork
+from .network import FiniteLaw, ReluNetwork, margin_loss
 
 
 class Subnetwork(NamedTuple):
@@ -81,8 +82,7 @@ def good_subnetwork(
         floor: B_ε.
     """
     c, width = constants, len(start.outputs)
-    window = c.mean_norm * c.bias_bound / (c.gradient_norm * floor)
-    window = window / math.sqrt(width * c.probability)
+    window = _window(c, width, floor)
     nice = nice_neurons(start.outputs, gradients, target.weights, c.opening, c.gradient_norm) & (
         jnp.sign(start.biases)[:, None] == jnp.where(target.biases > 0, 1, -1)[None, :]
     )
@@ -93,6 +93,45 @@ def good_subnetwork(
     counts = jnp.maximum(members.sum(axis=0), 1)
     shared = members / jnp.abs(start.biases)[:, None]
     return Subnetwork(shared @ (target.outputs * heights / counts), members)
+
+
+def drawn_subnetwork(
+    key: RandomKey,
+    gradients: Float[Array, "m d"],
+    signs: Float[Array, " m"],
+    target: ReluNetwork,
+    constants: Constants,
+    floor: Scalar,
+) -> tuple[Subnetwork, ReluNetwork]:
+    """The good subnetwork of a start with η⁽¹⁾ = b̃ = 1, and the network (ã, W⁽¹⁾, b).
+
+    Outputs are drawn with σ_a = b̃/(|ℓ'(0)| η⁽¹⁾ B_G B_ε), so that the lengths that are needed come
+    often.
+
+    Args:
+        key: Draws a⁽⁰⁾.
+        gradients: G(w⁽⁰⁾, b), one row for each neuron.
+        signs: b, ±1.
+        target: g*, with directions of length 1 as its weights.
+        constants: Of the data law.
+        floor: B_ε.
+    """
+    c = constants
+    outputs = jax.random.normal(key, signs.shape) / (c.slope * c.gradient_norm * floor)
+    start = ReluNetwork(outputs, jnp.zeros_like(gradients), signs)
+    found = good_subnetwork(start, gradients, target, c, 1.0, floor)
+    return found, ReluNetwork(found.outputs, (c.slope * outputs)[:, None] * gradients, signs)
+
+
+def blockwise_risk(network: ReluNetwork, law: FiniteLaw) -> Float[Array, ""]:
+    """`risk` of the hinge for networks so wide that a few points are answered at a time.
+
+    Args:
+        network: Ξ.
+        law: The points and their probabilities.
+    """
+    answers = jax.lax.map(lambda x: network(x[None, :])[0], law.x, batch_size=50)
+    return law.probabilities @ margin_loss(law.y * answers)
 
 
 def best_floor(constants: Constants, width: int) -> float:
@@ -117,9 +156,7 @@ def subnetwork_bound(constants: Constants, width: int, floor: float, optimum: fl
         optimum: The loss of g*.
     """
     c = constants
-    window = c.mean_norm * c.bias_bound / (c.gradient_norm * floor)
-    window = window / math.sqrt(width * c.probability)
-    turned = c.mean_norm * (window + math.sqrt(2 * c.opening)) + floor
+    turned = c.mean_norm * (_window(c, width, floor) + math.sqrt(2 * c.opening)) + floor
     return c.num_neurons * c.entry_bound * turned + optimum
 
 
@@ -132,3 +169,9 @@ def restricted(network: ReluNetwork, members: Bool[Array, " m"]) -> ReluNetwork:
     """
     kept = jnp.flatnonzero(members)
     return ReluNetwork(network.outputs[kept], network.weights[kept], network.biases[kept])
+
+
+def _window(constants: Constants, width: int, floor: Scalar) -> Scalar:
+    """ε_a = B_x1 B_b/(√(mp) B_G B_ε)."""
+    c = constants
+    return c.mean_norm * c.bias_bound / (c.gradient_norm * floor * math.sqrt(width * c.probability))

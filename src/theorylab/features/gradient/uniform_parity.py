@@ -36,7 +36,7 @@ from jaxtyping import Array, Bool, Float
 from theorylab.data import SparseParity
 from theorylab.typing import RandomKey, Scalar
 
-from .network import ReluNetwork
+from .network import ReluNetwork, symmetrized
 
 
 def majority_coefficient(dimension: int, degree: int) -> float:
@@ -173,8 +173,7 @@ def parity_start(key: RandomKey, width: int, dimension: int, num_bits: int) -> R
     a = jax.random.rademacher(output_key, (width,)).astype(float)
     w = jax.random.rademacher(weight_key, (width, dimension)).astype(float)
     b = jax.random.randint(bias_key, (width,), 1 - num_bits, num_bits) / num_bits
-    a, w, b = jnp.concatenate([a, -a]), jnp.concatenate([w, -w]), jnp.concatenate([b, -b])
-    return ReluNetwork(jnp.concatenate([a, -a]), jnp.concatenate([w, w]), jnp.concatenate([b, b]))
+    return symmetrized(ReluNetwork(a, w, b))
 
 
 def parity_step(start: ReluNetwork, num_bits: int, learning_rate: Scalar) -> ReluNetwork:
