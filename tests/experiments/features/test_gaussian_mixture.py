@@ -23,7 +23,7 @@ def test_verdicts_are_as_expected(surprises):
         ("says nothing", "violated", 0),
         ("keeps the √d", "covered", 1.1),
         ("random features", "network", 0.6),
-        ("its tangents", "tangent", 0.0),
+        ("at most by a point", "tangent", 0.5),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
@@ -39,6 +39,7 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
         ({"noise": 0.0}, "noise must be positive, got 0"),
         ({"thresholds": (1.0, 0.5, 2.0)}, "thresholds must be three or more, growing"),
         ({"num_seeds": 0}, "num_seeds must be from 1 to 10"),
+        ({"trained_clusters": (4, 64)}, "trained_clusters must be below 64"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -15,7 +15,8 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "field", "factor"),
     [
         ("slower than d", "dimensions", 0),
-        ("within a factor of 2", "formula", 5),
+        ("lemma's formula, within a factor of 2", "formula", 5),
+        ("to a factor of 2", "probability", 3),
         ("beats random features", "random", 0),
         ("beats the tangents", "tangent", 0),
         ("within a point", "network", -100),
@@ -33,7 +34,7 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 
 
 def test_a_barrier_in_weak_noise_would_be_seen(smoke, verdict):
-    assert verdict("leave 25 %", smoke._replace(wide=smoke.linear)) == Verdict.SUPPORTED
+    assert verdict("a point worse", smoke._replace(wide=smoke.linear)) == Verdict.SUPPORTED
 
 
 def test_a_law_that_steepens_does_not_flatten(smoke, verdict):

