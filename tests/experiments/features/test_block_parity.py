@@ -21,6 +21,7 @@ def test_verdicts_are_as_expected(surprises):
         ("below 2 %", "cosine", lambda v: 0 * v),
         ("err on 10 %", "fair", lambda v: 0 * v),
         ("A linear model", "fair", lambda v: 0 * v),
+        ("in place of r", "term", lambda v: 10 * v),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
@@ -31,6 +32,11 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change
 def test_symmetry_would_be_believed_if_the_moment_were_zero(smoke, verdict):
     broken = smoke._replace(moments=0 * smoke.moments)
     assert verdict("because the law is symmetric", broken) == Verdict.SUPPORTED
+
+
+def test_the_printed_bound_would_be_believed_for_a_network_of_r_neurons(smoke, verdict):
+    few = smoke._replace(term=smoke.term / 18)
+    assert verdict("covers what turned directions", few) == Verdict.SUPPORTED
 
 
 def test_the_sign_of_a_sum_misses_five_in_sixteen():

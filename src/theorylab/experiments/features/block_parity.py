@@ -4,8 +4,8 @@ The label is the majority of r parities, each of a block of k signs. In half of 
 signs are fair and only the parities help; in the others one block is all +1 or all −1, and these
 show its direction. A neuron with a large bias that is sure of a block is active on its +1 example
 alone, so that its first gradient is p_A on this block and nothing elsewhere. Trained further, the
-network learns the parity of fair signs; a linear model, random features and the tangent features of
-the same width learn the shown examples, and on the fair ones little more than the sign of a sum.
+network learns the parity of fair signs; a linear model, random features and tangent features of as
+many neurons, in as many steps on as many fresh samples, learn little more than the sign of a sum.
 
 The source says E[yx] = 0, by symmetry; but it is 2p_A on every block, which is what the linear
 model uses. Gradients are for one and for three blocks. Training is for one; with three it is the
@@ -16,6 +16,7 @@ Source: shi · case-parity · §3.4.2, B.5.4.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -33,14 +34,13 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
-from theorylab.data import BlockParity
+from theorylab.data import BlockParity, Dataset
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.fixed import (
     Features,
-    best_rate,
-    fit_features,
     random_features,
+    squared_length,
     tangent_features,
 )
 from theorylab.features.gradient import (
@@ -48,9 +48,11 @@ from theorylab.features.gradient import (
     ReluNetwork,
     Schedule,
     background_deviation,
+    block_parity_case,
     block_parity_network,
     error_rate,
     forgetting_schedule,
+    parity_error_bound,
     risk,
     sampled_gradients,
     sure_neurons,
@@ -58,13 +60,11 @@ from theorylab.features.gradient import (
     train,
 )
 from theorylab.progress import report
-from theorylab.training import Batches, ensemble, hinge, zero_one
-from theorylab.typing import RandomKey
+from theorylab.training import ensemble, hinge, zero_one
+from theorylab.typing import Params, RandomKey
 
 PRECISION = "float32"
-FORMULA = (
-    r"y = \operatorname{sign} \sum_j \prod_{l \in A_j} x_l, \quad G(w, b)_l = p_A \ (l \in A_j)"
-)
+FORMULA = r"y = \operatorname{sign} \sum_j \prod_{l \in A_j} x_l, \ G(w, b)_l = p_A \ (l \in A_j)"
 
 EXACT = Source("shi", "case-parity", "B.5.4, g*")
 MOMENTS = Source("shi", "case-parity", "§3.4.2, E[yx]")
@@ -93,23 +93,21 @@ class Config:
     output_scale: float = 40.0  # σ_a
     learning_rate: float = 0.006  # η after the first step, falling to 0
     batch_size: int = 512  # fresh samples in each step
-    num_steps: int = 1600  # of the network
-    fixed_steps: int = 800  # of fixed features, with four learning rates each
+    num_steps: int = 1600
+    fixed_rates: tuple[float, ...] = (0.1, 1.0)  # of fixed features, times 1/E‖ψ‖²
     num_test: int = 4096
     num_seeds: int = 6  # at least 6 to conclude
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_blocks", "num_neurons", "num_free", "width", "fixed_steps")
+        refuse_below(self, 1, "num_blocks", "num_neurons", "num_free", "width")
         refuse_below(self, 1, "num_test", "num_seeds")
         refuse_below(self, 2, "num_draws", "num_steps")
         refuse_below(self, 4, "batch_size")
-        refuse_nonpositive(self, "bias", "output_scale", "learning_rate")
+        refuse_nonpositive(self, "bias", "output_scale", "learning_rate", "fixed_rates")
         if self.num_blocks * self.block_size > 20:
-            raise ValueError(
-                f"num_blocks · block_size must be at most 20, to list all patterns, "
-                f"got {self.num_blocks * self.block_size}."
-            )
+            size = self.num_blocks * self.block_size
+            raise ValueError(f"num_blocks · block_size must be at most 20, got {size}.")
         _ = [self.law(blocks) for blocks in (1, self.num_blocks)]  # refuse the rest
 
     def law(self, num_blocks: int) -> BlockParity:
@@ -125,7 +123,7 @@ PRESETS = {
         num_free=512,
         num_draws=20000,
         batch_size=256,
-        fixed_steps=200,
+        fixed_rates=(0.1,),
         num_test=1024,
     ),
     "paper": Config(dimension=96, num_draws=10**6, width=1024, num_steps=20000, num_seeds=20),
@@ -145,6 +143,8 @@ class Result(NamedTuple):
     errors: Float[np.ndarray, "s 4"]  # on the whole law
     fair: Float[np.ndarray, "s 4"]  # on fair signs only
     floor: float  # the error of the sign of a block's sum, on fair signs
+    term: float  # rB_a1 B_x1 √(2γ) of the main bound at τ = 8, with the r of the explicit network
+    stated: Float[np.ndarray, " 2"]  # the theorem's bound on it: as printed, and with all neurons
 
 
 def memory(config: Config) -> int:
@@ -186,7 +186,19 @@ def run(config: Config) -> Result:
         errors=errors[:, :, 0],
         fair=errors[:, :, 1],
         floor=_sum_error(config.block_size),
+        **_stated(laws[1]),
     )
+
+
+def _stated(law: BlockParity) -> dict[str, float | np.ndarray]:
+    """What turned directions cost at the theorem's τ = 8, and what is said to bound it."""
+    c, sizes = block_parity_case(law, tau=8.0).constants, (law.block_size, law.num_blocks)
+    bounds = [
+        parity_error_bound(law.dimension, 8.0, *sizes, printed=flag) for flag in (True, False)
+    ]
+    # The theorem bounds E‖x‖ by √d.
+    term = c.num_neurons * c.entry_bound * math.sqrt(2 * law.dimension * c.opening)
+    return {"term": term, "stated": np.array(bounds)}
 
 
 def _sum_error(block_size: int) -> float:
@@ -210,8 +222,7 @@ def _sure(key: RandomKey, law: BlockParity, config: Config) -> Float[Array, "2"]
     weights = sure_neurons(weight_key, law, config.num_neurons, bias)
     biases = jnp.full(config.num_neurons, bias)
     found = sampled_gradients(sample_key, law.sample, weights, biases, config.num_draws)
-    mean = found.gradients.mean(axis=0) / law.block_probability
-    k = law.block_size
+    mean, k = found.gradients.mean(axis=0) / law.block_probability, law.block_size
     return jnp.stack([mean[:k].mean(), jnp.abs(mean[k:]).max()])
 
 
@@ -239,9 +250,8 @@ def _trained(key: RandomKey, law: BlockParity, config: Config) -> Float[Array, "
     fair = law.sample_uniform(test_key, config.num_test)
 
     def measure(network: ReluNetwork) -> Float[Array, "3"]:
-        weights = network.weights
-        along = jnp.abs(weights @ law.directions[0])
-        cosine = (along / (jnp.linalg.norm(weights, axis=1) + 1e-12)).max()
+        along = jnp.abs(network.weights @ law.directions[0])
+        cosine = (along / (jnp.linalg.norm(network.weights, axis=1) + 1e-12)).max()
         return jnp.stack([error_rate(network, whole), error_rate(network, fair), cosine])
 
     steps = [config.num_steps]
@@ -251,7 +261,7 @@ def _trained(key: RandomKey, law: BlockParity, config: Config) -> Float[Array, "
 
 def _fixed(key: RandomKey, law: BlockParity, config: Config) -> Float[Array, "3 2"]:
     """Errors of linear, random and tangent features of one width, on the law and on fair signs."""
-    weight_key, output_key, train_key, test_key, batch_key = jax.random.split(key, 5)
+    weight_key, output_key, train_key, test_key = jax.random.split(key, 4)
     count, d = 4 * config.width, law.dimension
     drawn = ReluNetwork(
         jax.random.normal(output_key, (count,)) / count**0.5,
@@ -267,22 +277,44 @@ def _fixed(key: RandomKey, law: BlockParity, config: Config) -> Float[Array, "3 
         random_features(apply, drawn, ReluNetwork(True, False, False)),  # pyright: ignore
         tangent_features(apply, drawn),
     )
-    data = law.sample(train_key, 16 * config.batch_size)
     whole = law.sample(test_key, config.num_test)
     fair = law.sample_uniform(test_key, config.num_test)
-    batches, steps = Batches(config.batch_size // 4), [config.fixed_steps]
 
     def errors(model: Features) -> Float[Array, "2"]:
-        found = best_rate(
-            fit_features(model, data, whole, hinge("mean"), batches, batch_key, steps)
-        )
-        outputs = model.apply(found.params, fair.x)
-        return jnp.stack([1 - found.test[-1], zero_one("mean")(outputs, fair.y)])
+        one = partial(_online, train_key, law, model, config=config, tests=(whole, fair))
+        # The best rate for either error, so that no choice of a rate is against them.
+        return jax.vmap(one)(jnp.asarray(config.fixed_rates)).min(axis=0)
 
     return jnp.stack([errors(model) for model in models])
 
 
-# Thresholds are the catalogue's. Rates and scales were chosen with other seeds.
+def _online(
+    key: RandomKey,
+    law: BlockParity,
+    model: Features,
+    rate: Float[Array, ""],
+    config: Config,
+    tests: tuple[Dataset, Dataset],
+) -> Float[Array, "2"]:
+    """Errors of a linear model after as many steps on as many fresh samples as the network has."""
+    size = rate / squared_length(model, tests[0].x)
+    fall = 1 - jnp.arange(config.num_steps) / config.num_steps
+
+    def risk_of(theta: Params, data: Dataset) -> Float[Array, ""]:
+        return hinge("mean")(model.apply(theta, data.x), data.y)
+
+    def advance(theta: Params, given: tuple[Array, RandomKey]) -> tuple[Params, None]:
+        part, key = given
+        slope = jax.grad(risk_of)(theta, law.sample(key, config.batch_size))
+        return jax.tree.map(lambda value, down: value - size * part * down, theta, slope), None
+
+    keys = jax.random.split(key, config.num_steps)
+    theta, _ = jax.lax.scan(advance, model.params, (fall, keys))
+    return jnp.stack([zero_one("mean")(model.apply(theta, test.x), test.y) for test in tests])
+
+
+# Thresholds are the catalogue's. Rates and scales were chosen with other seeds: of 0.01, 0.1, 1 and
+# 10, fixed features err least at 0.1 with seed 101, and next at 1.
 CLAIMS = (
     Claim(
         "The explicit network has no hinge loss, for one block and for more.",
@@ -318,6 +350,20 @@ CLAIMS = (
         source=SURE,
     ),
     Claim(
+        "The error bound 3r√k/d^((τ−3)/2) covers what turned directions cost the explicit network.",
+        judge=lambda r: at_most(r.term, r.stated[0]),
+        source=TRAINED,
+        kind="printed",
+        formula=r"3 r \sqrt{k}\, d^{-(\tau - 3)/2}",
+    ),
+    Claim(
+        "With its 3r(k+1) neurons in place of r it does.",
+        judge=lambda r: at_most(r.term, r.stated[1]),
+        source=TRAINED,
+        kind="corrected",
+        formula=r"9 r (k + 1) \sqrt{k}\, d^{-(\tau - 3)/2}",
+    ),
+    Claim(
         "The trained network has an error below 2 %, and a neuron with the block's direction.",
         judge=lambda r: median_at_most(np.where(r.cosine >= 0.9, r.errors[:, 0], 1.0), 0.02),
         source=TRAINED,
@@ -339,16 +385,13 @@ CLAIMS = (
 def plot(result: Result) -> Figure:
     """Gradients of sure neurons, directions found by free ones, errors on fair signs."""
     figure, axes = panels("gradients of sure neurons / p_A", "best cosine by block", "errors")
-    names = ("one block", "more")
-    for place, name in enumerate(names):
-        colour = f"C{place}"
-        axes[0].plot(result.inside[place], "o", color=colour, label=f"{name}, on it")
-        axes[0].plot(result.outside[place], "x", color=colour, label=f"{name}, largest elsewhere")
+    for place, name in enumerate(("one block", "more")):
+        axes[0].plot(result.inside[place], "o", color=f"C{place}", label=f"{name}, on it")
+        axes[0].plot(result.outside[place], "x", color=f"C{place}", label=f"{name}, elsewhere")
     axes[0].set_xlabel("seed")
     axes[0].legend(frameon=False, fontsize=8)
     axes[1].plot(np.arange(1, result.free.shape[1] + 1), result.free.T, "o", color="C0")
-    axes[1].set_ylim(0.0, 1.05)
-    axes[1].set_xlabel("block")
+    axes[1].set(ylim=(0.0, 1.05), xlabel="block")
     places = np.arange(len(MODELS))
     axes[2].plot(places, result.errors.T, "o", color="C0", alpha=0.6)
     axes[2].plot(places, result.fair.T, "x", color="C1", alpha=0.8)
