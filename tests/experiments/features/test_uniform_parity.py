@@ -21,6 +21,7 @@ def test_verdicts_are_as_expected(surprises):
         ("slope 3 ± 0.3", "needed", lambda v: v**1.5),
         ("trained output layer", "error", lambda v: v + 0.1),
         ("Without the step", "unmoved", lambda v: 0 * v),
+        ("At a bias of 1.5", "tilted", lambda v: 0 * v),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
