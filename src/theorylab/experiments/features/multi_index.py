@@ -5,7 +5,9 @@ After a linear function is regressed out, the first gradient of a neuron is H = 
 weights, and noise of the samples; so one step turns all neurons into the span of the directions,
 where at the start they had r/d of their length. How far depends on n/d² alone, as a short formula
 says. Then biases are drawn anew and the output layer is trained: it learns what the same number of
-neurons that were not moved cannot. A target without curvature, He₃, is not found by one step.
+neurons that were not moved cannot. A target without curvature, He₃, is not found by one step; with
+a part of degree three beside its curvature it is. If the target has a mean that is not regressed
+out, neurons keep their own directions.
 
 The step is scaled so that neurons have length one (the source's η⁽¹⁾ = √(d/(C_l log nmd)³) has a
 constant C_l that it does not give). Output layers are trained by ridge regression in place of the
@@ -89,7 +91,11 @@ class Measured(NamedTuple):
 
     before: Float[Array, ""]  # share of ‖w‖² in the span at the start
     shares: Float[Array, " q"]  # after a step
-    flat: Float[Array, ""]  # the same for He₃, at the largest ratio
+    single: Float[Array, ""]  # the same for one direction, at the largest ratio
+    mixed: Float[Array, ""]  # with a part of degree three
+    lifted: Float[Array, ""]  # with a mean
+    forgotten: Float[Array, ""]  # with a mean that is not regressed out
+    flat: Float[Array, ""]  # for He₃
     weights: Float[Array, "2 m d"]  # after a step at the largest ratio, and at the start
 
 
@@ -102,6 +108,11 @@ class Result(NamedTuple):
     before: Float[np.ndarray, "d s"]
     shares: Float[np.ndarray, "d s q"]
     limit: Float[np.ndarray, " q"]  # E[S/(S + c)], c = πd²/4n
+    single: Float[np.ndarray, "d s"]
+    single_limit: float
+    mixed: Float[np.ndarray, "d s"]
+    lifted: Float[np.ndarray, "d s"]
+    forgotten: Float[np.ndarray, "d s"]
     flat: Float[np.ndarray, "d s"]
     loss: Float[np.ndarray, " s"]  # of the test in the first dimension, after a step
     unmoved: Float[np.ndarray, " s"]  # the same without the step
@@ -135,7 +146,8 @@ def run(config: Config) -> Result:
         before=each("before"),
         shares=each("shares"),
         limit=np.array([limit_share(ratio, 1.0, curvatures) for ratio in config.ratios]),
-        flat=each("flat"),
+        single_limit=limit_share(config.ratios[-1], 1.0, (1.0,)),
+        **{name: each(name) for name in ("single", "mixed", "lifted", "forgotten", "flat")},
         loss=losses[:, 0],
         unmoved=losses[:, 1],
     )
@@ -144,7 +156,8 @@ def run(config: Config) -> Result:
 def _measured(key: RandomKey, dimension: int, config: Config) -> Measured:
     """All seeds in one dimension."""
     target = quadratic_index(dimension, config.num_directions)
-    cubic = MultiIndex(dimension, ((3,),), (1.0,))
+    single, cubic = quadratic_index(dimension, 1), MultiIndex(dimension, ((3,),), (1.0,))
+    mixed, lifted = _with(target, 3), _with(target, 0)
     sizes = [round(ratio * dimension**2) for ratio in config.ratios]
     directions = jnp.eye(dimension)[: config.num_directions]
 
@@ -153,23 +166,41 @@ def _measured(key: RandomKey, dimension: int, config: Config) -> Measured:
         start = index_start(start_key, config.width, dimension)
         data = target.sample(sample_key, sizes[-1])
 
-        def moved(y: Float[Array, " n"], size: Float[Array, ""]) -> ReluNetwork:
+        def moved(
+            y: Float[Array, " n"], size: Float[Array, ""], forget: bool = False
+        ) -> ReluNetwork:
             # The first samples only, by their chances, so that one program serves all sizes.
             chances = (jnp.arange(len(y)) < size) / size
             law = FiniteLaw(data.x, y, chances.astype(y.dtype))
-            law = law._replace(y=regress_out(law).residual)
+            law = law if forget else law._replace(y=regress_out(law).residual)
             return index_step(start, law, (np.pi * dimension) ** 0.5)
 
         def share(size: Float[Array, ""]) -> Float[Array, ""]:
             return span_share(moved(data.y[:, 0], size).weights, directions)
 
         last = jnp.asarray(sizes[-1], float)
-        flat = span_share(moved(cubic(data.x), last).weights, directions[:1])
+        others = [
+            span_share(moved(law(data.x), last, forget).weights, directions[: law.num_directions])
+            for law, forget in (
+                (single, False),
+                (mixed, False),
+                (lifted, False),
+                (lifted, True),
+                (cubic, False),
+            )
+        ]
         networks = jnp.stack([moved(data.y[:, 0], last).weights, start.weights])
         shares = jax.lax.map(share, jnp.asarray(sizes, float))
-        return Measured(span_share(start.weights, directions), shares, flat, networks)
+        return Measured(span_share(start.weights, directions), shares, *others, networks)
 
     return ensemble(one, jax.random.split(key, config.num_seeds))
+
+
+def _with(target: MultiIndex, degree: int) -> MultiIndex:
+    """The target with one term more, of a degree in the first direction, as heavy as each other."""
+    term = (degree,) + (0,) * (target.num_directions - 1)
+    terms = (*target.degrees, term)
+    return MultiIndex(target.dimension, terms, (1.0,) * len(terms))
 
 
 def _losses(key: RandomKey, weights: Float[Array, "s 2 m d"], config: Config) -> Array:
@@ -239,6 +270,27 @@ CLAIMS = (
         judge=lambda r: median_at_most(_formula_error(r), 0.05),
         source=STEP,
         formula=r"\|P w^{(1)}\|^2 / \|w^{(1)}\|^2 = \mathbb{E} \frac{S}{S + \pi d^2 / 4n}",
+    ),
+    Claim(
+        "So it is for a single direction at the most samples, to 0.05.",
+        judge=lambda r: median_at_most(np.abs(r.single.mean(axis=0) - r.single_limit), 0.05),
+        source=STEP,
+    ),
+    Claim(
+        "With a part of degree three, 80 % are in the span too.",
+        judge=lambda r: median_at_least(r.mixed.min(axis=0), 0.8),
+        source=STEP,
+    ),
+    Claim(
+        "With a mean that is regressed out, more than half is in the span.",
+        judge=lambda r: median_at_least(r.lifted.min(axis=0), 0.5),
+        source=LEARNED,
+    ),
+    Claim(
+        "If the mean is not regressed out, less than half is: neurons keep their own directions.",
+        judge=lambda r: median_at_most(r.forgotten.max(axis=0), 0.5),
+        source=LEARNED,
+        kind="control",
     ),
     Claim(
         "The test loss is five times below that of as many neurons that were not moved.",
