@@ -13,7 +13,7 @@ small neurons see several clusters at once, and the directions are not found.
 Source: shi · gradient-features · Defs 3.5, 3.7, Lemma B.18; shi · nice-neurons · Lemma 3.13.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -37,15 +37,20 @@ from theorylab.data import GaussianMixture, orthogonal_mixture, separable_law
 from theorylab.experiments.checks import refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
+    Budget,
+    Terms,
     bernstein_tail,
     blind_directions,
+    cluster_case,
     cone_members,
     frontier,
+    hyper_parameters,
     mixture_gradients,
     nice_neurons,
     reduced_mixture,
     reduced_weights,
     sampled_gradients,
+    untuned_terms,
 )
 from theorylab.numerics import clopper_pearson
 from theorylab.progress import report
@@ -57,6 +62,7 @@ FORMULA = r"G(w, b) = \mathbb{E}[y\,x\,\mathbb{1}[w^\top x > b]]"
 
 GRADIENT = Source("shi", "gradient-features", "Defs 3.5, 3.7")
 SAMPLED = Source("shi", "gradient-features", "Lemma B.18")
+BOUND = Source("shi", "gfl-main-bound", "Theorems B.11, B.23")
 NICE = Source("shi", "nice-neurons", "Lemmas 3.13, B.5")
 
 TOO_SMALL = 0.2  # the control's threshold over the experiment's: neurons see several clusters
@@ -127,6 +133,7 @@ class Result(NamedTuple):
     openings: Float[np.ndarray, " g"]
     least_norms: Float[np.ndarray, " l"]
     frontier: Float[np.ndarray, "g l"]
+    terms: Float[np.ndarray, "g 4"]  # of the main bound, untuned, at every opening (see Terms)
 
 
 def memory(config: Config) -> int:
@@ -162,6 +169,7 @@ def run(config: Config) -> Result:
     openings = np.linspace(0.01, 0.3, 30)
     least = floor * np.array([0.5, 1.0, 1.5])
     grid = frontier(exact, law.directions[0], jnp.asarray(openings), jnp.asarray(least))
+    shares = np.asarray(grid) / config.num_neurons
     return Result(
         deviations=np.asarray(gaps / sampled.errors)[np.linalg.norm(exact, axis=1) >= floor],
         distances=distances,
@@ -177,8 +185,27 @@ def run(config: Config) -> Result:
         astray=np.asarray(counted[1]),
         openings=openings,
         least_norms=least,
-        frontier=np.asarray(grid) / config.num_neurons,
+        frontier=shares,
+        terms=np.array(
+            [_terms(law, *pair, config) for pair in zip(openings, shares[:, 1], strict=True)]
+        ),
     )
+
+
+def _terms(law: GaussianMixture, opening: float, share: float, config: Config) -> Terms:
+    """The terms of the main bound, with the p̂ of this opening and the theorem's step size."""
+    floor = _least_norm(config)
+    case = cluster_case(law, tau=1.0)
+    constants = replace(
+        case.constants,
+        opening=float(opening),
+        probability=max(float(share), 1 / config.num_neurons),
+        gradient_norm=floor,
+    )
+    budget = Budget(config.dimension, config.width, num_steps=1, num_samples=config.num_samples)
+    chosen = hyper_parameters(constants, budget)
+    budget = replace(budget, num_steps=max(round(chosen.num_steps), 1))
+    return untuned_terms(constants, budget, chosen.rate)
 
 
 def _least_norm(config: Config) -> float:
@@ -240,6 +267,7 @@ def _tail(key: RandomKey, config: Config) -> tuple[np.ndarray, np.ndarray, np.nd
     return distances, np.array(low), np.array(bound)
 
 
+# In γ the bound trades more neurons in the cone for less exact ones; 0.1 is the γ used here.
 CLAIMS = (
     Claim(
         "Gradients by Monte Carlo are within four of their errors of the closed form.",
@@ -270,6 +298,11 @@ CLAIMS = (
         kind="control",
     ),
     Claim(
+        "The main bound's terms of width and opening have their least sum in a cone below 0.1.",
+        judge=lambda r: at_most(r.openings[r.terms[:, :2].sum(axis=1).argmin()], 0.1),
+        source=BOUND,
+    ),
+    Claim(
         "In 99 % of starts every direction has at least mp/4 nice neurons.",
         judge=lambda r: probability_at_least(
             int((r.counts.min(axis=1) >= r.width * r.probability / 4).sum()),
@@ -294,8 +327,13 @@ CLAIMS = (
 
 
 def plot(result: Result) -> Figure:
-    """The probability of a cone, the tail of a mean, and the neurons of all starts."""
-    figure, axes = panels("probability of a cone", "mean over 50 samples", "nice neurons")
+    """The probability of a cone, the tail of a mean, the neurons of all starts, a bound's terms."""
+    figure, axes = panels(
+        "probability of a cone",
+        "mean over 50 samples",
+        "nice neurons",
+        "terms of the main bound, unit constants",
+    )
     for shares, floor in zip(result.frontier.T, result.least_norms, strict=True):
         axes[0].plot(result.openings, shares, label=f"‖G‖ ≥ {floor:.2g}")
     axes[0].set(xlabel="opening γ", ylabel="p̂")
@@ -305,6 +343,11 @@ def plot(result: Result) -> Figure:
     axes[2].hist(np.ravel(result.counts), bins=30)
     axes[2].axvline(result.width * result.probability / 4, label="mp/4", **THEORY)
     axes[2].set(xlabel="neurons along a direction", ylabel="starts × directions")
+    bottom = np.zeros(len(result.openings))
+    for name, values in zip(Terms._fields, result.terms.T, strict=True):
+        axes[3].bar(result.openings, values, width=0.008, bottom=bottom, label=name)
+        bottom = bottom + values
+    axes[3].set(xlabel="opening γ", ylabel="sum")
     for axis in axes:
         axis.legend(fontsize=7)
     return figure
