@@ -18,12 +18,19 @@ def test_verdicts_are_as_expected(surprises):
         ("there are some neurons", "counts", 0),
         ("square root of the width", "counts", 7),
         ("below 0.2", "loss", 1),
+        ("its fourth root", "norm", 7),
+        ("its square root or faster", "largest", 7),
         ("make no good network", "shuffled", 0),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
     broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
     assert verdict(words, broken) != Verdict.SUPPORTED
+
+
+def test_the_printed_sign_would_be_believed_if_it_left_some(smoke, verdict):
+    some = smoke._replace(positive=smoke.counts)
+    assert verdict("sign of their outputs", some) == Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(

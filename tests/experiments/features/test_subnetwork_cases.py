@@ -31,7 +31,8 @@ def test_the_targets_have_no_loss_and_their_constants_bound_them():
         ("half-space their number grows", "counts", 7),
         ("so it does on the parity", "counts", 7),
         ("below 0.2", "loss", 1),
-        ("make no good network", "shuffled", 0),
+        ("no good network at these widths", "loss", 0),
+        ("on other neurons make no good", "shuffled", 0),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):

@@ -3,7 +3,9 @@
 The first step turns neurons to gradient features. Among those that point along a direction of g*,
 and have about the right length, an output layer that is zero elsewhere makes g* again, up to errors
 that a bound with explicit constants covers. The number of such neurons grows like the root of the
-width. As many others of the same network, with the same output weights, make nothing.
+width. As many others of the same network, with the same output weights, make nothing. (The source
+asks for a positive output weight at the start; but a cluster with label −1 has G pointing away from
+it, and is found by neurons with a negative one.)
 
 The data are four clusters, and g* has a detector for each. The bound is far above 1 at these
 widths: it holds, and says nothing yet.
@@ -27,14 +29,16 @@ from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     Constants,
+    FiniteLaw,
     ReluNetwork,
+    blockwise_risk,
     cone_members,
     detector_threshold,
-    good_subnetwork,
-    margin_loss,
+    drawn_subnetwork,
     mixture_gradients,
     reduced_mixture,
     reduced_weights,
+    risk,
     subnetwork_bound,
 )
 from theorylab.progress import report
@@ -92,6 +96,9 @@ class Measured(NamedTuple):
     loss: Float[jax.Array, ""]  # of the good subnetwork
     shuffled: Float[jax.Array, ""]  # of the same output weights on other neurons
     counts: Int[jax.Array, " r"]  # |Λ| for every detector
+    positive: Int[jax.Array, " r"]  # those of them with a⁽⁰⁾ > 0, which a in place of |a| leaves
+    norm: Float[jax.Array, ""]  # ‖ã‖₂
+    largest: Float[jax.Array, ""]  # ‖ã‖_∞
     target: Float[jax.Array, ""]  # loss of g*
 
 
@@ -103,6 +110,9 @@ class Result(NamedTuple):
     loss: Float[np.ndarray, "m s"]
     shuffled: Float[np.ndarray, "m s"]
     counts: Int[np.ndarray, "m s r"]
+    positive: Int[np.ndarray, "m s r"]
+    norm: Float[np.ndarray, "m s"]
+    largest: Float[np.ndarray, "m s"]
     target: Float[np.ndarray, "m s"]
     bound: Float[np.ndarray, "m s"]
 
@@ -183,30 +193,29 @@ def _measured(
     target = ReluNetwork(
         law.labels * constants.entry_bound, law.directions, jnp.full(4, constants.bias_bound)
     )
-    floor = _floor(constants)
-    # σ_a = b̃/(|ℓ'(0)| η B_G B_ε) with η = 1: the lengths that are needed are drawn often.
-    outputs = jax.random.normal(output_key, (width,)) / (constants.gradient_norm * floor)
-    start = ReluNetwork(outputs, jnp.zeros_like(gradients), jnp.ones(width))
-    found = good_subnetwork(start, gradients, target, constants, 1.0, floor)
-    test = law.sample(test_key, config.num_tested)
-    moved = ReluNetwork(found.outputs, outputs[:, None] * gradients, jnp.ones(width))
+    found, moved = drawn_subnetwork(
+        output_key, gradients, jnp.ones(width), target, constants, _floor(constants)
+    )
     mixed = moved._replace(outputs=jax.random.permutation(shuffle_key, found.outputs))
-
-    def loss(network: ReluNetwork) -> jax.Array:
-        answers = jax.lax.map(lambda x: network(x[None, :])[0], test.x, batch_size=50)
-        return margin_loss(test.y[:, 0] * answers).mean()
-
+    drawn = law.sample(test_key, config.num_tested)
+    # w⁽¹⁾ is a⁽⁰⁾G, and where ε_a < 1 no negative length is within it of 1.
+    above = (moved.weights * gradients).sum(axis=1) > 0
+    shares = jnp.full(config.num_tested, 1 / config.num_tested)
+    test = FiniteLaw(drawn.x, drawn.y[:, 0], shares)
     return Measured(
-        loss=loss(moved),
-        shuffled=loss(mixed),
+        loss=blockwise_risk(moved, test),
+        shuffled=blockwise_risk(mixed, test),
         counts=found.members.sum(axis=0),
-        target=margin_loss(test.y[:, 0] * target(test.x)).mean(),
+        positive=(found.members & above[:, None]).sum(axis=0),
+        norm=jnp.linalg.norm(found.outputs),
+        largest=jnp.abs(found.outputs).max(),
+        target=risk(target, test),
     )
 
 
 CLAIMS = (
     Claim(
-        "The loss of the good subnetwork is below its bound, at every width and start.",
+        "The loss of the good subnetwork is below its bound, which is above 1, at every width.",
         judge=lambda r: holds(r.bound - r.loss),
         source=LEMMA,
         formula=r"rB_{a1}(\epsilon_a B_{x1} + B_{x1}\sqrt{2\gamma} + B_\epsilon) + L(g^*)",
@@ -215,12 +224,33 @@ CLAIMS = (
         "For every neuron of g* there are some neurons, at every width and start.",
         judge=lambda r: holds(r.counts - 1),
         source=COUNT,
+        kind="corrected",
+        formula=r"\big| |a_i^{(0)} \ell'(0)| \eta \|G_i\| c_j / \tilde b - 1 \big| \le \epsilon_a",
+    ),
+    Claim(
+        "There are if their lengths have the sign of their outputs, at the largest width.",
+        judge=lambda r: holds(r.positive[-1] - 1),
+        source=COUNT,
+        kind="printed",
+        formula=r"\big| -a_i^{(0)} \ell'(0) \eta \|G_i\| c_j / \tilde b - 1 \big| \le \epsilon_a",
     ),
     Claim(
         "Their number grows like the square root of the width: exponent 0.5 ± 0.1.",
         judge=lambda r: exponent_between(r.widths, r.counts.sum(axis=2).T, 0.4, 0.6),
         source=COUNT,
         formula=r"|\Lambda_j| = \Omega(\sqrt{mp})",
+    ),
+    Claim(
+        "The norm of their output weights falls like its fourth root or faster: -0.25 + 0.1.",
+        judge=lambda r: exponent_between(r.widths, r.norm.T, -np.inf, -0.15),
+        source=COUNT,
+        formula=r"\|\tilde a\|_2 = O(B_{a2} B_b / \tilde b (mp)^{1/4})",
+    ),
+    Claim(
+        "The largest of them falls like its square root or faster: exponent -0.5 + 0.1.",
+        judge=lambda r: exponent_between(r.widths, r.largest.T, -np.inf, -0.4),
+        source=COUNT,
+        formula=r"\|\tilde a\|_\infty = O(B_{a1} B_b / \tilde b \sqrt{mp})",
     ),
     Claim(
         "At the largest width its loss is below 0.2, beside 1 of the network that is zero.",
