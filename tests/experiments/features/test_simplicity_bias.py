@@ -24,9 +24,9 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
     assert verdict(words, broken) != Verdict.SUPPORTED
 
 
-def test_an_optimum_that_rises_is_seen(smoke, verdict):
-    broken = smoke._replace(optimum=smoke.optimum[::-1])
-    assert verdict("OPT falls", broken) == Verdict.REFUTED
+def test_a_loss_above_the_best_of_fewer_features_is_seen(smoke, verdict):
+    broken = smoke._replace(losses=smoke.losses + 1)
+    assert verdict("ends below the best", broken) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
