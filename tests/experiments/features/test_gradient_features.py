@@ -19,6 +19,7 @@ def test_verdicts_are_as_expected(surprises):
         ("wider by the error", "sampled_shares", 0.0),
         ("finds every cluster", "cosines", 0.9),
         ("five times smaller", "control_cosines", 0.99),
+        ("in a cone below 0.1", "openings", 0.5),
         ("at least mp/4", "counts", 0),
         ("half of the probability", "counts", 1),
         ("fewer than mp/4", "astray", 10**6),
