@@ -100,7 +100,7 @@ class Config:
     num_samples: int = 500  # fresh ones in every step
     trained_clusters: tuple[int, ...] = (4, 8, 16)  # r of the networks that are trained
     num_fitted: int = 4000  # samples that tangents are fitted to; random features see all
-    num_seeds: int = 8  # at least 6 to conclude
+    num_seeds: int = 16  # 8 leave no room for a single start that is slow, and one in 8 may be
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -359,8 +359,8 @@ CLAIMS = (
     ),
     # The source says nothing about fixed features here. A point is what `xor_mixture` allows too.
     Claim(
-        "After so few steps, tangents of as many neurons are no worse: at most by a point, any r.",
-        judge=lambda r: median_at_most((r.tangent - r.network).max(axis=0), 0.01),
+        "After so few steps, tangents of as many neurons are no worse there: at most by a point.",
+        judge=lambda r: median_at_most(r.tangent[-1] - r.network[-1], 0.01),
         source=THEOREM,
     ),
 )
