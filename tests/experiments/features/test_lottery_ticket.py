@@ -14,7 +14,7 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ("within a point", "whole", 0.0),
+        ("end within a point", "whole", 0.0),
         ("drawn anew ends", "redrawn_outputs", 0.0),
         ("neurons drawn anew learn it too", "redrawn", 0.5),
         ("within 2 points of the ticket", "early", 0.5),
