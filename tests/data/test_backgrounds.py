@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from theorylab.data import dataset_on_background, digits, offsets, on_background, shrunk
+from theorylab.data import (
+    canvas_moments,
+    dataset_on_background,
+    digits,
+    offsets,
+    on_background,
+    on_backgrounds_apart,
+    pixel_coverage,
+    shrunk,
+)
 from theorylab.data.backgrounds import background, paste
 
 KEY = jax.random.key(7)
@@ -68,15 +77,69 @@ def test_the_published_code_squares_the_level():
     arguments = (KEY, dot, (32, 32), "gaussian", 0.5, "fixed_corner")
     stated, printed = on_background(*arguments), on_background(*arguments, squared_level=True)
     np.testing.assert_allclose(printed, 0.5 * stated, rtol=1e-14)
-    assert 0.45 < float(stated.std()) < 0.55
+    # 0.5 to five standard errors of 1023 normal numbers, and one pixel of the dot.
+    assert float(stated.std()) == pytest.approx(0.5, abs=5 * 0.5 / (2 * 1023) ** 0.5)
+
+
+PLACEMENTS = ["anywhere", "random_corner", "fixed_corner"]
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_coverage_is_that_of_all_places(placement):
+    """Oracle: every place with its probability, counted one by one."""
+    height, width = 5, 4
+    places = {
+        "anywhere": [(i, j) for i in range(4) for j in range(2)],
+        "random_corner": [(i, j) for i in (0, 3) for j in (0, 1)],
+        "fixed_corner": [(3, 1)],
+    }[placement]
+    expected = np.zeros((height, width))
+    for i, j in places:
+        expected[i : i + 2, j : j + 3] += 1 / len(places)
+    found = pixel_coverage((2, 3), (height, width), placement)
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("kind", ["black", "gaussian", "tiles"])
+def test_canvases_have_their_moments(kind, placement):
+    """Oracle: the closed form, within six standard errors of 4000 canvases, pixel by pixel."""
+    image_key, tile_key = jax.random.split(KEY)
+    images = jax.random.uniform(image_key, (3, 2, 3, 1))
+    tiles = jax.random.uniform(tile_key, (4, 2, 3, 1))
+    drawn = images[jnp.arange(3999) % 3]
+    canvases = np.asarray(on_background(KEY, drawn, (4, 6), kind, 1.5, placement, tiles))
+    moments = canvas_moments(images, (4, 6), kind, 1.5, placement, tiles)
+    for order, expected in enumerate(moments, start=1):
+        powers = canvases**order
+        error = powers.std(axis=0) / 3999**0.5
+        assert np.all(np.abs(powers.mean(axis=0) - np.asarray(expected)) <= 6 * error + 1e-12)
+
+
+def test_no_tile_is_around_what_is_learned_and_what_is_judged():
+    """Oracle: tiles of one colour each; the objects are black."""
+    tiles = jnp.broadcast_to(jnp.arange(1.0, 7.0)[:, None, None, None], (6, 2, 2, 1))
+    objects = jnp.zeros((40, 2, 2, 1))
+    arguments = (KEY, objects, 25, (4, 4), "tiles", 1.0, "fixed_corner")
+    canvases = np.asarray(on_backgrounds_apart(*arguments, tiles))
+    first, rest = set(np.unique(canvases[:25])), set(np.unique(canvases[25:]))
+    assert (first, rest) == ({0, 1, 3, 5}, {0, 2, 4, 6})
+    with pytest.raises(ValueError, match="tiles must be two or more to be kept apart, got 1"):
+        on_backgrounds_apart(*arguments, tiles[:1])
 
 
 def test_places_and_backgrounds_say_nothing_about_the_label():
-    """Mutual information of label and corner: 2n·I is χ² with 9 · 3 degrees of freedom."""
-    labels = np.argmax(digits().y, axis=1)
-    places = np.asarray(offsets(KEY, len(labels), *SIZES, "random_corner"))
+    """Mutual information of label and corner: 2n·I is χ² with 9 · 3 degrees of freedom.
+
+    The corner is where the canvas is not black, so a place that looks at the image would be seen.
+    """
+    data = digits().reshaped(8, 8, 1)
+    labels = np.argmax(data.y, axis=1)
+    canvases = np.asarray(on_background(KEY, data.x, (16, 16), "black", 1.0, "random_corner"))
+    quarters = canvases.reshape(-1, 2, 8, 2, 8).sum(axis=(2, 4)).reshape(-1, 4)
+    assert ((quarters > 0).sum(axis=1) == 1).all()
     table = np.zeros((10, 4))
-    np.add.at(table, (labels, places[:, 0] // 4 + places[:, 1] // 8), 1)
+    np.add.at(table, (labels, quarters.argmax(axis=1)), 1)
     independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True) / len(labels)
     information = np.sum(table * np.log(table / independent)) / len(labels)
     assert stats.chi2.sf(2 * len(labels) * information, df=27) > 1e-3
@@ -101,6 +164,12 @@ def test_what_does_not_fit_is_refused():
     image = jnp.zeros((1, 3, 3, 1))
     with pytest.raises(ValueError, match=r"have room for the image \(3, 3\), got \(2, 4\)"):
         paste(image, jnp.zeros((1, 2, 4, 1)), jnp.zeros((1, 2), int))
+    with pytest.raises(ValueError, match=r"places must be from \(0, 0\) to \(1, 1\), got others"):
+        paste(image, jnp.zeros((1, 4, 4, 1)), jnp.full((1, 2), 9))
+    with pytest.raises(ValueError, match="level must be finite, got nan"):
+        on_background(KEY, image, (4, 4), "black", float("nan"), "anywhere")
+    with pytest.raises(ValueError, match="kind must be black, gaussian, or tiles that are given"):
+        canvas_moments(image, (4, 4), "texture", 1.0, "anywhere")
     with pytest.raises(ValueError, match="must be given tiles, got None"):
         background(KEY, "tiles", 1, (4, 4, 1))
     with pytest.raises(ValueError, match=r"tiles must fill a canvas \(4, 4, 1\) exactly"):

@@ -106,3 +106,12 @@ def test_modulus_two_is_the_parity_of_bits():
 def test_what_does_not_fit_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_numbers_outside_the_law_are_refused():
+    with pytest.raises(ValueError, match="numbers must be from 0 to 8, got 0 to 9"):
+        numbered_sums(jnp.array([0, 9]), 2, 3)
+    with pytest.raises(ValueError, match="terms must be from 0 to 2, got 0 to 4"):
+        modular_addition(all_sums(2, 5), modulus=3)
+    with pytest.raises(ValueError, match=r"fraction must leave examples .* of 9, got nan"):
+        split_sums(jax.random.key(0), all_sums(2, 3), float("nan"))

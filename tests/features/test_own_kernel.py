@@ -34,11 +34,29 @@ def test_tangent_regression_is_the_least_solution_of_the_linearised_problem():
 
     left = (EXAMPLES.y - MODEL.apply(START, EXAMPLES.x)).ravel()
     delta = jnp.linalg.pinv(jacobian(EXAMPLES.x)) @ left
-    for outputs, inputs in zip(fit(START), (EXAMPLES.x, x), strict=True):
+    solved = fit(START)
+    assert float(solved.slope) < 1e-6
+    np.testing.assert_allclose(solved.halfway, solved.elsewhere, atol=1e-3)
+    for outputs, inputs in zip(solved[:2], (EXAMPLES.x, x), strict=True):
         expected = MODEL.apply(START, inputs) + (jacobian(inputs) @ delta).reshape(-1, 2)
         np.testing.assert_allclose(outputs, expected, atol=1e-7)
     with pytest.raises(ValueError, match="num_iterations must be at least 1, got 0"):
         tangent_regression(MODEL.apply, START, EXAMPLES, x, num_iterations=0)
+
+
+def test_a_fit_that_has_not_come_far_says_so():
+    """Oracle: the dense Jacobian, after two steps; halfway is the fit of one step."""
+    x = jax.random.normal(jax.random.key(3), (7, 3))
+    few, one = (tangent_regression(MODEL.apply, START, EXAMPLES, x, steps) for steps in (2, 1))
+    flat, unravel = ravel_pytree(START)
+    jacobian = jax.jacobian(lambda w: MODEL.apply(unravel(w), EXAMPLES.x).ravel())(flat)
+    slopes = [
+        jnp.linalg.norm(jacobian.T @ (EXAMPLES.y - outputs).ravel())
+        for outputs in (MODEL.apply(START, EXAMPLES.x), one.examples)
+    ]
+    np.testing.assert_allclose(few.slope, slopes[1] / slopes[0], rtol=1e-9)
+    np.testing.assert_allclose(few.halfway, one.elsewhere, rtol=1e-9)
+    assert float(one.slope) == 1
 
 
 def test_a_network_that_is_linear_is_as_good_as_its_linearisation():

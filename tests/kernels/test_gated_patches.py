@@ -140,3 +140,9 @@ def test_gated_features_are_the_gradient_where_the_bias_is_not_positive(bias):
     expected = np.einsum("np,npd->nd", slopes, x)
     np.testing.assert_allclose(gated_patches.tangent_features(*given), expected, rtol=1e-12)
     assert np.allclose(single, expected) == (bias < 0)
+
+
+@pytest.mark.parametrize("num_patches", [1, 0.5])
+def test_too_few_patches_have_no_linear_error(num_patches):
+    with pytest.raises(ValueError, match="num_patches must be at least 2"):
+        gated_patches.linear_error(num_patches)

@@ -90,3 +90,13 @@ def test_the_kernels_are_positive():
 def test_negative_thresholds_are_refused():
     with pytest.raises(ValueError, match="threshold must be at least 0, got -1"):
         threshold_kernel.weight_kernel(X1, X2, -1.0)
+
+
+def test_thresholds_and_cosines_that_cannot_be_are_seen():
+    one, two = jnp.ones(()), 2 * jnp.ones(())
+    for part in (threshold_kernel.open_together, threshold_kernel.signs_together):
+        assert jnp.isnan(part(-one, one, one / 2))
+        assert jnp.isnan(part(one, one, two))
+    patches = jnp.ones((1, 2, 3))
+    with pytest.raises(ValueError, match="threshold must be at least 0, got -1"):
+        threshold_kernel.weight_kernel(patches, patches, jnp.array(-1.0))

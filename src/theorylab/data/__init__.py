@@ -6,10 +6,13 @@ law of inputs, teacher ─► `Dataset`: x (n, ...), y (n, k), its law and its s
 from .backgrounds import Background as Background
 from .backgrounds import Placement as Placement
 from .backgrounds import background as background
+from .backgrounds import canvas_moments as canvas_moments
 from .backgrounds import dataset_on_background as dataset_on_background
 from .backgrounds import offsets as offsets
 from .backgrounds import on_background as on_background
+from .backgrounds import on_backgrounds_apart as on_backgrounds_apart
 from .backgrounds import paste as paste
+from .backgrounds import pixel_coverage as pixel_coverage
 from .backgrounds import shrunk as shrunk
 from .cache import cache_folder as cache_folder
 from .contrast import image_like as image_like

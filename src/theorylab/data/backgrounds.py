@@ -27,6 +27,7 @@ from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from theorylab.typing import RandomKey, Scalar
@@ -75,7 +76,12 @@ def paste(
     places: Int[Array, "n 2"],
 ) -> Float[Array, "n height width c"]:
     """Replace the pixels of every canvas from its place on by those of its image."""
-    _check_room(images.shape[1:3], canvases.shape[1:3])
+    image, canvas = images.shape[1:3], canvases.shape[1:3]
+    _check_room(image, canvas)
+    if not isinstance(places, jax.core.Tracer):
+        known, room = np.asarray(places), np.subtract(canvas, image)
+        if np.any((known < 0) | (known > room[None, :])):
+            raise ValueError(f"places must be from (0, 0) to {tuple(room.tolist())}, got others.")
 
     def one(image: Array, canvas: Array, place: Array) -> Array:
         return jax.lax.dynamic_update_slice(canvas, image, (place[0], place[1], 0))
@@ -141,12 +147,50 @@ def on_background(
         >>> canvas[0, :, :, 0].tolist()
         [[0.0, 0.0], [0.0, 1.0]]
     """
+    if not isinstance(level, jax.core.Tracer) and not np.isfinite(np.asarray(level)):
+        raise ValueError(f"level must be finite, got {level}.")
     num_images, *image, channels = images.shape
     place_key, noise_key = jax.random.split(key)
     places = offsets(place_key, num_images, (image[0], image[1]), canvas, placement)
     around = background(noise_key, kind, num_images, (*canvas, channels), tiles)
     factor = level * level if squared_level else level
     return paste(images, (factor * around).astype(images.dtype), places)
+
+
+def on_backgrounds_apart(
+    key: RandomKey,
+    images: Float[Array, "n h w c"],
+    num_first: int,
+    canvas: tuple[int, int],
+    kind: Background,
+    level: Scalar,
+    placement: Placement,
+    tiles: Float[Array, "t h w c"] | None = None,
+) -> Float[Array, "n height width c"]:
+    """As `on_background`, but no tile is around both the first images and the rest.
+
+    Args:
+        key: The randomness of backgrounds and places.
+        images: The objects, those to learn from first.
+        num_first: How many these are.
+        canvas: Height and width of what comes out.
+        kind: The law of the backgrounds.
+        level: What they are multiplied by.
+        placement: The law of the places.
+        tiles: The images that "tiles" draws from: every other one for the first images.
+    """
+    if tiles is not None and len(tiles) < 2:
+        raise ValueError(f"tiles must be two or more to be kept apart, got {len(tiles)}.")
+    parts = [
+        on_background(
+            jax.random.fold_in(key, half),
+            part,
+            *(canvas, kind, level, placement),
+            None if tiles is None else tiles[half::2],
+        )
+        for half, part in enumerate((images[:num_first], images[num_first:]))
+    ]
+    return jnp.concatenate(parts)
 
 
 def dataset_on_background(
@@ -166,6 +210,73 @@ def dataset_on_background(
     return replace(dataset, x=x, law=f"{dataset.law}, {where}, {kind} background × {level:g}")
 
 
+def pixel_coverage(
+    image: tuple[int, int], canvas: tuple[int, int], placement: Placement
+) -> Float[Array, "height width"]:
+    """P[the image covers a pixel], of every pixel of the canvas.
+
+    Rows and columns are placed independently, so it is a product of two such shares.
+
+    Args:
+        image: Height and width of an image.
+        canvas: Height and width of a canvas.
+        placement: The law of the places.
+
+    Example:
+        >>> pixel_coverage((1, 1), (2, 2), "random_corner").tolist()
+        [[0.25, 0.25], [0.25, 0.25]]
+    """
+    _check_room(image, canvas)
+    rows, columns = (
+        _covered(small, large, placement) for small, large in zip(image, canvas, strict=True)
+    )
+    return rows[:, None] * columns[None, :]
+
+
+def canvas_moments(
+    images: Float[Array, "n h w c"],
+    canvas: tuple[int, int],
+    kind: Background,
+    level: float,
+    placement: Placement,
+    tiles: Float[Array, "t h w c"] | None = None,
+) -> tuple[Float[Array, "height width c"], Float[Array, "height width c"]]:
+    """E canvas and E canvas² of every pixel, over an image drawn from these, its place and noise.
+
+        E = Σ_place P[place] · (mean image, pasted there) + (1 − P[covered]) · E background
+
+    Args:
+        images: The objects, equally likely.
+        canvas: Height and width.
+        kind: "black", "gaussian" or "tiles"; the moments of "texture" have no closed form.
+        level: What backgrounds are multiplied by.
+        placement: The law of the places.
+        tiles: The images that "tiles" draws from.
+    """
+    _, height, width, channels = images.shape
+    rows, columns = (
+        _chances(large - small, placement)
+        for small, large in zip((height, width), canvas, strict=True)
+    )
+    around = 1 - pixel_coverage((height, width), canvas, placement)
+    found = []
+    for order in (1, 2):
+        image = (images**order).mean(axis=0)
+        # Full convolutions of the mean image with the laws of its row and of its column.
+        pasted = jnp.stack(
+            [
+                jnp.stack([jnp.convolve(column, rows) for column in image[..., c].T])
+                for c in range(channels)
+            ]
+        )
+        pasted = jnp.stack(
+            [jnp.stack([jnp.convolve(row, columns) for row in plane.T]) for plane in pasted]
+        )
+        noise = level**order * _background_moment(order, kind, (*canvas, channels), tiles)
+        found.append(jnp.moveaxis(pasted, 0, -1) + around[..., None] * noise)
+    return found[0], found[1]
+
+
 def shrunk(images: Float[Array, "n h w c"], factor: int) -> Float[Array, "n _h _w c"]:
     """Average over squares of factor × factor pixels, such as 32×32 ─► 16×16.
 
@@ -178,6 +289,42 @@ def shrunk(images: Float[Array, "n h w c"], factor: int) -> Float[Array, "n _h _
         raise ValueError(f"factor must divide {height} and {width}, got {factor}.")
     squares = (n, height // factor, factor, width // factor, factor, channels)
     return jnp.mean(jnp.reshape(images, squares), axis=(2, 4))
+
+
+def _chances(room: int, placement: Placement) -> Float[Array, " places"]:
+    """The law of one coordinate of the place, from 0 to the room that there is."""
+    places = jnp.arange(room + 1)
+    match placement:
+        case "anywhere":
+            return jnp.full(room + 1, 1 / (room + 1))
+        case "random_corner":
+            return ((places == 0).astype(float) + (places == room)) / 2
+        case "fixed_corner":
+            return (places == room).astype(float)
+    raise ValueError(f"placement must be one of {_words(Placement)}, got {placement!r}.")
+
+
+def _covered(small: int, large: int, placement: Placement) -> Float[Array, " large"]:
+    """P[the image covers this row], or column."""
+    return jnp.convolve(_chances(large - small, placement), jnp.ones(small))
+
+
+def _background_moment(
+    order: int,
+    kind: Background,
+    shape: tuple[int, int, int],
+    tiles: Float[Array, "t h w c"] | None,
+) -> Float[Array, "height width c"]:
+    """E bʳ of a background at level 1, for r = 1 or 2."""
+    match kind:
+        case "black":
+            return jnp.zeros(shape)
+        case "gaussian":
+            return jnp.full(shape, float(order == 2))
+        case "tiles" if tiles is not None:
+            mean = (tiles**order).mean(axis=0)
+            return jnp.tile(mean, (shape[0] // mean.shape[0], shape[1] // mean.shape[1], 1))
+    raise ValueError(f"kind must be black, gaussian, or tiles that are given, got {kind!r}.")
 
 
 def _texture(

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
 from theorylab.typing import RandomKey
@@ -76,7 +77,7 @@ def numbered_sums(numbers: Int[Array, " n"], num_terms: int, modulus: int) -> Su
         num_terms: The number of terms k.
         modulus: p.
     """
-    num_sums(num_terms, modulus)
+    check_numbers("numbers", numbers, num_sums(num_terms, modulus))
     places = modulus ** jnp.arange(num_terms - 1, -1, -1, dtype=numbers.dtype)
     terms = numbers[:, None] // places[None, :] % modulus
     return Sums(terms, terms.sum(axis=1) % modulus)
@@ -96,7 +97,7 @@ def split_sums(key: RandomKey, sums: Sums, fraction: float) -> tuple[Sums, Sums]
         (12, 13)
     """
     num_samples = len(sums.total)
-    num_first = round(fraction * num_samples)
+    num_first = round(fraction * num_samples) if math.isfinite(fraction) else 0
     if not 0 < num_first < num_samples:
         raise ValueError(
             f"fraction must leave examples in both parts of {num_samples}, got {fraction}."
@@ -121,6 +122,8 @@ def modular_addition(sums: Sums, modulus: int) -> Dataset:
         25 samples (2, 5) ─► (5,): a₁ + … + a_2 mod 5, one-hot. Source: synthetic.
     """
     check_at_least("modulus", modulus, 2)
+    check_numbers("terms", sums.terms, modulus)
+    check_numbers("totals", sums.total, modulus)
     x, y = jax.nn.one_hot(sums.terms, modulus), jax.nn.one_hot(sums.total, modulus)
     law = f"a₁ + … + a_{sums.terms.shape[1]} mod {modulus}, one-hot"
     return Dataset(x, y, law, source="synthetic")
@@ -141,6 +144,22 @@ def character_moment(frequencies: Sequence[int], modulus: int) -> float:
     if len(frequencies) < 2:
         raise ValueError(f"frequencies must be those of terms and total, got {frequencies}.")
     return float(len({frequency % modulus for frequency in frequencies}) == 1)
+
+
+def check_numbers(name: str, numbers: Int[Array, "..."], count: int) -> None:
+    """Raise unless all of these are from 0 to count - 1; of what is traced nothing is known.
+
+    Args:
+        name: What they are.
+        numbers: Such as terms, or the numbers of examples.
+        count: Of different ones, such as p.
+    """
+    if isinstance(numbers, jax.core.Tracer) or numbers.size == 0:
+        return
+    known = np.asarray(numbers)  # by NumPy, because under jit JAX would trace even what is known
+    least, most = int(known.min()), int(known.max())
+    if least < 0 or most >= count:
+        raise ValueError(f"{name} must be from 0 to {count - 1}, got {least} to {most}.")
 
 
 def num_sums(num_terms: int, modulus: int) -> int:

@@ -10,7 +10,8 @@ regression on its tangent features,
 
 with conjugate gradients from Δ = 0, whose limit is the solution of least ‖Δ‖: kernel regression
 with the full tangent kernel JJᵀ, all pairs of outputs included. Neither J nor JJᵀ is ever made; a
-step is two passes through the network. Fewer steps regularise more.
+step is two passes through the network. Fewer steps regularise more, so whoever calls this solved
+must look: at what is left of ‖Jᵀr‖, and at what half of the steps gave.
 
 Source: karp · wrn-vs-ntk · 3.6, B.3 (the protocol after Allen-Zhu and Li 2020).
 """
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float
 
@@ -70,14 +72,30 @@ def train_classifier(
     return sgd(loss_of, start, examples, optimizer, batches, key, steps, lambda _: ()).params
 
 
+class Solved(NamedTuple):
+    """Outputs of a linearised network that was fitted, and how far the fit has come.
+
+    Args:
+        examples: On the examples.
+        elsewhere: On the other inputs.
+        halfway: On the other inputs after half of the iterations.
+        slope: ‖Jᵀr‖ before the last iteration over that before the first; 0 at the solution.
+    """
+
+    examples: Float[Array, "n k"]
+    elsewhere: Float[Array, "m k"]
+    halfway: Float[Array, "m k"]
+    slope: Float[Array, ""]
+
+
 def tangent_regression(
     apply: Apply,
     start: Params,
     train: Dataset,
     x: Float[Array, "m ..."],
     num_iterations: int,
-) -> tuple[Float[Array, "n k"], Float[Array, "m k"]]:
-    """Outputs of the linearised network that fits the targets best, on its examples and elsewhere.
+) -> Solved:
+    """Fit the linearised network to the targets by least squares, and evaluate it elsewhere too.
 
     Args:
         apply: The network f(w; x).
@@ -94,24 +112,29 @@ def tangent_regression(
     backward = jax.linear_transpose(forward, start)
 
     def step(state: _Conjugate, _: None) -> tuple[_Conjugate, None]:
-        along, outputs, length = state
+        along, outputs, length, first = state
         left = jnp.zeros_like(outputs).at[:n].set(train.y - outputs[:n])
         slope = backward(left)[0]
         squared = _dot(slope, slope)
         along = jax.tree.map(lambda s, a: s + squared / length * a, slope, along)
         moved = forward(along)
         rate = squared / jnp.maximum(jnp.sum(moved[:n] ** 2), 1e-30)
-        return _Conjugate(along, outputs + rate * moved, squared), None
+        first = jnp.where(jnp.isinf(length), squared, first)
+        return _Conjugate(along, outputs + rate * moved, squared, first), None
 
-    rest = _Conjugate(jax.tree.map(jnp.zeros_like, start), value, jnp.asarray(jnp.inf, value.dtype))
-    outputs = jax.lax.scan(step, rest, length=num_iterations)[0].outputs
-    return outputs[:n], outputs[n:]
+    endless, one = jnp.asarray(jnp.inf, value.dtype), jnp.ones((), value.dtype)
+    state = _Conjugate(jax.tree.map(jnp.zeros_like, start), value, endless, one)
+    middle = jax.lax.scan(step, state, length=num_iterations // 2)[0]
+    end = jax.lax.scan(step, middle, length=num_iterations - num_iterations // 2)[0]
+    slope = jnp.sqrt(end.length / end.first)
+    return Solved(end.outputs[:n], end.outputs[n:], middle.outputs[n:], slope)
 
 
 class _Conjugate(NamedTuple):
     along: Params  # the direction of the last step
     outputs: Array
     length: Array  # ‖Jᵀr‖² before the last step
+    first: Array  # and before the first
 
 
 def _dot(one: Params, other: Params) -> Array:
@@ -132,6 +155,8 @@ class Compared(NamedTuple):
     network: Float[Array, "2"]
     tangent: Float[Array, "r 2"]
     regression: Float[Array, "2"]
+    halfway: Float[Array, ""]  # of the regression after half of its iterations, on test examples
+    slope: Float[Array, ""]  # ‖Jᵀr‖ at its end over that at its start
 
 
 def compare(
@@ -175,4 +200,34 @@ def compare(
     tangents = jnp.zeros((0, 2), both.dtype)
     if tangent_rates:
         tangents = jax.lax.map(tangent, jnp.array(tangent_rates, both.dtype))
-    return Compared(judged(model.apply(trained, both)), tangents, judged(jnp.concatenate(solved)))
+    outputs = jnp.concatenate([solved.examples, solved.elsewhere])
+    halfway = accuracy(solved.halfway, test.y)
+    return Compared(
+        judged(model.apply(trained, both)), tangents, judged(outputs), halfway, solved.slope
+    )
+
+
+def best_kernel(found: Compared) -> Float[np.ndarray, "cells 2"]:
+    """The linearisation at its best by test accuracy: any learning rate, or the regression.
+
+    The regression after half of its iterations counts too, and is lent the training accuracy of its
+    end.
+
+    Args:
+        found: Of several cells, along a first axis.
+    """
+    halfway = np.stack([found.regression[:, 0], found.halfway], axis=1)
+    solved = np.stack([found.regression, halfway], axis=1)
+    tried = np.concatenate([found.tangent, solved], axis=1)
+    best = tried[..., 1].argmax(axis=1)
+    return np.take_along_axis(tried, best[:, None, None], axis=1)[:, 0]
+
+
+def retention(accuracies: Float[np.ndarray, "... l s"]) -> Float[np.ndarray, "... s"]:
+    """Accuracy in the strongest noise over that without, for levels l that begin with none.
+
+    Example:
+        >>> retention(np.array([[0.9, 0.8], [0.7, 0.7], [0.45, 0.6]])).tolist()
+        [0.5, 0.7499999999999999]
+    """
+    return accuracies[..., -1, :] / accuracies[..., 0, :]

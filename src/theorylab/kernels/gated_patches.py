@@ -51,6 +51,8 @@ def linear_error(num_patches: Numbers) -> Answer:
         >>> round(float(linear_error(1000)), 3)
         0.442
     """
+    if not np.all(np.asarray(num_patches) >= 2):
+        raise ValueError(f"num_patches must be at least 2, got {num_patches}.")
     return special.ndtr(-1 / np.log(num_patches))
 
 
@@ -129,6 +131,18 @@ def logarithm_for_failure(probability: Numbers, error: float) -> Answer:
     return -1 / (special.ndtri(error) * np.sqrt(probability))
 
 
+def soft_threshold(
+    inputs: Float[Array, "..."], bias: Scalar | Float[Array, ""]
+) -> Float[Array, "..."]:
+    """φ_b(z) = (z + b)₊ − (−z + b)₊.
+
+    Example:
+        >>> soft_threshold(jnp.array([-3.0, -0.5, 0.5, 3.0]), bias=-1.0).tolist()
+        [-2.0, 0.0, 0.0, 2.0]
+    """
+    return jax.nn.relu(inputs + bias) - jax.nn.relu(bias - inputs)
+
+
 @jax.jit
 def gated_features(
     gate: Float[Array, " d"], bias: Scalar, x: Float[Array, "n patches d"]
@@ -145,8 +159,7 @@ def tangent_features(
     """The gradient in w of Σᵢ φ_b(⟨w, Xᵢ⟩), sample by sample, by autodiff."""
 
     def output(weights: Array, patches: Array) -> Array:
-        z = patches @ weights
-        return jnp.sum(jax.nn.relu(z + bias) - jax.nn.relu(bias - z))
+        return jnp.sum(soft_threshold(patches @ weights, bias))
 
     return jax.vmap(jax.grad(output), in_axes=(None, 0))(weights, x)
 
@@ -201,11 +214,9 @@ def soft_threshold_outputs(
         signal: ⟨w*, Xᵢ⟩ of the signal patch, 0 if it is left out.
     """
 
-    def soft(z: Array) -> Array:
-        return jax.nn.relu(z - ratio) - jax.nn.relu(-z - ratio)
-
     def one(key: RandomKey) -> Float[Array, ""]:
         noise = noise_scale(num_patches) * jax.random.normal(key, (num_patches,))
-        return jnp.sum(soft(noise)) + soft(jnp.asarray(signal, noise.dtype))
+        patch = jnp.asarray(signal, noise.dtype)
+        return jnp.sum(soft_threshold(noise, -ratio)) + soft_threshold(patch, -ratio)
 
     return jax.lax.map(one, jax.random.split(key, num_samples), batch_size=256)

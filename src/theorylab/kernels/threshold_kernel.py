@@ -48,7 +48,7 @@ def open_together(
     """P[|U| ≥ α, |V| ≥ β] of Gaussians with correlation ρ.
 
     Args:
-        first: α, at least 0.
+        first: α, at least 0; outside, as with ρ outside [−1, 1], the answer is NaN.
         second: β, at least 0.
         cosine: ρ in [−1, 1].
 
@@ -57,7 +57,7 @@ def open_together(
         >>> round(float(open_together(one, one, one)), 4)  # 2Φᶜ(1)
         0.3173
     """
-    above, below = _corners(first, second, jnp.abs(cosine))
+    above, below = _corners(*_inside(first, second, cosine))
     return 4 * ndtr(-first) * ndtr(-second) + (above - below) / jnp.pi
 
 
@@ -76,7 +76,7 @@ def signs_together(
         >>> round(float(signs_together(zero, zero, jnp.array(0.5))), 4)  # (2/π) arcsin ½
         0.3333
     """
-    above, below = _corners(first, second, jnp.abs(cosine))
+    above, below = _corners(*_inside(first, second, cosine))
     return jnp.sign(cosine) * (above + below) / jnp.pi
 
 
@@ -106,6 +106,12 @@ def bias_kernel(
     return _summed(x1, x2, threshold, _bias_part)
 
 
+def _inside(first: Array, second: Array, cosine: Array) -> tuple[Array, Array, Array]:
+    """α, β and |ρ|; NaN where a threshold is negative or |ρ| > 1, so that nobody overlooks it."""
+    inside = (first >= 0) & (second >= 0) & (jnp.abs(cosine) <= 1)
+    return first, second, jnp.where(inside, jnp.abs(cosine), jnp.nan)
+
+
 def _weight_part(first: Array, second: Array, cosine: Array, product: Array) -> Array:
     return product * open_together(first, second, cosine)
 
@@ -115,7 +121,7 @@ def _bias_part(first: Array, second: Array, cosine: Array, product: Array) -> Ar
 
 
 def _summed(x1: Array, x2: Array, threshold: Scalar, part: Callable[..., Array]) -> Array:
-    if not isinstance(threshold, jax.Array) and not threshold >= 0:
+    if not isinstance(threshold, jax.core.Tracer) and not np.asarray(threshold) >= 0:
         raise ValueError(f"threshold must be at least 0, got {threshold}.")
     return _kernel(x1, x2, threshold, part)
 

@@ -21,7 +21,8 @@ def test_verdicts_are_as_expected(surprises):
         ("margin above γ*", "average", 1.01),
         ("within 2 %", "excess", 1.1),
         ("No loss is below", "excess", 0.99),
-        ("margin over all sums stays", "decayed_margin", 0.9),
+        ("in place of the norm", "decayed_margin", 0.9),
+        ("half of the sums", "halved_margin", 0.9),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
@@ -29,9 +30,9 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
     assert verdict(words, broken) == Verdict.REFUTED
 
 
-def test_the_weight_decay_control_can_fail(smoke, verdict):
-    words = "power stays below 0.8"
-    assert verdict(words, smoke._replace(decayed=smoke.mean)) == Verdict.REFUTED
+def test_a_margin_that_falls_with_smaller_penalties_is_seen(smoke, verdict):
+    broken = smoke._replace(path=smoke.path[:, ::-1])
+    assert verdict("every smaller λ", broken) == Verdict.REFUTED
 
 
 def test_unequal_frequencies_are_seen(smoke, verdict):
@@ -45,6 +46,7 @@ def test_unequal_frequencies_are_seen(smoke, verdict):
         ({"moduli": (13, 11)}, "num_terms and moduli must be as many"),
         ({"moduli": (13, 11, 3)}, "moduli must be at least 5, for two frequencies, got 3"),
         ({"penalty": 0.0}, "penalty must be positive, got 0"),
+        ({"path": (0.1, 0.2)}, "path must be two penalties or more that fall"),
         ({"fraction": 1.5}, r"fraction must be in \(0, 1\], got 1.5"),
     ],
 )

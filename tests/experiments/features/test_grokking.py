@@ -12,8 +12,8 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "change"),
     [
-        ("learned first", "source", lambda v: 0 * v),
-        ("falls with k", "p_values", lambda v: v + 1),
+        ("it is learned later", "source", lambda v: 0 * v),
+        ("With k the delay", "p_values", lambda v: 0 * v),
         ("fewer sums mean", "matched", lambda v: 0 * v),
         ("The matched sets", "sizes", lambda v: v * np.array([1, 2])[None, :]),
         ("With 90 %", "control", lambda v: v + 10),
@@ -24,11 +24,19 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change
     assert verdict(words, broken) == Verdict.REFUTED
 
 
-def test_a_clear_fall_would_be_believed_and_one_by_censoring_alone_not(smoke, verdict):
-    clear = np.full_like(smoke.p_values, 0.01)
-    assert verdict("falls with k", smoke._replace(p_values=clear)) == Verdict.SUPPORTED
+def test_a_fall_is_claimed_of_transformers_only_and_never_by_censoring_alone(smoke, verdict):
+    words, clear = "With k the delay", np.full_like(smoke.p_values, 0.01)
+    attention = smoke._replace(transformer=True)
+    assert verdict(words, attention._replace(p_values=clear)) == Verdict.SUPPORTED
+    assert verdict(words, attention._replace(p_values=clear + 0.5)) == Verdict.REFUTED
     mixed = np.array([[0.01, 0.9], [0.01, 0.9]])
-    assert verdict("falls with k", smoke._replace(p_values=mixed)) == Verdict.INCONCLUSIVE
+    for result in (smoke, attention):
+        assert verdict(words, result._replace(p_values=mixed)) == Verdict.INCONCLUSIVE
+
+
+def test_what_was_only_learned_by_heart_is_no_grokking(smoke, verdict):
+    never = smoke._replace(censored=np.ones_like(smoke.censored))
+    assert verdict("it is learned later", never) == Verdict.INCONCLUSIVE
 
 
 def test_a_test_that_was_not_passed_ranks_at_the_end_or_last():

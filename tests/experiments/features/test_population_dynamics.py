@@ -58,6 +58,15 @@ def test_printed_statements_would_be_supported_if_they_were_so(smoke, verdict):
     assert verdict("the network is dead", spared) == Verdict.REFUTED
 
 
+def test_a_run_without_late_steps_says_nothing(smoke, verdict):
+    """All steps are early, or all have an error below 0.01."""
+    early = smoke._replace(steps=0 * smoke.steps)
+    assert verdict("Whatever the error is", early) == Verdict.INCONCLUSIVE
+    assert verdict("k Var S₁", early) == Verdict.INCONCLUSIVE
+    done = smoke._replace(beyond_error=0 * smoke.beyond_error)
+    assert verdict("that rate is at least 0.05", done) == Verdict.INCONCLUSIVE
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [

@@ -24,6 +24,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     )
     for words in ("to 5 %", "to 15 %", "to 1.5 points"):
         assert verdict(words, off) == Verdict.REFUTED
+    assert verdict("tabulated", smoke._replace(table=1.02 * smoke.table)) == Verdict.REFUTED
     assert verdict("first rises", smoke._replace(first_bias=-1.0)) == Verdict.REFUTED
     alive = smoke._replace(printed_accuracy=0 * smoke.printed_accuracy + 0.6)
     assert verdict("rises above 0.55 too", alive) == Verdict.SUPPORTED

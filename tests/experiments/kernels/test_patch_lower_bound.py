@@ -30,7 +30,12 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("With the best choice", perfect) == Verdict.REFUTED
     shut = smoke._replace(best_errors=smoke.best_errors + 0.2)
     assert verdict("shutting some", shut) == Verdict.REFUTED
-    assert verdict("Weights fitted", smoke._replace(simulated=smoke.simulated + 0.1)) == (
+    off = smoke._replace(fitted=smoke.expected + 0.1)
+    assert verdict("have it too", off) == Verdict.REFUTED
+    assert verdict("random gates err on a tenth", smoke._replace(fitted=0 * smoke.fitted)) == (
+        Verdict.REFUTED
+    )
+    assert verdict("Weights fitted to", smoke._replace(simulated=smoke.simulated + 0.1)) == (
         Verdict.REFUTED
     )
     assert (

@@ -13,6 +13,7 @@ from theorylab.features.fourier import (
     initial_neurons,
     learn_addition,
     polynomial_network,
+    scores,
     solved_at,
 )
 
@@ -49,6 +50,28 @@ def test_a_run_takes_steps_of_adamw_with_warm_up_on_the_penalized_loss():
     assert float(run.records.test[-1]) == float(expected)
 
 
+def test_scores_in_parts_are_those_of_all_examples():
+    """Oracle: all 4913 outputs at once; the last part is not full."""
+    sums, params = all_sums(3, 17), initial_neurons(jax.random.key(3), 3, 17, 2)
+    loss, share = jax.jit(lambda params: scores(polynomial_network, params, sums))(params)
+    outputs = polynomial_network(params, sums.terms)
+    losses = optax.softmax_cross_entropy_with_integer_labels(outputs, sums.total)
+    assert float(loss) == pytest.approx(float(losses.mean()), rel=1e-12)
+    assert float(share) == np.mean(np.argmax(outputs, axis=1) == np.asarray(sums.total))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"learning_rate": -1.0}, "learning_rate must be at least 0 and finite, got -1"),
+        ({"weight_decay": float("nan")}, "weight_decay must be at least 0 and finite, got nan"),
+    ],
+)
+def test_recipes_that_make_no_sense_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        Recipe(**fields)
+
+
 def test_a_batch_of_all_examples_is_full_descent():
     sums = all_sums(2, 3)
     start = initial_neurons(jax.random.key(1), 2, 3, 4)
@@ -72,5 +95,5 @@ def test_delays_are_logarithms_and_censored_runs_wait_until_the_end():
 
 
 def test_negative_batches_are_refused():
-    with pytest.raises(ValueError, match="batch_size must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="batch_size must be at least 0 and finite, got -1"):
         Recipe(batch_size=-1)

@@ -5,10 +5,13 @@ import pytest
 
 from theorylab.data import all_sums
 from theorylab.features.fourier import (
+    Recipe,
     average_margin,
+    diagonal_spectrum,
     function_spectrum,
     group_norm,
     initial_neurons,
+    learn_addition,
     least_margin,
     margin,
     margins,
@@ -76,3 +79,17 @@ def test_function_spectrum_is_the_transform_of_the_table():
         angles = (terms @ np.array(place[:2]))[:, None] + place[2] * np.arange(5)[None, :]
         expected = (outputs * np.exp(-2j * np.pi * angles / 5)).sum()
         np.testing.assert_allclose(spectrum[place], expected, rtol=1e-10)
+    diagonal = [spectrum[j, j, -j] for j in range(1, 5)]
+    np.testing.assert_allclose(diagonal_spectrum(params), diagonal, rtol=1e-10)
+
+
+def test_a_trained_network_uses_every_frequency():
+    """Oracle: λpᵏ at every j, with λ the average margin (Lemma C.20); training leaves a tenth."""
+    sums, start = all_sums(2, 7), initial_neurons(jax.random.key(4), 2, 7, 24)
+    recipe, key = Recipe(0.02, penalty=0.05), jax.random.key(5)
+    settings = (polynomial_network, group_norm, start, (sums, sums), recipe, [400])
+    params = jax.jit(lambda key: learn_addition(key, *settings).params)(key)
+    shares = diagonal_spectrum(params) / (average_margin(params) * 7**2)
+    np.testing.assert_allclose(shares, 1, atol=0.1)
+    before = diagonal_spectrum(start) / (average_margin(start) * 7**2)
+    assert np.abs(before - 1).max() > 0.5

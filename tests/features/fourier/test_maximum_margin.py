@@ -93,7 +93,7 @@ def test_the_least_penalized_loss_is_that_of_the_cosine_network_and_of_no_other(
     assert least_penalized_loss(2, 7, 10.0) == pytest.approx(np.log(7))
 
 
-@pytest.mark.parametrize(("num_terms", "modulus"), [(3, 3)])
+@pytest.mark.parametrize(("num_terms", "modulus"), [(3, 3), (2, 7), (3, 7)])
 def test_all_frequencies_are_used_equally(num_terms, modulus):
     """Oracle: f̂(j, …, j, -j) = λpᵏ, and 0 elsewhere but at the mean (Lemma C.20)."""
     spectrum = np.array(jax.jit(function_spectrum)(maximum_margin_network(num_terms, modulus)))

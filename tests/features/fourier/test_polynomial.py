@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -63,3 +64,11 @@ def test_initial_vectors_have_length_about_1():
 def test_a_network_needs_neurons():
     with pytest.raises(ValueError, match="width must be at least 1, got 0"):
         initial_neurons(jax.random.key(0), 2, 5, 0)
+
+
+def test_terms_that_are_not_of_the_network_are_refused():
+    params = initial_neurons(jax.random.key(0), 2, 5, 3)
+    with pytest.raises(ValueError, match="terms must be from 0 to 4, got 0 to 5"):
+        polynomial_network(params, jnp.array([[0, 5]]))
+    with pytest.raises(ValueError, match="terms must be 2 numbers each, got 3"):
+        polynomial_network(params, jnp.array([[0, 1, 2]]))

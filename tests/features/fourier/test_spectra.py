@@ -115,3 +115,8 @@ def test_attention_counts_both_signs_as_one_frequency():
 def test_what_cannot_be_measured_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_counts_below_zero_are_refused():
+    with pytest.raises(ValueError, match="counts must be at least 0"):
+        uniformity(np.array([-1, 5, 3]))

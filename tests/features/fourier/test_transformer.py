@@ -74,3 +74,12 @@ def test_without_neurons_there_is_attention_only():
 def test_a_transformer_needs_heads():
     with pytest.raises(ValueError, match="num_heads must be at least 1, got 0"):
         Transformer(2, 5, num_heads=0)
+
+
+def test_terms_that_are_not_of_the_transformer_are_refused():
+    model = Transformer(2, 5, channels=4, num_heads=1, head_width=2)
+    params = model.init(jax.random.key(0))
+    with pytest.raises(ValueError, match="terms must be from 0 to 4, got 0 to 5"):
+        model.apply(params, jnp.array([[0, 5]]))
+    with pytest.raises(ValueError, match="terms must be 2 numbers each, got 3"):
+        model.apply(params, jnp.array([[0, 1, 2]]))

@@ -72,3 +72,7 @@ def test_what_makes_no_sense_is_refused():
         lemmas.largest_threshold(1)
     with pytest.raises(ValueError, match="lower_tail needs level >= 0"):
         accuracy.lower_tail(-1.0, 1.0, 0.0, 5)
+    with pytest.raises(ValueError, match="num_cells must be even and at least 64, got 3"):
+        accuracy.lower_tail(1.0, 1.0, 0.0, 5, num_cells=3)
+    above = lemmas.kept_noise(STATE._replace(bias=jnp.array(0.2)), LAW)
+    assert all(jnp.isnan(part) for part in above)

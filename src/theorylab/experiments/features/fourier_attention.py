@@ -5,10 +5,11 @@ A transformer of one layer, attention only, learns sums of k numbers by AdamW on
 then a matrix with one pair of frequencies, where at the start they had all of them; heads that are
 not needed die out. Without the penalty the sums are learned as well, and the heads stay mixed.
 
-By default it learns all sums, so that accuracy says that they were fitted, not more. The source
-trains on half of them, at p from 17 to 61 and with 160 heads (`paper`: hours on an accelerator);
-below that the halves are learned by heart. What is said of heads is said of networks that know 99 %
-of all sums; the few that do not are left out. Heads count as live if the deviation of their scores
+By default it learns all sums, so that accuracy says that they were fitted, not more: of one sum in
+ten that is held out, at these sizes, it knows less than 99 %. The source trains on half of them, at
+p from 17 to 61 and with 160 heads (`paper`: hours on an accelerator). What is said of heads is said
+of networks that know 99 % of all sums, if nine in ten do; if not, nothing is said. Heads count as
+live if the deviation of their scores
 from the mean is a tenth of the largest head's or more; the mean is no frequency, and signs of
 frequencies do not count.
 
@@ -28,17 +29,24 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import (
+    Claim,
+    Source,
+    median_at_least,
+    median_at_most,
+    ordered,
+    probability_at_least,
+)
 from theorylab.data import all_sums, num_sums, split_sums
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.fourier import (
     Recipe,
     Transformer,
-    accuracy,
     attention_concentration,
     attention_power,
     learn_addition,
+    scores,
     token_scores,
     weight_norm,
 )
@@ -53,6 +61,7 @@ WAVES = Source("shi", "exp-attention-fourier", "Figs 4.3, C.5, C.6")
 
 LIVE = 0.1  # the least deviation of a live head's scores, as a part of the largest
 ENOUGH = 0.99  # the accuracy on all sums without which spectra say nothing
+LEARNED = 0.9  # the share of networks that must have it
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,7 @@ class Config:
     learning_rate: float = 0.005  # of AdamW
     batch_size: int = 0  # examples in a step; 0: all
     num_steps: int = 1500
+    held_out: float = 0.1  # of all sums, for one more run of the first case
     num_seeds: int = 16  # networks of each case; six leave the second claim open
     seed: int = 0  # of all randomness
 
@@ -83,6 +93,8 @@ class Config:
             raise ValueError(f"moduli must be odd and at least 5, got {self.moduli}.")
         if not 0 < self.fraction <= 1:
             raise ValueError(f"fraction must be in (0, 1], got {self.fraction}.")
+        if not 0 < self.held_out < 1:
+            raise ValueError(f"held_out must be in (0, 1), got {self.held_out}.")
         refuse_nonpositive(self, "penalty", "learning_rate")
         refuse_below(self, 1, "num_steps", "num_seeds")
         _ = [num_sums(*case) and self.model(*case) for case in self.cases]  # they check the rest
@@ -122,6 +134,7 @@ class Measured(NamedTuple):
     after: Float[Array, " h"]  # and after
     live: Bool[Array, " h"]
     accuracy: Float[Array, ""]  # on all sums
+    test: Float[Array, ""]  # on those that were not trained on
     scores: Float[Array, "p p"]  # of the largest head
     powers: Float[Array, "f f"]  # of the same
 
@@ -136,6 +149,7 @@ class Result(NamedTuple):
     after: Float[np.ndarray, "c s"]  # and of live heads after
     free: Float[np.ndarray, "c s"]  # the same without the penalty
     free_accuracy: Float[np.ndarray, "c s"]
+    held_out: Float[np.ndarray, " s"]  # accuracy of the first case on sums that were held out
     num_live: Int[np.ndarray, "c s"]
     heads: Float[np.ndarray, "2 h"]  # of the first case's first seed: before, after (dead: NaN)
     scores: Float[np.ndarray, "p p"]  # of its largest head
@@ -143,8 +157,11 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of queries, keys and values of two networks on all sums, with gradients."""
-    places = max(num_sums(*case) * case[0] for case in config.cases)
+    """Bytes of queries, keys and values of two networks on one batch, with gradients."""
+    places = max(
+        max(config.batch_size or num_sums(*case), min(4096, num_sums(*case))) * case[0]
+        for case in config.cases
+    )
     return 4 * 2 * 3 * 4 * places * config.num_heads * config.head_width
 
 
@@ -154,9 +171,13 @@ def run(config: Config) -> Result:
     for place, case in enumerate(config.cases):
         report(f"training on sums of {case[0]} terms modulo {case[1]}", place / len(config.cases))
         key = jax.random.fold_in(jax.random.key(config.seed), place)
-        both = jax.tree.map(np.asarray, _trained(key, case, config))
+        penalties = (config.penalty, 0.0)
+        both = jax.tree.map(np.asarray, _trained(key, case, config, config.fraction, penalties))
         penalized.append(jax.tree.map(lambda leaf: leaf[: config.num_seeds], both))
         free.append(jax.tree.map(lambda leaf: leaf[config.num_seeds :], both))
+    report("training with sums held out", 0.9)
+    key = jax.random.fold_in(jax.random.key(config.seed), len(config.cases))
+    held = _trained(key, config.cases[0], config, 1 - config.held_out, (config.penalty,))
     first = jax.tree.map(lambda leaf: leaf[0], penalized[0])
     return Result(
         num_terms=np.array(config.num_terms),
@@ -166,6 +187,7 @@ def run(config: Config) -> Result:
         after=np.stack([_live_median(case) for case in penalized]),
         free=np.stack([_live_median(case) for case in free]),
         free_accuracy=np.stack([case.accuracy for case in free]),
+        held_out=np.asarray(held.test),
         num_live=np.stack([case.live.sum(axis=1) for case in penalized]),
         heads=np.stack([first.before, np.where(first.live, first.after, np.nan)]),
         scores=first.scores,
@@ -173,36 +195,42 @@ def run(config: Config) -> Result:
     )
 
 
-def _trained(key: RandomKey, case: tuple[int, int], config: Config) -> Measured:
-    """Transformers of all seeds, first with the penalty and then without, and measured."""
+def _trained(
+    key: RandomKey,
+    case: tuple[int, int],
+    config: Config,
+    fraction: float,
+    penalties: tuple[float, ...],
+) -> Measured:
+    """Transformers of all seeds, with one penalty after the other, and measured."""
     sums, model = all_sums(*case), config.model(*case)
 
     def one(given: tuple[RandomKey, Array]) -> Measured:
         key, penalty = given
         start_key, split_key, batch_key = jax.random.split(key, 3)
         start = model.init(start_key)
-        whole = config.fraction == 1
-        parts = (sums, sums) if whole else split_sums(split_key, sums, config.fraction)
+        parts = (sums, sums) if fraction == 1 else split_sums(split_key, sums, fraction)
         recipe = Recipe(config.learning_rate, penalty, batch_size=config.batch_size)
         steps = [config.num_steps]
-        trained = learn_addition(
-            batch_key, model.apply, weight_norm, start, parts, recipe, steps
-        ).params
-        scores = token_scores(trained)
-        deviations = jnp.std(scores, axis=(1, 2))
-        largest = scores[deviations.argmax()]
+        settings = (model.apply, weight_norm, start, parts, recipe, steps)
+        trajectory = learn_addition(batch_key, *settings)
+        trained = trajectory.params
+        heads = token_scores(trained)
+        deviations = jnp.std(heads, axis=(1, 2))
+        largest = heads[deviations.argmax()]
         return Measured(
             before=attention_concentration(token_scores(start)),
-            after=attention_concentration(scores),
+            after=attention_concentration(heads),
             live=deviations >= LIVE * deviations.max(),
-            accuracy=accuracy(model.apply(trained, sums.terms), sums.total),
+            accuracy=scores(model.apply, trained, sums)[1],
+            test=trajectory.records.test[-1],
             scores=largest,
             powers=attention_power(largest),
         )
 
     keys = jax.random.split(key, config.num_seeds)
-    penalties = jnp.repeat(jnp.array([config.penalty, 0.0]), config.num_seeds)
-    return ensemble(one, (jnp.concatenate([keys, keys]), penalties))
+    repeated = jnp.repeat(jnp.array(penalties), config.num_seeds)
+    return ensemble(one, (jnp.tile(keys, len(penalties)), repeated))
 
 
 def _live_median(case: Measured) -> np.ndarray:
@@ -210,16 +238,22 @@ def _live_median(case: Measured) -> np.ndarray:
     return np.nanmedian(np.where(case.live, case.after, np.nan), axis=1)
 
 
+def _knows(result: Result) -> np.ndarray:
+    """Which seeds learned the sums of every case."""
+    return (result.accuracy >= ENOUGH).all(axis=0)
+
+
 def _learned(result: Result, values: np.ndarray) -> np.ndarray:
-    """Values of the seeds that learned the sums of every case, the worst of all cases."""
-    return values.min(axis=0)[(result.accuracy >= ENOUGH).all(axis=0)]
+    """Values of the seeds that learned, the worst of all cases; NaN if these are too few."""
+    knows, worst = _knows(result), values.min(axis=0)
+    return worst[knows] if knows.mean() >= LEARNED else np.full_like(worst, np.nan)
 
 
 # Thresholds are the catalogue's.
 CLAIMS = (
     Claim(
-        "The transformer learns all sums, to 99 %.",
-        judge=lambda r: median_at_least(r.accuracy.min(axis=0), ENOUGH),
+        "More than half of the networks learn all sums, to 99 %.",
+        judge=lambda r: probability_at_least(_knows(r).sum(), len(_knows(r)), 0.5),
         source=WAVES,
     ),
     Claim(
@@ -236,6 +270,12 @@ CLAIMS = (
     Claim(
         "Without the penalty live heads are less concentrated, seed by seed.",
         judge=lambda r: ordered(-_learned(r, -r.free), _learned(r, r.after)),
+        source=WAVES,
+        kind="control",
+    ),
+    Claim(
+        "Of sums that are held out it knows less than 99 %: these sizes are learned by heart.",
+        judge=lambda r: median_at_most(r.held_out, ENOUGH),
         source=WAVES,
         kind="control",
     ),

@@ -1,19 +1,24 @@
 """Digits on noise: a small network against its tangent kernel, at finite and at infinite width.
 
-Digits of 28×28 stand anywhere in a Gaussian background of 42×42, whose deviation σ goes from 0 to 2
-(all five levels: `--levels 0.5,1,1.5,2`). The network, conv 3×3/2 – conv 3×3/2 – flatten – dense,
-learns from 20,000 pictures; so does its linearisation, by the same optimizer with a rate of its
-own. On black both learn. In the noise the network keeps most of its accuracy, and the linearisation
-does not: it fits its examples, but not what is new.
+Digits stand in a Gaussian background half as large again, whose deviation σ goes from 0 to 2. The
+network, conv 3×3/2 – conv 3×3/2 – flatten – dense, learns from some thousand pictures; so does its
+linearisation, by the same optimizer with rates of its own, and by regression, with none; the best
+of these by test accuracy is what the network is held to. With so few parameters it need not fit all
+of its examples. The network keeps more of its accuracy in noise than the linearisation does.
 
-Its kernel is also solved, with a ridge of 10⁻⁵ of the mean diagonal in double precision: at
-infinite width, where it has a closed form, and at some finite widths on black. With its width the
-finite kernel comes nearer to the infinite one. To come within 2 points the source has width factors
-of 50 and 100; a kernel costs as their square, and here there is time for 4.
+Its kernel is also solved at infinite width, where it has a closed form, and at some finite widths
+on black, with a ridge of 10⁻⁵ of the mean diagonal in double precision. With its width the finite
+kernel comes nearer to the infinite one. To come within 2 points the source has width factors of 50
+and 100; a kernel costs as their square, and here there is time for 4.
 
-Only 5,000 digits are at hand without a download: 4,000 to learn from and 1,000 to be judged by,
-and each is drawn at several places, in noise of its own. `paper` draws from all of MNIST. (The
-published code draws with replacement.) The default takes about eight minutes on two cores.
+Only 5,000 digits are at hand without a download: 4,000 to learn from and 1,000 to be judged by. The
+default shrinks them to 14×14, always in one corner of 21×21: two or three minutes on two cores. In
+the source they are 28×28 anywhere in 42×42, which takes more pictures than these to learn at all:
+
+    --shrink 1 --placement anywhere --num-train 20000 --levels 0.5,1,1.5,2 --num-kernel-seeds 6
+
+draws each digit at several places and takes hours. `paper` draws from all of MNIST. (The published
+code draws with replacement, and multiplies its background by σ twice, so that it has deviation σ².)
 
 Source: karp · cnn-vs-ntk-mnist · the published code, and the abstract of the article of 2021.
 """
@@ -32,29 +37,44 @@ from theorylab.claims import (
     Finding,
     Source,
     holds,
+    identity,
     median_at_least,
     median_at_most,
-    median_between,
     ordered,
 )
 from theorylab.data import Dataset, image_set, on_background, shrunk
-from theorylab.experiments.checks import count_fields, refuse_classes, refuse_negative
+from theorylab.experiments.checks import (
+    count_fields,
+    refuse_classes,
+    refuse_negative,
+    refuse_nonpositive,
+)
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import accuracy
-from theorylab.features.own_kernel import Recipe, strided_cnn, train_classifier
+from theorylab.features.own_kernel import (
+    Compared,
+    Recipe,
+    best_kernel,
+    compare,
+    retention,
+    strided_cnn,
+)
 from theorylab.kernels import cholesky_solve, infinite_kernels, ntk
-from theorylab.models import NTK, Standard, linearize, network, unfolded
+from theorylab.models import NTK, Standard, network, unfolded
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import Apply, Params, RandomKey
+from theorylab.typing import RandomKey
 
 PRECISION = "float64"
 FORMULA = r"\Theta(x, x') = \langle \nabla f(x), \nabla f(x') \rangle"
 
 NOISY = Source("karp", "cnn-vs-ntk-mnist", "abstract of the article")
+CODE = Source("karp", "noise-bg-data", "the published code")
 WIDTH = Source("karp", "cnn-vs-ntk-mnist", "the published code, width factors")
 
 ENOUGH = 50  # the source's first width factor
+KEPT, KEPT_OF_DIGITS = 0.93, 0.85  # of its accuracy, by the network; both are the catalogue's
+PRINTED_LEVELS = (0.5, 2.0)  # σ on the source's axis
 CHANNELS = 8  # of the first convolution at width factor 1; the second has twice as many
 
 
@@ -64,15 +84,16 @@ class Config:
 
     images: Literal["digits", "mnist5k", "mnist"] = "mnist5k"
     classes: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)  # the digits to tell apart
-    shrink: int = 1  # the side of the square that becomes one pixel
-    placement: Literal["anywhere", "random_corner", "fixed_corner"] = "anywhere"
-    levels: tuple[float, ...] = (2.0,)  # deviations σ of the background; 0 comes first
-    num_train: int = 20000  # pictures, of fewer digits if there are fewer
-    num_test: int = 2000
+    shrink: int = 2  # the side of the square that becomes one pixel
+    placement: Literal["anywhere", "random_corner", "fixed_corner"] = "fixed_corner"
+    levels: tuple[float, ...] = (1.0, 2.0)  # deviations σ of the background; 0 comes first
+    num_train: int = 4000  # pictures, of fewer digits if there are fewer
+    num_test: int = 1000
     batch_size: int = 50
-    num_epochs: int = 5
-    learning_rate: float = 0.003  # of the network, by Adam, falling to 0
-    tangent_rate: float = 0.05  # of its linearisation
+    num_epochs: int = 8
+    learning_rate: float = 0.005  # of the network, by Adam, falling to 0
+    tangent_rates: tuple[float, ...] = (0.02,)  # of its linearisation; none: it is only solved
+    num_iterations: int = 240  # of the regression
     num_kernel_train: int = 1000  # pictures that the infinite kernel learns from in noise
     num_kernel_test: int = 400
     num_kernel_seeds: int = 1  # draws of pictures for the infinite kernel in noise
@@ -87,48 +108,48 @@ class Config:
         for name in ("shrink", "batch_size", *count_fields(self)):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 1000000], got {getattr(self, name)}.")
-        if self.batch_size > self.num_train:
-            raise ValueError(
-                f"batch_size must be at most num_train {self.num_train}, got {self.batch_size}."
-            )
-        if self.num_kernel_seeds > self.num_seeds:
-            raise ValueError(
-                f"num_kernel_seeds must be at most {self.num_seeds}, got {self.num_kernel_seeds}."
-            )
+        for name, most in (("batch_size", "num_train"), ("num_kernel_seeds", "num_seeds")):
+            value, limit = getattr(self, name), getattr(self, most)
+            if value > limit:
+                raise ValueError(f"{name} must be at most {most} {limit}, got {value}.")
         for name, values in (("levels", self.levels), ("width_factors", self.width_factors)):
             rising = (0.0, *values)
             if not values or any(b <= a for a, b in zip(rising, values, strict=False)):
                 raise ValueError(f"{name} must be positive and increasing, got {values}.")
-        if len(self.width_factors) < 2 or self.width_factors[-1] > 1000:
-            raise ValueError(
-                f"width_factors must be two or more, up to 1000, got {self.width_factors}."
-            )
-        for name in ("learning_rate", "tangent_rate", "ridge"):
-            if not 0 < getattr(self, name) < 1e6:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        if len(widths := self.width_factors) < 2 or widths[-1] > 1000:
+            raise ValueError(f"width_factors must be two or more, up to 1000, got {widths}.")
+        refuse_nonpositive(self, "learning_rate", "ridge")
+        if not all(0 < rate < 1e6 for rate in self.tangent_rates):
+            raise ValueError(f"tangent_rates must be positive, got {self.tangent_rates}.")
 
 
-# The source's own rate is 0.001 for both. In between, on two cores: `--levels 0.5,1,1.5,2` adds six
-# minutes to the default, `--num-kernel-train 4000` two hours, a width factor of 16 one.
+# The source's own rate is 0.001 for both.
 PRESETS = {
     "smoke": Config(
         images="digits",
-        placement="fixed_corner",
+        shrink=1,
+        levels=(2.0,),
         num_train=1600,
         num_test=300,
         batch_size=100,
         num_epochs=10,
         learning_rate=0.01,
+        tangent_rates=(),
+        num_iterations=300,
         num_kernel_train=200,
         num_kernel_test=359,
     ),
     "paper": Config(
         images="mnist",
+        shrink=1,
+        placement="anywhere",
         levels=(0.5, 1.0, 1.5, 2.0),
+        num_train=20000,
         num_test=10000,
         num_epochs=50,
         learning_rate=0.001,
-        tangent_rate=0.001,
+        tangent_rates=(0.0003, 0.001, 0.003),
+        num_iterations=400,
         num_kernel_train=20000,
         num_kernel_test=10000,
         num_kernel_seeds=6,
@@ -142,24 +163,26 @@ class Result(NamedTuple):
 
     levels: Float[np.ndarray, " l"]
     network: Float[np.ndarray, "l s"]
-    tangent: Float[np.ndarray, "l s"]  # its linearisation, the finite kernel at its width
-    network_train: Float[np.ndarray, "l s"]  # on the examples that it has learned
-    tangent_train: Float[np.ndarray, "l s"]
+    tangent: Float[np.ndarray, "l s"]  # its linearisation at its best, the kernel at its width
+    tangent_train: Float[np.ndarray, "l s"]  # on the examples that it has learned
+    regression: Float[np.ndarray, "l s"]  # the same kernel, solved
+    gained: Float[np.ndarray, " s"]  # by the second half of its steps, in the strongest noise
     infinite: Float[np.ndarray, "l i"]
     width_factors: Float[np.ndarray, " w"]
     by_width: Float[np.ndarray, "w s"]  # finite kernels on black, solved
     limit: Float[np.ndarray, " s"]  # the infinite kernel on black, on the same pictures
     residual: float  # the largest ‖(K + λ)α − y‖/‖y‖ of all kernels
+    demanded: float  # the part of its accuracy that the network should keep
+    printed: Float[np.ndarray, " p"]  # deviation of pixels at the levels of the published code
 
 
 def memory(config: Config) -> int:
-    """Bytes of pictures on two cores, of a kernel, and of the widest network's derivatives."""
+    """Bytes of pictures with their layers, of a kernel, and of the widest network's derivatives."""
     side = (8 if config.images == "digits" else 28) // config.shrink * 3 // 2
-    pictures = 4 * 2 * 3 * (config.num_train + config.num_test) * side**2
+    pictures = 4 * 2 * 2 * (config.num_train + config.num_test) * side**2 * (9 + 3 * CHANNELS) // 4
     kernel = 8 * 3 * config.num_kernel_train * (config.num_kernel_train + config.num_kernel_test)
-    widest = CHANNELS * config.width_factors[-1]
-    derivatives = 2 * 2**28 + 4 * 2 * 20 * (side // 2) ** 2 * widest * 10
-    return pictures + kernel + derivatives
+    widest = (side // 2) ** 2 * CHANNELS * config.width_factors[-1]
+    return pictures + kernel + 2 * 2**28 + 4 * 2 * 20 * widest * 10
 
 
 def run(config: Config) -> Result:
@@ -172,6 +195,7 @@ def run(config: Config) -> Result:
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report("training networks and their linearisations", 0.05)
     own = _own(config, objects, levels, keys)
+    best, shape = best_kernel(own), (len(levels), config.num_seeds)
     report("solving wider finite kernels", 0.6)
     by_width = np.stack([_finite(config, objects, keys, w) for w in config.width_factors])
     report("solving infinite kernels", 0.8)
@@ -179,17 +203,22 @@ def run(config: Config) -> Result:
     few = keys[: config.num_kernel_seeds]
     noisy = [[_infinite(config, objects, key, level) for key in few] for level in config.levels]
     infinite = np.concatenate([black[None, : len(few)], np.array(noisy)])
+    dot = (jax.random.key(1), jnp.zeros((1, 1, 1, 1)), (64, 64), "gaussian")
+    twice = [on_background(*dot, s, "fixed_corner", squared_level=True) for s in PRINTED_LEVELS]
     return Result(
         levels=levels,
-        network=own[..., 0, 1],
-        tangent=own[..., 1, 1],
-        network_train=own[..., 0, 0],
-        tangent_train=own[..., 1, 0],
+        network=own.network[:, 1].reshape(shape),
+        tangent=best[:, 1].reshape(shape),
+        tangent_train=best[:, 0].reshape(shape),
+        regression=own.regression[:, 1].reshape(shape),
+        gained=(own.regression[:, 1] - own.halfway).reshape(shape)[-1],
         infinite=infinite[..., 0],
         width_factors=np.array(config.width_factors, float),
         by_width=by_width[..., 0],
         limit=black[:, 0],
         residual=float(max(part[..., 1].max() for part in (infinite, black, by_width))),
+        demanded=KEPT_OF_DIGITS if config.images == "digits" else KEPT,
+        printed=np.array([float(canvas.std()) for canvas in twice]),
     )
 
 
@@ -212,10 +241,8 @@ def _split(
         x = on_background(key, objects.x[chosen], canvas, "gaussian", level, config.placement)
         return Dataset(x, objects.y[chosen], objects.law, objects.source)
 
-    return (
-        pictures(train_key, order[num_held:], num_train),
-        pictures(test_key, order[:num_held], num_test),
-    )
+    train = pictures(train_key, order[num_held:], num_train)
+    return train, pictures(test_key, order[:num_held], num_test)
 
 
 def _canvas(objects: Dataset) -> tuple[int, int, int]:
@@ -223,41 +250,22 @@ def _canvas(objects: Dataset) -> tuple[int, int, int]:
     return (height * 3 // 2, width * 3 // 2, channels)
 
 
-def _own(
-    config: Config, objects: Dataset, levels: Float[np.ndarray, " l"], keys: Array
-) -> Float[np.ndarray, "l s 2 2"]:
-    """Networks of width factor 1 and their linearisations; on their examples and on new ones."""
+def _own(config: Config, objects: Dataset, levels: np.ndarray, keys: Array) -> Compared:
+    """Networks of width factor 1 and their linearisations, at all levels and seeds."""
     layers = unfolded(strided_cnn(CHANNELS, objects.num_outputs))
     model = network(layers, _canvas(objects), Standard(), bias="zero")
     num_steps = config.num_epochs * config.num_train // config.batch_size
     recipe = Recipe(config.learning_rate, 0.0, config.batch_size, num_steps)
 
-    def one(cell: tuple[RandomKey, Array]) -> Float32[Array, "2 2"]:
+    def one(cell: tuple[RandomKey, Array]) -> Compared:
         key, level = cell
         parts = _split(config, objects, key, level, config.num_train, config.num_test)
-        start_key, batch_key = jax.random.split(jax.random.fold_in(key, 1))
-        start = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), model.init(start_key))
-
-        def learned(apply: Apply, recipe: Recipe) -> Float32[Array, "2"]:
-            params = train_classifier(apply, start, parts[0], recipe, batch_key)
-            return jnp.stack([_accuracy(apply, params, part) for part in parts])
-
-        slow = recipe._replace(learning_rate=config.tangent_rate)
-        both = (
-            learned(model.apply, recipe),
-            learned(linearize(model.apply, start), slow),
-        )
-        return jnp.stack(both).astype(jnp.float32)
+        settings = (recipe, config.tangent_rates, config.num_iterations)
+        return compare(jax.random.fold_in(key, 1), model, *parts, *settings)
 
     grid = jnp.asarray(np.repeat(levels, config.num_seeds), jnp.float32)
     found = ensemble(one, (jnp.tile(keys, len(levels)), grid))
-    return np.asarray(found, float).reshape(len(levels), config.num_seeds, 2, 2)
-
-
-def _accuracy(apply: Apply, params: Params, data: Dataset) -> Float[Array, ""]:
-    # In parts: the windows of all pictures at once would not fit.
-    outputs = jax.lax.map(lambda x: apply(params, x[None])[0], data.x, batch_size=500)
-    return accuracy(outputs, data.y)
+    return jax.tree.map(lambda leaf: np.asarray(leaf, float), found)
 
 
 def _finite(
@@ -274,10 +282,9 @@ def _finite(
         start = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), start)
         return ntk(model.apply, start, jnp.concatenate([train.x, test.x]), train.x)
 
-    solved = []
-    for key, kernel in zip(keys, np.asarray(ensemble(kernels, keys)), strict=True):
-        solved.append(_solved(config, kernel, _split(config, objects, key, 0.0, *sizes)))
-    return np.array(solved)
+    made = zip(keys, np.asarray(ensemble(kernels, keys)), strict=True)
+    splits = [(kernel, _split(config, objects, key, 0.0, *sizes)) for key, kernel in made]
+    return np.array([_solved(config, *pair) for pair in splits])
 
 
 def _infinite(
@@ -307,29 +314,22 @@ def _solved(
     return float(accuracy(outputs, test.y.astype(float))), solution.residual
 
 
-def _retention(accuracies: np.ndarray) -> np.ndarray:
-    """Accuracy in the strongest noise over that on black, for every seed."""
-    return accuracies[-1] / accuracies[0]
-
-
 def _distance(result: Result) -> Finding:
-    """Whether the widest finite kernel is within 2 points, or below, as its width has it."""
-    gap = result.by_width[-1] - result.limit
-    if result.width_factors[-1] >= ENOUGH:
-        return median_between(gap, -0.02, 0.02)
-    return median_at_most(gap, -0.02)
+    """2 points at most where the source's width is reached; a fall from width to width before."""
+    first, *_, last = np.abs(result.by_width - result.limit[None, :])
+    enough = result.width_factors[-1] >= ENOUGH
+    return median_at_most(last, 0.02) if enough else ordered(last, first)
 
 
-# The catalogue asks 93 % of large networks and 85 % of small tasks.
 CLAIMS = (
     Claim(
         "The network keeps at least 5 points more of its accuracy in noise than its own kernel.",
-        judge=lambda r: median_at_least(_retention(r.network) - _retention(r.tangent), 0.05),
+        judge=lambda r: median_at_least(retention(r.network) - retention(r.tangent), 0.05),
         source=NOISY,
     ),
     Claim(
-        "In the strongest noise the network keeps 85 % of its accuracy on black.",
-        judge=lambda r: median_at_least(_retention(r.network), 0.85),
+        "In the strongest noise the network keeps 93 % of its accuracy, 85 % on small digits.",
+        judge=lambda r: median_at_least(retention(r.network), r.demanded),
         source=NOISY,
     ),
     Claim(
@@ -343,14 +343,15 @@ CLAIMS = (
         source=WIDTH,
     ),
     Claim(
-        "The wider it is, the nearer it comes to the infinite kernel, on black.",
-        judge=lambda r: ordered(np.abs(r.by_width[-1] - r.limit), np.abs(r.by_width[0] - r.limit)),
+        "The wider, the nearer the infinite kernel: within 2 points from width factor 50 on.",
+        judge=_distance,
         source=WIDTH,
     ),
     Claim(
-        "It takes width factors of 50 and more to come within 2 points of the infinite kernel.",
-        judge=_distance,
-        source=WIDTH,
+        "On black the network is at most 5 points better than its own kernel.",
+        judge=lambda r: median_at_most(r.network[0] - r.tangent[0], 0.05),
+        source=NOISY,
+        kind="control",
     ),
     Claim(
         "In noise the own kernel fits its examples 10 points better than new ones: it is trained.",
@@ -359,10 +360,23 @@ CLAIMS = (
         kind="control",
     ),
     Claim(
-        "On black the own kernel learns: it is right in more than half of the cases.",
-        judge=lambda r: median_at_least(r.tangent[0], 0.5),
+        "It is solved: the second half of its steps gains at most a fifth of what it lacks there.",
+        judge=lambda r: median_at_most(r.gained - (r.network - r.regression)[-1] / 5, 0.0),
         source=NOISY,
         kind="control",
+    ),
+    Claim(
+        "What the source's axis calls σ is the deviation of the background.",
+        judge=lambda r: identity(r.printed, np.array(PRINTED_LEVELS), 0.05),
+        source=CODE,
+        kind="printed",
+    ),
+    Claim(
+        "The source's code multiplies by σ twice: the deviation of its background is σ².",
+        judge=lambda r: identity(r.printed, np.array(PRINTED_LEVELS) ** 2, 0.05),
+        source=CODE,
+        kind="corrected",
+        formula=r"\sigma \cdot (\sigma z),\ z \sim N(0, 1)",
     ),
 )
 
@@ -372,14 +386,13 @@ def plot(result: Result) -> Figure:
     figure, axes = panels("test accuracy in noise", "finite kernels on black")
     curves = (
         ("network", result.network),
-        ("its own kernel, trained", result.tangent),
+        ("its own kernel at its best", result.tangent),
         ("infinite width, fewer pictures", result.infinite),
     )
     for label, values in curves:
         axes[0].plot(result.levels, values.mean(axis=1), "o-", label=label)
         axes[0].plot(result.levels, values, ".", color="#999999", markersize=2)
-    axes[0].set_xlabel("deviation σ of the background")
-    axes[0].set_ylim(0, 1)
+    axes[0].set(xlabel="deviation σ of the background", ylim=(0, 1))
     axes[0].legend(frameon=False, fontsize=8)
     axes[1].semilogx(result.width_factors, result.by_width, "o-", color="C1", alpha=0.5)
     axes[1].axhline(float(result.limit.mean()), **THEORY)

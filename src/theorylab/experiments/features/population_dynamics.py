@@ -14,6 +14,7 @@ Source: karp · lsa-pop · 3.4, B.1, Lemmas 3.1–3.3, B.5–B.9.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -23,7 +24,7 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds, identity
-from theorylab.data import PatchLaw, noise_scale, patch_law
+from theorylab.data import noise_scale, patch_law
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.local_signal import (
@@ -40,6 +41,7 @@ from theorylab.features.local_signal import (
     probability_ratio,
     relative_threshold,
     risk,
+    signal_slopes,
     soft_threshold,
     union_bound,
     variance_ratio,
@@ -66,6 +68,8 @@ RECORDS = 40
 CELLS = 2**13
 LEARNED = 0.01  # the error below which the proof has nothing to show
 LEMMAS = (noise_bound, relative_threshold, variance_ratio, probability_ratio, absolute_ratio)
+SIMULATED = (30, 100, 300)  # k of the simulated filters
+LEAST_RATE = 0.05  # of the bias, while the error is at least 0.01
 SOUND = (2000, 5000, 10000, 100000)  # k at which a threshold of 2√log k spares the signal
 
 
@@ -122,7 +126,7 @@ class Result(NamedTuple):
     small_gradients: Float[np.ndarray, " c"]  # ∂L/∂c for c up to 1/log⁴k
     beyond_error: Float[np.ndarray, " t"]  # of the descent with more patches
     beyond_gradient: Float[np.ndarray, " t"]  # its ∂L/∂b
-    deviations: Float[np.ndarray, "p 3"]  # simulated gradients and losses, in standard errors
+    deviations: Float[np.ndarray, "p 6"]  # simulated gradients and losses, in standard errors
     end_error: float  # with a threshold of 2√log k, at k
     sound_errors: Float[np.ndarray, " k"]  # and at more patches
     sound_bounds: Float[np.ndarray, " k"]
@@ -131,7 +135,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the noise of one simulated filter, and of what becomes of it."""
-    return 8 * 6 * config.num_samples * _simulated_law().num_patches
+    return 8 * 6 * config.num_samples * max(SIMULATED)
 
 
 def run(config: Config) -> Result:
@@ -187,52 +191,64 @@ def _end(num_patches: int) -> float:
     return error_rate(State(jnp.array(1.0), jnp.array(0.0), jnp.array(bias)), law)
 
 
-def _simulated_law() -> PatchLaw:
-    return patch_law(100, 2)
-
-
 def _deviations(config: Config) -> np.ndarray:
-    """(simulated − exact)/standard error of gradients in c and b and of the loss."""
-    law = _simulated_law()
+    """(simulated − exact)/standard error of all parts of the gradient and of the loss."""
     point_key, noise_key = jax.random.split(jax.random.key(config.seed))
     uniform = jax.random.uniform(point_key, (config.num_points * 3,)).reshape(-1, 3)
     low, high = jnp.array([0.05, 0.0, -0.5]), jnp.array([1.5, 0.5, 0.1])
     points = low[None, :] + (high - low)[None, :] * uniform
-
-    def one(given: tuple[Array, RandomKey]) -> Float[Array, " 3"]:
-        c, v, b = state = State(*given[0])
-        normal = jax.random.normal(given[1], (config.num_samples, law.num_patches))
-        sums = noise_sums(state, law, normal)
-        outputs = sums.output + soft_threshold(c, b)
-        pull = jax.nn.sigmoid(-outputs)
-        along = -law.noise * pull * sums.along * c / jnp.hypot(c, v)
-        samples = jnp.stack([along, -pull * sums.bias, jnp.logaddexp(0.0, -outputs)])
-        found = risk(state, law)
-        exact = jnp.stack([found.noise, found.bias_noise, found.loss])
-        error = samples.std(axis=1) / config.num_samples**0.5
-        return (samples.mean(axis=1) - exact) / error
-
     keys = jax.random.split(noise_key, config.num_points)
-    return np.asarray(jax.jit(lambda given: jax.lax.map(one, given))((points, keys)))
+    # Each size has a third of the points.
+    parts = [(k, slice(i, None, len(SIMULATED))) for i, k in enumerate(SIMULATED)]
+    found = [
+        jax.jit(lambda given, k=k: jax.lax.map(partial(_deviation, config, k), given))(
+            (points[part], keys[part])
+        )
+        for k, part in parts
+    ]
+    return np.concatenate(found)
+
+
+def _deviation(config: Config, num_patches: int, given: tuple[Array, RandomKey]) -> Array:
+    """At one filter."""
+    law = patch_law(num_patches, 2)
+    c, v, b = state = State(*given[0])
+    normal = jax.random.normal(given[1], (config.num_samples, num_patches))
+    sums = noise_sums(state, law, normal)
+    outputs = sums.output + soft_threshold(c, b)
+    pull = jax.nn.sigmoid(-outputs)
+    along = -law.noise * pull * sums.along / jnp.hypot(c, v)
+    slope, bias_slope = signal_slopes(state)
+    by_bias = (-pull * bias_slope, -pull * sums.bias)
+    samples = jnp.stack(
+        [-pull * slope, along * c, along * v, *by_bias, jnp.logaddexp(0.0, -outputs)]
+    )
+    found = risk(state, law)
+    gradient = (found.signal, found.noise, found.rest, found.bias_signal, found.bias_noise)
+    gap = samples.mean(axis=1) - jnp.stack([*gradient, found.loss])
+    error = samples.std(axis=1) / config.num_samples**0.5
+    # A signal that does not pass has no part in the gradient, and no noise.
+    return jnp.where((error == 0) & (gap == 0), 0.0, gap / error)
 
 
 def _before(result: Result, values: np.ndarray) -> np.ndarray:
     """Where there is something to prove: after three steps, with an error of at least 0.01."""
-    return values[(result.steps >= 3) & (result.error >= LEARNED)]
+    chosen = (result.steps >= 3) & (result.error >= LEARNED)
+    return values[chosen] if chosen.any() else np.full(1, np.nan)
 
 
-def _rate(result: Result) -> float:
-    """The least ∂L/∂b beyond a few steps while the error is at least 0.01, in the long descent."""
-    chosen = (result.steps >= 10) & (result.beyond_error >= LEARNED)
-    return float(result.beyond_gradient[chosen].min())
+def _rates(result: Result, to_show: bool) -> float:
+    """The least ∂L/∂b of the long descent beyond a few steps; if `to_show`, up to an error of 0.01.
+
+    NaN where there is no such step.
+    """
+    chosen = result.steps >= 10
+    if to_show:
+        chosen = chosen & (result.beyond_error >= LEARNED)
+    return float(result.beyond_gradient[chosen].min()) if chosen.any() else np.nan
 
 
-def _later(result: Result) -> np.ndarray:
-    """∂L/∂b from the step on after which the error stays below 0.01."""
-    last = np.flatnonzero(result.beyond_error >= LEARNED)[-1]
-    return result.beyond_gradient[last + 1 :]
-
-
+# Of a hundred simulated numbers some are beyond the catalogue's 3 standard errors by chance: 4.
 # The source names no constants. Those here lie well inside (two to eight times) what was found at
 # k = 1000 and 3000, so that they say: of order 1, not of order 1/log k or smaller.
 CLAIMS = (
@@ -288,14 +304,14 @@ CLAIMS = (
         source=FALL,
     ),
     Claim(
-        "Whatever the error is, the bias falls at no less than some constant rate.",
-        judge=lambda r: at_least(_later(r).min(), _rate(r)),
+        "Whatever the error is, the bias falls at a rate of at least 0.05.",
+        judge=lambda r: at_least(_rates(r, to_show=False), LEAST_RATE),
         source=FALL,
         kind="printed",
     ),
     Claim(
         "While the error is at least 0.01, that rate is at least 0.05.",
-        judge=lambda r: at_least(_rate(r), 0.05),
+        judge=lambda r: at_least(_rates(r, to_show=True), LEAST_RATE),
         source=FALL,
         kind="corrected",
     ),

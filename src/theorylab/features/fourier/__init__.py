@@ -13,8 +13,10 @@ from .learning import Recipe as Recipe
 from .learning import accuracy as accuracy
 from .learning import delay as delay
 from .learning import learn_addition as learn_addition
+from .learning import scores as scores
 from .learning import solved_at as solved_at
 from .margins import average_margin as average_margin
+from .margins import diagonal_spectrum as diagonal_spectrum
 from .margins import function_spectrum as function_spectrum
 from .margins import least_margin as least_margin
 from .margins import margin as margin

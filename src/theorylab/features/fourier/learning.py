@@ -13,10 +13,12 @@ in its text and AdamW in its appendix, and not which of the two penalties its λ
 Source: shi · exp-polynet-fourier · Def. 4.1, C.10.1; shi · exp-grokking-k · Fig. 4.4.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -27,6 +29,7 @@ from theorylab.data import Sums
 from theorylab.training import Batches, Steps, Trajectory, descend, sgd
 from theorylab.typing import Params, RandomKey, Scalar
 
+_CHUNK = 4096  # examples that are looked at together
 Network = Callable[[Any, Int[Array, "n k"]], Float[Array, "n p"]]  # params, terms ─► logits
 ENOUGH = 0.99  # the accuracy that counts as solved
 
@@ -50,9 +53,12 @@ class Recipe:
     batch_size: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("warm_up", "batch_size"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}.")
+        for name in ("learning_rate", "penalty", "weight_decay", "warm_up", "batch_size"):
+            value = getattr(self, name)
+            # What is traced has no value yet.
+            known = not isinstance(value, jax.core.Tracer)
+            if known and not 0 <= np.asarray(value) < math.inf:
+                raise ValueError(f"{name} must be at least 0 and finite, got {value}.")
 
     @property
     def optimizer(self) -> optax.GradientTransformation:
@@ -83,6 +89,29 @@ def accuracy(outputs: Float[Array, "n p"], total: Int[Array, " n"]) -> Float[Arr
     return (outputs.argmax(axis=1) == total).mean()
 
 
+def scores(network: Network, params: Params, sums: Sums) -> tuple[Array, Array]:
+    """Mean cross-entropy and accuracy, some thousands of examples at a time.
+
+    Args:
+        network: params, terms ─► logits.
+        params: Of the network.
+        sums: The examples, as many as there are.
+    """
+    count = len(sums.total)
+    size = min(count, _CHUNK)
+
+    def part(first: Int[Array, ""]) -> tuple[Array, Array]:
+        numbers = first + jnp.arange(size)
+        inside, chosen = numbers < count, jnp.minimum(numbers, count - 1)
+        outputs, total = network(params, sums.terms[chosen]), sums.total[chosen]
+        losses = optax.softmax_cross_entropy_with_integer_labels(outputs, total)
+        right = (outputs.argmax(axis=1) == total) & inside
+        return jnp.where(inside, losses, 0.0).sum(), right.sum()
+
+    losses, right = jax.lax.map(part, jnp.arange(0, count, size))
+    return losses.sum() / count, right.sum() / count
+
+
 def learn_addition(
     key: RandomKey,
     network: Network,
@@ -111,11 +140,9 @@ def learn_addition(
         return losses.mean() + recipe.penalty * norm(params)
 
     def measure(params: Params) -> Curves:
-        return Curves(
-            loss_of(params, *seen),
-            accuracy(network(params, train.terms), train.total),
-            accuracy(network(params, test.terms), test.total),
-        )
+        loss, train_accuracy = scores(network, params, train)
+        penalized = loss + recipe.penalty * norm(params)
+        return Curves(penalized, train_accuracy, scores(network, params, test)[1])
 
     if recipe.batch_size == 0:
         return descend(

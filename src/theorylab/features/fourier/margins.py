@@ -73,21 +73,24 @@ def normalized_margin(params: Neurons) -> Float[Array, ""]:
 def average_margin(params: Neurons) -> Float[Array, ""]:
     """E g′ over all pᵏ examples, by Fourier transforms of the weights."""
     num_terms, modulus, _ = params.inputs.shape
-    by_term = jnp.fft.fft(params.inputs, axis=1).prod(axis=0)
-    # The transform of real weights at -j is the conjugate of that at j.
-    products = (by_term * jnp.fft.fft(params.output, axis=0).conj()).real
-    constant = math.factorial(num_terms) / ((modulus - 1) * modulus**num_terms)
-    return constant * products[1:].sum()
+    return diagonal_spectrum(params).real.sum() / ((modulus - 1) * modulus**num_terms)
 
 
-def function_spectrum(params: Neurons) -> Complex[Array, "..."]:
-    """f̂(j₁, …, j_k, j) of f(a₁, …, a_k)[c] as a function of k + 1 numbers; pᵏ⁺¹ entries.
+def diagonal_spectrum(params: Neurons) -> Complex[Array, " f"]:
+    """f̂(j, …, j, -j) for j = 1 … p - 1: k! Σᵢ ŵᵢ(-j) ∏ₗ ûᵢₗ(j), with no other part of (Σₗ uᵢₗ)ᵏ.
 
-    Where all outputs but the right one are equal, λ below it, f̂(j, …, j, -j) = λpᵏ for j ≠ 0: every
-    frequency is used.
+    Where all outputs but the right one are equal, λ below it, each is λpᵏ: every frequency is used.
 
     Source: shi · max-margin-net · Lemma C.20.
     """
+    by_term = jnp.fft.fft(params.inputs, axis=1).prod(axis=0)
+    # The transform of real weights at -j is the conjugate of that at j.
+    products = by_term * jnp.fft.fft(params.output, axis=0).conj()
+    return math.factorial(params.inputs.shape[0]) * products[1:].sum(axis=1)
+
+
+def function_spectrum(params: Neurons) -> Complex[Array, "..."]:
+    """f̂(j₁, …, j_k, j) of f(a₁, …, a_k)[c] as a function of k + 1 numbers; pᵏ⁺¹ entries."""
     num_terms, modulus, _ = params.inputs.shape
     numbers = jnp.arange(num_sums(num_terms, modulus))
     outputs = polynomial_network(params, numbered_sums(numbers, num_terms, modulus).terms)

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from theorylab.data.modular import check_numbers
 from theorylab.typing import RandomKey, Scalar
 
 
@@ -51,7 +52,6 @@ def initial_neurons(key: RandomKey, num_terms: int, modulus: int, width: int) ->
     return Neurons(drawn[:-1], drawn[-1])
 
 
-@jax.jit
 def polynomial_network(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
     """f(θ, a), the logits of the p possible sums.
 
@@ -64,6 +64,15 @@ def polynomial_network(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array
         >>> polynomial_network(one, jnp.array([[1, 0], [1, 1]])).tolist()
         [[1.0, -1.0], [9.0, -9.0]]
     """
+    num_terms, modulus, _ = params.inputs.shape
+    if terms.shape[1] != num_terms:
+        raise ValueError(f"terms must be {num_terms} numbers each, got {terms.shape[1]}.")
+    check_numbers("terms", terms, modulus)
+    return _outputs(params, terms)
+
+
+@jax.jit
+def _outputs(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
     num_terms = params.inputs.shape[0]
     rows = [params.inputs[place][terms[:, place]] for place in range(num_terms)]
     hidden = sum(rows[1:], start=rows[0])

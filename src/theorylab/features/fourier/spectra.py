@@ -120,6 +120,8 @@ def uniformity(counts: Int[Array | np.ndarray, " f"]) -> Test:
     observed = np.asarray(counts, dtype=float)
     if len(observed) < 2 or observed.sum() == 0:
         raise ValueError(f"counts must be of two frequencies or more, and not all 0, got {counts}.")
+    if observed.min() < 0:
+        raise ValueError(f"counts must be at least 0, got {counts}.")
     expected = observed.mean()
     statistic = float(((observed - expected) ** 2 / expected).sum())
     return Test(statistic, float(special.chdtrc(len(observed) - 1, statistic)))

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from theorylab.data.modular import check_numbers
 from theorylab.typing import RandomKey
 
 
@@ -111,6 +112,9 @@ class Transformer:
             params: Weights, from `init`.
             terms: The numbers, from 0 to p - 1.
         """
+        if terms.shape[1] != self.num_terms:
+            raise ValueError(f"terms must be {self.num_terms} numbers each, got {terms.shape[1]}.")
+        check_numbers("terms", terms, self.modulus)
         x = params.tokens[terms] + params.places[None]
         for layer in params.layers:
             x = x + _attended(layer, self._scaled(x))

@@ -39,5 +39,6 @@ from .projected import State as State
 from .projected import learn_projected as learn_projected
 from .projected import noise_sums as noise_sums
 from .projected import projected_step as projected_step
+from .projected import signal_slopes as signal_slopes
 from .projected import small_state as small_state
 from .projected import state_of as state_of

@@ -88,6 +88,8 @@ def lower_tail(
             "lower_tail needs level >= 0, scale >= 0 and count >= 1, "
             f"got {level}, {scale} and {count}."
         )
+    if num_cells < 64 or num_cells % 2:
+        raise ValueError(f"num_cells must be even and at least 64, got {num_cells}.")
     if scale == 0:
         return 0.0
     reach = level + 10 * math.sqrt(count * _largest_variance(scale, bias)) + 8 * scale

@@ -82,10 +82,11 @@ def first_sound_size() -> float:
 
 
 def kept_noise(state: State, law: PatchLaw) -> Kept:
-    """P[S₁ ≠ 0], E|S₁| and Var S₁, for b ≤ 0."""
+    """P[S₁ ≠ 0], E|S₁| and Var S₁, for b ≤ 0; NaN for b > 0, where they are others."""
     scale = jnp.hypot(state.signal, state.rest) * law.noise
     excess = excess_moments(relative_threshold(state, law))
-    return Kept(2 * excess.probability, 2 * scale * excess.mean, 2 * scale**2 * excess.square)
+    kept = Kept(2 * excess.probability, 2 * scale * excess.mean, 2 * scale**2 * excess.square)
+    return Kept(*(jnp.where(state.bias > 0, jnp.nan, part) for part in kept))
 
 
 def variance_ratio(state: State, law: PatchLaw) -> Float[Array, "..."]:

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.data.patches import PatchLaw, signal_among_noise
+from theorylab.kernels.gated_patches import soft_threshold as soft_threshold
 from theorylab.training import Steps, Trajectory, logistic, record
 from theorylab.typing import RandomKey, Scalar
 
@@ -37,18 +38,6 @@ class Rates(NamedTuple):
 
     weights: Scalar
     bias: Scalar
-
-
-def soft_threshold(
-    inputs: Float[Array, "..."], bias: Scalar | Float[Array, ""]
-) -> Float[Array, "..."]:
-    """φ_b(z) = (z + b)₊ − (−z + b)₊.
-
-    Example:
-        >>> soft_threshold(jnp.array([-3.0, -0.5, 0.5, 3.0]), bias=-1.0).tolist()
-        [-2.0, 0.0, 0.0, 2.0]
-    """
-    return jax.nn.relu(inputs + bias) - jax.nn.relu(bias - inputs)
 
 
 def outputs(params: Filter, x: Float[Array, "n patches d"]) -> Float[Array, "n 1"]:
