@@ -146,3 +146,15 @@ def test_gated_features_are_the_gradient_where_the_bias_is_not_positive(bias):
 def test_too_few_patches_have_no_linear_error(num_patches):
     with pytest.raises(ValueError, match="num_patches must be at least 2"):
         gated_patches.linear_error(num_patches)
+
+
+def test_fitting_costs_what_it_should():
+    """Oracle: 200 discriminants fitted to 100 Gaussian samples in 20 dimensions; δ = 1, to 0.01."""
+    features = np.random.default_rng(0).normal(size=(200, 200, 20))
+    features[:, :, 0] += 1
+    found = np.mean([gated_patches.discriminant_error(each) for each in features])
+    error = float(stats.norm.sf(1))
+    assert found == pytest.approx(gated_patches.fitted_error(error, 20, 100), abs=0.01)
+    assert gated_patches.fitted_error(error, 20, 10**9) == pytest.approx(error, abs=1e-6)
+    with pytest.raises(ValueError, match="num_fitted must be above 20, got 20"):
+        gated_patches.fitted_error(error, 20, 20)

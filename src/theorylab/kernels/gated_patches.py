@@ -200,6 +200,27 @@ def discriminant_error(features: Float[np.ndarray, "samples p"]) -> float:
     return float(np.mean(fresh @ weights <= 0))
 
 
+def fitted_error(error: Numbers, num_features: int, num_fitted: int) -> Answer:
+    """The error of Fisher's discriminant if it is fitted to n samples in p dimensions, not known.
+
+    With δ = −Φ⁻¹(error), mean and covariance from samples cost Φ(−δ²√(1 − p/n)/√(δ² + p/n)), for
+    Gaussian features and large p and n (Raudys).
+
+    Args:
+        error: That of the best weights.
+        num_features: p.
+        num_fitted: n, more than p.
+
+    Example:
+        >>> round(float(fitted_error(0.25, num_features=72, num_fitted=750)), 3)
+        0.281
+    """
+    if not 0 < num_features < num_fitted:
+        raise ValueError(f"num_fitted must be above {num_features}, got {num_fitted}.")
+    square, ratio = special.ndtri(error) ** 2, num_features / num_fitted
+    return special.ndtr(-square * np.sqrt(1 - ratio) / np.sqrt(square + ratio))
+
+
 @partial(jax.jit, static_argnums=(2, 3))
 def soft_threshold_outputs(
     key: RandomKey, ratio: Scalar, num_patches: int, num_samples: int, signal: Scalar = 1.0

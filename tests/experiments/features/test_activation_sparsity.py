@@ -22,6 +22,13 @@ def test_controls_can_fail(smoke, verdict):
     assert verdict("fits 90 %", unlearned) == Verdict.REFUTED
 
 
+@pytest.mark.parametrize(("norm", "other"), [("layer", "BatchNorm"), ("batch", "LayerNorm")])
+def test_a_wide_resnet_has_the_norm_that_is_asked_for(norm, other):
+    layers = repr(experiment._architecture(experiment.Config(norm=norm), 10))
+    assert f"{norm.capitalize()}Norm" in layers
+    assert other not in layers
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -31,7 +31,8 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
 
 
 def test_a_margin_that_falls_with_smaller_penalties_is_seen(smoke, verdict):
-    broken = smoke._replace(path=smoke.path[:, ::-1])
+    falling = np.broadcast_to(np.array([0.9, 0.8, 0.7]), smoke.path.shape)
+    broken = smoke._replace(path=falling)
     assert verdict("every smaller λ", broken) == Verdict.REFUTED
 
 

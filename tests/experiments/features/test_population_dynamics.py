@@ -64,7 +64,7 @@ def test_a_run_without_late_steps_says_nothing(smoke, verdict):
     assert verdict("Whatever the error is", early) == Verdict.INCONCLUSIVE
     assert verdict("k Var S₁", early) == Verdict.INCONCLUSIVE
     done = smoke._replace(beyond_error=0 * smoke.beyond_error)
-    assert verdict("that rate is at least 0.05", done) == Verdict.INCONCLUSIVE
+    assert verdict("that rate is at least 0.1", done) == Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,6 @@
+import dataclasses
+
+import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
@@ -30,6 +33,17 @@ def test_a_kernel_that_cannot_read_images_at_all_would_be_seen(smoke, verdict):
     broken = smoke.kernel.copy()
     broken[:, 0] = 0.5
     assert verdict("Without noise", smoke._replace(kernel=broken)) == Verdict.REFUTED
+
+
+def test_a_wide_resnet_is_compared_too():
+    """One cell on black and one in noise, a step of training and two of the regression."""
+    sizes = {"num_train": 8, "num_test": 8, "batch_size": 8, "num_epochs": 1, "num_seeds": 1}
+    wide = {"architecture": "wide_resnet", "width": 1, "num_iterations": 2}
+    config = dataclasses.replace(experiment.PRESETS["smoke"], **sizes, **wide)
+    result = experiment.run(config)
+    assert result.network.shape == (1, 2, 1)
+    for values in (result.network, result.kernel, result.slope):
+        assert np.isfinite(values).all()
 
 
 @pytest.mark.parametrize(

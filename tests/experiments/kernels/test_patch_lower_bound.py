@@ -31,7 +31,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     shut = smoke._replace(best_errors=smoke.best_errors + 0.2)
     assert verdict("shutting some", shut) == Verdict.REFUTED
     off = smoke._replace(fitted=smoke.expected + 0.1)
-    assert verdict("have it too", off) == Verdict.REFUTED
+    assert verdict("cost of fitting", off) == Verdict.REFUTED
     assert verdict("random gates err on a tenth", smoke._replace(fitted=0 * smoke.fitted)) == (
         Verdict.REFUTED
     )

@@ -48,6 +48,31 @@ def test_risk_is_that_of_quadrature(state):
 
 
 @pytest.mark.parametrize("state", STATES)
+def test_all_parts_are_those_of_two_patches(state):
+    """Oracle: E over both Z by Gauss–Legendre on panels where φ_b is smooth; E[A|Z] = cZ/‖w‖²."""
+    c, v, b = map(float, state)
+    length, law = np.hypot(c, v), PatchLaw(2, 2, 0.5)
+    scale = 0.5 * length
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    edges = sorted({-10 * scale, -abs(b), 0.0, abs(b), 10 * scale})
+    panels = list(itertools.pairwise(edges))
+    z = np.concatenate([low + (high - low) * (nodes + 1) / 2 for low, high in panels])
+    mass = np.concatenate([(high - low) / 2 * weights for low, high in panels])
+    mass = mass * stats.norm.pdf(z / scale) / scale
+    passed = np.maximum(z + b, 0) - np.maximum(b - z, 0)
+    slope, lift = 1.0 * (z > -b) + (z < b), 1.0 * (z > -b) - (z < b)
+    signal = max(c + b, 0.0) - max(b - c, 0.0)
+    outputs = signal + passed[:, None] + passed[None, :]
+    pull = mass[:, None] * mass[None, :] / (1 + np.exp(outputs))
+    loss = (mass[:, None] * mass[None, :] * np.logaddexp(0, -outputs)).sum()
+    along = -2 * (pull.sum(axis=1) * slope * z).sum() / length**2  # of either patch
+    own = float(c + b > 0) + float(b - c > 0), float(c + b > 0) - float(b - c > 0)
+    lifted = -2 * (pull.sum(axis=1) * lift).sum()
+    parts = (-pull.sum() * own[0], along * c, along * v, -pull.sum() * own[1], lifted)
+    np.testing.assert_allclose(population.risk(state, law), (loss, *parts), atol=1e-10)
+
+
+@pytest.mark.parametrize("state", STATES)
 def test_parts_add_up_to_the_gradient_of_the_loss(state):
     """Oracle: autodiff of the loss's own integral. Noise has no direction of its own: ∥ w."""
     law = patch_law(1000, 2)

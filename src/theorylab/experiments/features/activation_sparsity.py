@@ -7,7 +7,7 @@ theirs. This is what lets a network ignore noise that a fixed kernel cannot.
 The protocol is the source's: momentum 0.9, weight decay 5·10⁻⁴‖w‖², a learning rate that falls to
 a fifth at 2/5, 1/2 and 3/5 of training. Weight decay and the falling rate are part of what is
 measured; `undecayed` shows the same without weight decay. Where the source has batch normalisation
-there is layer normalisation here.
+there is layer normalisation here, unless `norm` is "batch"; `--images mnist5k` takes larger images.
 
 Source: karp · wrn-sparsity · 3.1, Fig. 3.2, B.3.
 """
@@ -64,6 +64,7 @@ class Config:
     images: ImageSet = "digits"
     shrink: int = 1  # the side of the square that becomes one pixel
     architecture: Literal["cnn", "wide_resnet"] = "wide_resnet"
+    norm: Literal["layer", "batch"] = "layer"  # of the wide_resnet; the source's is "batch"
     width: int = 8  # channels of the first convolution (wide_resnet: of the first group)
     widening: int = 1  # of the wide_resnet
     num_train: int = 1200
@@ -114,6 +115,7 @@ PRESETS = {
     ),
     "paper": Config(
         images="cifar10",
+        norm="batch",
         width=16,
         widening=10,
         num_train=50000,
@@ -175,7 +177,9 @@ def _steps(config: Config) -> Int[np.ndarray, " t"]:
 def _architecture(config: Config, num_outputs: int) -> Architecture:
     """The network, its convolutions unfolded, its normalisations with trained gains and offsets."""
     if config.architecture == "wide_resnet":
-        layers = wide_resnet(10, config.widening, num_outputs, base=config.width, normalized=True)
+        layers = wide_resnet(
+            10, config.widening, num_outputs, "relu", config.width, True, config.norm
+        )
     else:
         width = config.width
         convolutions = [

@@ -8,9 +8,9 @@ penalty the least possible value is known, and is attained at the maximum margin
 
 With plain weight decay instead of the norm, on the same sums, the margin stays small: that is what
 the norm is for. With the norm and half of the sums (`halved`), a network of this size learns its
-examples by heart. Along smaller and smaller λ the margin grows to γ* (Lemma 4.7). Both are of the
-first case. Only live neurons count, those of at least a tenth of the largest norm; the mean of a
-vector is no frequency; margins are over all sums, seen or not.
+examples by heart. Along smaller and smaller λ the margin grows to γ*. Both are of the first case.
+Only live neurons count, those of at least a tenth of the largest norm; the mean of a vector is no
+frequency; margins are over all sums, seen or not.
 
 Source: shi · exp-polynet-fourier · Figs 4.1, 4.2, C.1–C.4; shi · fourier-meters · §4.5.
 """
@@ -172,7 +172,6 @@ def memory(config: Config) -> int:
         (config.batch_size or num_sums(*case)) * (num_cosine_neurons(*case) + case[1])
         for case in config.cases
     ]
-    # Sums themselves, and the 4096 of them whose outputs are looked at together.
     looked = max(4096 * (num_cosine_neurons(*case) + case[1]) for case in config.cases)
     listed = max(num_sums(*case) * (case[0] + 2) for case in config.cases)
     return 4 * 2 * (6 * max(sizes) + 2 * looked + 3 * listed)
@@ -207,9 +206,7 @@ def run(config: Config) -> Result:
         live=each("live", penalized),
         coverage=np.stack([(case > 0).mean(axis=1) for case in counts]),
         p_value=np.array([[uniformity(row).p_value for row in case] for case in counts]),
-        imbalance=np.stack(
-            [case.max(axis=1) / np.maximum(case.min(axis=1), 0.5) for case in counts]
-        ),
+        imbalance=np.stack([c.max(axis=1) / np.maximum(c.min(axis=1), 0.5) for c in counts]),
         margin=each("margin", penalized),
         average=each("average", penalized),
         excess=each("loss", penalized) / np.array(optima)[:, None],
@@ -301,6 +298,11 @@ def _live_powers(spectra: NeuronSpectra) -> jax.Array:
     return jnp.ravel(jnp.where(spectra.live[None, :], spectra.concentration, jnp.nan))
 
 
+def _growth(path: np.ndarray) -> np.ndarray:
+    """The least growth of the margin from λ to λ, or how far it is above 0.98 γ*, by seed."""
+    return np.maximum(np.diff(path), path[:, 1:] - 0.98).min(axis=1)
+
+
 # Thresholds are the catalogue's, of full data and the norm; each seed counts with its worst case.
 CLAIMS = (
     Claim(
@@ -356,8 +358,8 @@ CLAIMS = (
         source=LIMIT,
     ),
     Claim(
-        "The margin grows with every smaller λ: γ_λ/γ* along 0.2, 0.05, 0.01.",
-        judge=lambda r: ordered(np.zeros(len(r.path)), np.diff(r.path).min(axis=1)),
+        "With every smaller λ the margin grows, until it is within 2 % of γ*.",
+        judge=lambda r: median_at_least(_growth(r.path), 0.0),
         source=LIMIT,
         formula=r"\gamma_\lambda \to \gamma^*",
     ),
@@ -386,10 +388,8 @@ def plot(result: Result) -> Figure:
         axes[0].hist(powers[np.isfinite(powers)], bins=bins, alpha=0.7, label=label)
     axes[0].legend(frameon=False, fontsize=8)
     axes[1].bar(np.arange(1, len(result.counts) + 1), result.counts)
-    axes[1].set_xlabel("frequency")
     axes[2].plot(np.arange(len(result.vector)), result.vector, "o")
     axes[2].plot(*result.curve, **THEORY)
-    axes[2].set_xlabel("number")
     places = np.arange(len(result.moduli))
     axes[3].plot(places, result.margin, "o", color="C0", alpha=0.6)
     axes[3].plot(places, result.decayed_margin, "s", color="C1", alpha=0.6)
