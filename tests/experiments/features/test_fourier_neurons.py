@@ -19,7 +19,7 @@ def test_verdicts_are_as_expected(surprises):
         ("belongs to some neuron", "coverage", 0.8),
         ("above 0.7 γ*", "margin", 0.6),
         ("margin above γ*", "average", 1.01),
-        ("within 2 %", "excess", 1.1),
+        ("The loss is within", "excess", 1.1),
         ("No loss is below", "excess", 0.99),
         ("in place of the norm", "decayed_margin", 0.9),
         ("half of the sums", "halved_margin", 0.9),
