@@ -17,7 +17,7 @@ def test_verdicts_are_as_expected(surprises):
         ("keeps 93 %", "network", 0.5),
         ("5 points more", "kernel", 0.99),
         ("gap grows", "kernel", 0.99),
-        ("It is solved", "halfway", 0.5),
+        ("It is solved", "halfway", 0.1),
         ("gradient of its squares", "slope", 0.5),
         ("learned too little", "kernel_train", 0.6),
         ("without any learning rate", "regression", 0.99),
