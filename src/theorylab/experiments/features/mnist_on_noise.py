@@ -24,7 +24,7 @@ Source: karp · cnn-vs-ntk-mnist · the published code, and the abstract of the 
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -194,7 +194,7 @@ def run(config: Config) -> Result:
     levels = np.array([0.0, *config.levels])
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report("training networks and their linearisations", 0.05)
-    own = _own(config, objects, levels, keys)
+    own: Any = _own(config, objects, levels, keys)  # arrays of NumPy
     best, shape = best_kernel(own), (len(levels), config.num_seeds)
     report("solving wider finite kernels", 0.6)
     by_width = np.stack([_finite(config, objects, keys, w) for w in config.width_factors])

@@ -194,8 +194,8 @@ def _fitted(key: jax.Array, config: Config) -> tuple[np.ndarray, np.ndarray]:
         )
         flat = np.asarray(features).reshape(config.num_fitted_samples, -1)
         fitted.append(gated_patches.discriminant_error(flat))
-    half = config.num_fitted_samples // 2
-    return np.array(fitted), gated_patches.fitted_error(np.array(expected), inside.size, half)
+    sizes = FITTED * min(d, FITTED + 1), config.num_fitted_samples // 2
+    return np.array(fitted), gated_patches.fitted_error(np.array(expected), *sizes)
 
 
 def _wrong(key: jax.Array, ratio: float, signal: float, config: Config) -> int:
