@@ -10,6 +10,7 @@ Importing `theorylab` itself loads neither JAX nor NumPy, so the command line an
 
 import importlib
 import importlib.metadata
+import pkgutil
 from types import ModuleType
 
 __version__ = importlib.metadata.version("theorylab")
@@ -25,3 +26,9 @@ def __getattr__(name: str) -> ModuleType:
         if error.name != f"theorylab.{name}":
             raise
         raise AttributeError(f"theorylab has no room {name!r}.") from None
+
+
+def __dir__() -> list[str]:
+    """The rooms too, which are not imported yet."""
+    rooms = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
+    return sorted({*globals(), *rooms})

@@ -10,3 +10,17 @@ def test_statistics_and_estimators_are_not_loaded_before_they_are_used():
     code = f"import sys, theorylab.kernels; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_what_is_imported_later_is_seen_by_completion():
+    """Oracle: the names that the README calls."""
+    import theorylab
+    from theorylab import features, kernels
+    from theorylab.kernels import prediction
+
+    assert {"kernels", "features", "curvature", "typing"} <= set(dir(theorylab))
+    assert "_later" not in " ".join(dir(theorylab))
+    assert {"RecursiveFeatureRegressor", "agop"} <= set(dir(features))
+    assert {"NTKRegressor", "training_time", "ntk"} <= set(dir(kernels))
+    assert {"training_time", "posterior"} <= set(dir(prediction))
+    assert all(hasattr(kernels, name) for name in dir(kernels))

@@ -49,6 +49,12 @@ def test_target_alignment_is_that_with_the_kernel_of_labels():
     """Oracle: the cosine between two matrices."""
     expected = alignment(KERNEL, jnp.outer(LABELS, LABELS))
     assert float(target_alignment(KERNEL, LABELS)) == pytest.approx(float(expected), rel=1e-12)
+    column = LABELS[:, None]
+    assert float(target_alignment(KERNEL, column)) == pytest.approx(float(expected), rel=1e-12)
+    several = target_alignment(KERNEL, ROOTS)
+    assert float(several) == pytest.approx(float(alignment(KERNEL, KERNEL)), rel=1e-12)
+    with pytest.raises(ValueError, match=r"got \(3, 1\) and \(5, 5\)"):
+        getattr(target_alignment, "__wrapped__", target_alignment)(KERNEL, column[:3])
 
 
 def test_what_does_not_fit_is_refused():

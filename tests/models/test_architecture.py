@@ -18,6 +18,7 @@ from theorylab.models import (
     densenet,
     mlp,
 )
+from theorylab.models.architecture import check_sizes
 
 RELU = Activation("relu")
 
@@ -68,6 +69,9 @@ def test_an_architecture_is_a_value():
         (lambda: Conv(-1, (3,)), "channels must be at least 1, got -1"),
         (lambda: Conv(1, ()), r"window must have at least one axis, got \(\)"),
         (lambda: Conv(1, (0,)), "window must be at least 1, got 0"),
+        (lambda: check_sizes("widths", [8, 32.0]), r"widths must be a whole number, got 32\.0"),
+        (lambda: check_sizes("window", 3), r"window must be a tuple .* such as \(3,\), got 3"),
+        (lambda: check_sizes("window", "33"), r"window must be a tuple .*, got '33'"),
         (lambda: AvgPool((2, 2), (1,)), r"one number per axis of \(2, 2\), got \(1,\)"),
         (lambda: AvgPool((2,), (0,)), "strides must be at least 1, got 0"),
         (lambda: Activation("rulu"), "got 'rulu'. Nearest: relu"),

@@ -1,3 +1,5 @@
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -283,11 +285,30 @@ def test_precision_is_the_one_that_is_set():
 def test_what_does_not_fit_is_refused_before_any_work():
     with pytest.raises(ValueError, match=r"needs inputs with 2 position axes"):
         network(cnn([4], (3, 3)), (28,))
-    with pytest.raises(ValueError, match=r"input_shape must have sizes of at least 1, got \(0,\)"):
+    with pytest.raises(ValueError, match="input_shape must be at least 1, got 0"):
         network(mlp([4]), (0,))
     model = network(mlp([4]), (3,))
     with pytest.raises(ValueError, match=r"inputs must have shape \(n, 3\), got \(5, 4\)"):
         model.apply(model.init(jax.random.key(0)), jnp.ones((5, 4)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bias": False}, r"bias must be one of \('none', .*\), got False"),
+        ({"law": "gauss"}, r"law must be one of \('normal', .*\), got 'gauss'"),
+        ({"parametrization": "ntk"}, r"Parametrization such as NTK\(\) or MuP\(\), got 'ntk'"),
+        ({"architecture": [4]}, r"Architecture such as mlp\(\[512\]\), got \[4\]"),
+        ({"input_shape": 5}, r"input_shape must be a tuple .* such as \(5,\), got 5"),
+    ],
+)
+def test_settings_that_are_none_are_refused_where_they_enter(changes, message):
+    unchecked: Any = getattr(network, "__wrapped__", network)  # the annotation would refuse it too
+    with pytest.raises((ValueError, TypeError), match=message):
+        unchecked(**{"architecture": mlp([4]), "input_shape": (5,), **changes})
+    widths: Any = 32
+    with pytest.raises(ValueError, match=r"widths must be a tuple .* such as \(32,\), got 32"):
+        getattr(mlp, "__wrapped__", mlp)(widths)
 
 
 def test_a_layer_without_a_finite_reading_says_so():

@@ -81,3 +81,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    """What is imported later is there too."""
+    return sorted({*globals(), *_LATER})

@@ -73,12 +73,24 @@ def hybrid_kernel(
     return (1 - weight) * kernel + weight * label_kernel
 
 
-def target_alignment(kernel: Float[Array, "n n"], labels: Float[Array, " n"]) -> Float[Array, ""]:
-    """A(K, y) = yᵀKy / (‖K‖_F ‖y‖²), the cosine of the angle between K and yyᵀ.
+def target_alignment(
+    kernel: Float[Array, "n n"], labels: Float[Array, " n"] | Float[Array, "n k"]
+) -> Float[Array, ""]:
+    """A(K, y) = ⟨K, yyᵀ⟩ / (‖K‖_F ‖yyᵀ‖_F), the cosine of the angle between K and yyᵀ.
+
+    Args:
+        kernel: K.
+        labels: y, one number for each sample, or k.
 
     Example:
         >>> labels = jnp.array([1.0, -1.0])
         >>> float(target_alignment(jnp.outer(labels, labels), labels))
         1.0
     """
-    return labels @ kernel @ labels / (jnp.linalg.norm(kernel) * (labels @ labels))
+    if labels.ndim not in (1, 2) or kernel.shape != (len(labels), len(labels)):
+        raise ValueError(
+            "labels must have shape (n,) or (n, k) beside a kernel (n, n),"
+            f" got {labels.shape} and {kernel.shape}."
+        )
+    y = labels.reshape(len(labels), -1)
+    return jnp.sum(y * (kernel @ y)) / (jnp.linalg.norm(kernel) * jnp.linalg.norm(y.T @ y))

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float, Key
 
+from theorylab.models.own_network import as_static, check_one_by_one
 from theorylab.typing import Apply, Params, RandomKey
 
 from .estimate import Estimate, estimate, no_draws, with_draw
@@ -63,6 +64,8 @@ def sampled_kernels(
     input_pair(x1, x2)
     if num_samples < 1:
         raise ValueError(f"num_samples must be at least 1, got {num_samples}.")
+    apply = as_static(apply)
+    check_one_by_one(apply, jax.jit(init)(key), x1, x2)
     return _sampled(init, apply, x1, x2, jax.random.split(key, num_samples), method)
 
 

@@ -11,8 +11,10 @@ Source: zhu · dag-zoo · A.1, A.4–A.6 (fully connected, DenseNet, skip connec
 
 import abc
 import math
+import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from .activations import Elementwise, activation
 from .windows import Padding, num_transposed_windows, num_windows
@@ -81,6 +83,7 @@ class Conv(Architecture):
     def __post_init__(self) -> None:
         _check_counts("channels", (self.channels,))
         _check_scales(self)
+        check_sizes("window", self.window)
         object.__setattr__(self, "strides", self.strides or (1,) * len(self.window))
         _check_window(self.window, self.strides)
 
@@ -116,6 +119,7 @@ class ConvTranspose(Architecture):
     def __post_init__(self) -> None:
         _check_counts("channels", (self.channels,))
         _check_scales(self)
+        check_sizes("window", self.window)
         object.__setattr__(self, "strides", self.strides or (1,) * len(self.window))
         _check_window(self.window, self.strides)
 
@@ -321,8 +325,10 @@ class Concatenate(Architecture):
         return (*input_shape[:-1], input_shape[-1] + branch[-1])
 
 
-def _check_counts(name: str, counts: tuple[int, ...]) -> None:
+def _check_counts(name: str, counts: tuple[Any, ...]) -> None:
     for count in counts:
+        if not isinstance(count, numbers.Integral):
+            raise ValueError(f"{name} must be a whole number, got {count!r}.")
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}.")
 
@@ -334,11 +340,28 @@ def _check_scales(layer: "Dense | Conv | ConvTranspose") -> None:
             raise ValueError(f"{name} must be positive and finite, got {scale}.")
 
 
+def check_sizes(name: str, sizes: Any) -> None:
+    """Raise unless sizes are several whole numbers, each at least 1.
+
+    Example:
+        >>> check_sizes("widths", 32)
+        Traceback (most recent call last):
+        ...
+        ValueError: widths must be a tuple of whole numbers such as (32,), got 32.
+    """
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        example = sizes if isinstance(sizes, int) else 5
+        raise ValueError(
+            f"{name} must be a tuple of whole numbers such as ({example},), got {sizes!r}."
+        )
+    _check_counts(name, tuple(sizes))
+
+
 def _check_window(window: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    check_sizes("window", window)
     if not window:
         raise ValueError("window must have at least one axis, got ().")
-    _check_counts("window", window)
-    _check_counts("strides", strides)
+    check_sizes("strides", strides)
     if len(strides) != len(window):
         raise ValueError(f"strides must have one number per axis of {window}, got {strides}.")
 

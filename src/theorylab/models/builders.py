@@ -6,7 +6,7 @@ Source: zhu · dag-zoo · A.4–A.6, A.14–A.15.
 from collections.abc import Sequence
 
 from .activations import Elementwise
-from .architecture import Activation, Concatenate, Conv, Dense, Flatten, Serial
+from .architecture import Activation, Concatenate, Conv, Dense, Flatten, Serial, check_sizes
 
 
 def mlp(
@@ -27,6 +27,7 @@ def mlp(
         >>> mlp([8], 1) == Serial(Dense(8), Activation("relu"), Dense(1))
         True
     """
+    check_sizes("widths", widths)
     hidden = [layer for width in widths for layer in (Dense(width), Activation(activation))]
     return Serial(*hidden, Dense(num_outputs, output_bias))
 
@@ -43,6 +44,7 @@ def densenet(
         num_outputs: The number of outputs k.
         activation: φ, by name or as a function.
     """
+    check_sizes("widths", widths)
     blocks = [Concatenate(Serial(Dense(width), Activation(activation))) for width in widths]
     return Serial(*blocks, Dense(num_outputs))
 
@@ -61,6 +63,7 @@ def cnn(
         num_outputs: The number of outputs k.
         activation: φ, by name or as a function.
     """
+    check_sizes("channels", channels)
     hidden = [
         layer
         for count in channels

@@ -15,7 +15,7 @@ Source: zhu · dag-zoo · A.1, A.4–A.6.
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,7 @@ from .architecture import (
     Product,
     Residual,
     Serial,
+    check_sizes,
 )
 from .mixing import Aggregate, Dropout, SelfAttention, Upsample
 from .parameters import Law, initialize, learning_rates
@@ -104,8 +105,8 @@ def network(
         >>> model.apply(params, jnp.ones((5, 3))).shape
         (5, 2)
     """
-    if any(size < 1 for size in input_shape):
-        raise ValueError(f"input_shape must have sizes of at least 1, got {input_shape}.")
+    _check_settings(architecture, input_shape, parametrization, bias, law)
+    input_shape = tuple(input_shape)
     architecture.output_shape(input_shape)  # says what does not fit, before any work
     settings = Settings(parametrization, bias, law)
     whole = _read(architecture, Place(input_shape, wide=False, last=True), settings)
@@ -278,6 +279,22 @@ def _layers(layer: Architecture) -> Iterator[Architecture]:
 def _has_weights(layer: Architecture) -> bool:
     kinds = (Dense, Conv, ConvTranspose, SelfAttention)
     return any(isinstance(each, kinds) for each in _layers(layer))
+
+
+def _check_settings(
+    architecture: Any, input_shape: Any, parametrization: Any, bias: Any, law: Any
+) -> None:
+    for name, value, kind, example in (
+        ("architecture", architecture, Architecture, "mlp([512])"),
+        ("parametrization", parametrization, Parametrization, "NTK() or MuP()"),
+    ):
+        if not isinstance(value, kind):
+            must = f"{name} must be an instance of {kind.__name__} such as {example}"
+            raise TypeError(f"{must}, got {value!r}.")
+    for name, value, choices in (("bias", bias, get_args(Bias)), ("law", law, get_args(Law))):
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+    check_sizes("input_shape", input_shape)
 
 
 def _check_inputs(

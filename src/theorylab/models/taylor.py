@@ -17,6 +17,8 @@ from jaxtyping import Array
 
 from theorylab.typing import Apply, Params
 
+from .own_network import check_params
+
 
 def linearize(apply: Apply, params: Params) -> Apply:
     """Expand a network to first order around `params`.
@@ -31,6 +33,7 @@ def linearize(apply: Apply, params: Params) -> Apply:
         >>> float(cube(jnp.asarray(1.5), jnp.asarray(1.0)))
         2.5
     """
+    check_params(params)
 
     def apply_linear(new_params: Params, x: Array) -> Array:
         delta = _difference(new_params, params)
@@ -53,6 +56,7 @@ def quadratize(apply: Apply, params: Params) -> Apply:
         >>> float(cube(jnp.asarray(1.5), jnp.asarray(1.0)))
         3.25
     """
+    check_params(params)
 
     def apply_quadratic(new_params: Params, x: Array) -> Array:
         delta = _difference(new_params, params)

@@ -15,9 +15,10 @@ from theorylab.kernels import (
     ntk_per_output,
     ntk_per_parameter,
     ntk_vector_product,
+    sampled_kernels,
 )
 from theorylab.kernels.finite import empirical
-from theorylab.models import mlp, network
+from theorylab.models import Activation, BatchNorm, Dense, Serial, mlp, network
 
 MODEL = network(mlp([7, 6], num_outputs=3, activation="tanh"), (4,), bias="normal")
 X1, X2 = jax.random.normal(jax.random.key(1), (5, 4)), jax.random.normal(jax.random.key(2), (3, 4))
@@ -211,6 +212,32 @@ def test_what_cannot_be_compared_is_refused():
     unchecked: Any = getattr(ntk, "__wrapped__", ntk)  # the annotation would refuse it, too
     with pytest.raises(ValueError, match=r"method must be one of .* got 'fast'"):
         unchecked(MODEL.apply, params, X1, method="fast")
+
+
+def test_batch_statistics_are_refused_where_there_are_values():
+    """The kernel would be 0: alone, an input is its own mean."""
+    model = network(Serial(Dense(8), BatchNorm(), Activation("relu"), Dense(1)), (4,))
+    params = model.init(jax.random.key(0))
+    for kernel in (ntk, ntk_vector_product, ntk_per_parameter):
+        with pytest.raises(ValueError, match=r"treat every input by itself.*Batch statistics"):
+            kernel(model.apply, params, X1)
+    with pytest.raises(ValueError, match="treat every input by itself"):
+        sampled_kernels(model.init, model.apply, X1, None, jax.random.key(1), 2)
+
+
+def test_a_network_without_a_hash_is_taken_and_what_is_no_array_is_named():
+    class Linear:
+        __hash__: Any = None
+
+        def __call__(self, w, x):
+            return x @ w
+
+    np.testing.assert_allclose(ntk(Linear(), jnp.ones((4, 1)), X1), X1 @ X1.T, rtol=1e-12)
+    with pytest.raises(TypeError, match=r"floating arrays only, got an array of int64 at \['n'\]"):
+        ntk(lambda w, x: x @ w["w"], {"w": jnp.ones((4, 1)), "n": jnp.arange(2)}, X1)
+    unchecked: Any = getattr(ntk, "__wrapped__", ntk)
+    with pytest.raises(TypeError, match="x1 must be an array, got a list"):
+        unchecked(MODEL.apply, params_of(), X1.tolist())
 
 
 def test_a_kernel_too_large_for_memory_is_refused_before_any_work(monkeypatch):

@@ -54,6 +54,8 @@ def test_bad_input_is_refused():
         ValueError, match=r"a row for each of the 3 test points, got shape \(2, 2\)"
     ):
         check(KERNEL, CROSS, TEST[:2, :2], Y)
+    with pytest.raises(ValueError, match=r"targets must have shape \(4, k\), got \(4,\)"):
+        check(KERNEL, CROSS, TEST, Y[:, 0])
     with pytest.raises(ValueError, match="must be positive definite, got one that is not"):
         log_evidence(jnp.ones((3, 3)), jnp.ones((3, 1)), 0.0)
     with pytest.raises(ValueError, match=r"targets must have shape \(4, k\)"):

@@ -15,7 +15,12 @@ gradients at x′ forward at x; "structured" keeps the Jacobians of weights in f
 have them. All give the same kernel; "auto" takes the cheapest by count (see `ntk_costs`). Jacobians
 are made for a block of inputs at a time: memory stays bounded whatever n is. Everything can be
 jitted, and mapped over params (seeds). The network must treat every input by itself: with batch
-statistics, f(x) depends on the other inputs, and Θ(x, x′) is not defined.
+statistics, f(x) depends on the other inputs, and Θ(x, x′) is not defined; that is refused where
+there are values to look at.
+
+Compiled programs are kept under the function `apply`, as by `jax.jit`: what it reads from outside
+(a closure's variable, an attribute) counts as it was at the first call. What is to change goes into
+params.
 
 Source: golikov · ntk-emp · 2.1; golikov · entk-cost · 2.5.2; arora · ntk-dynamics · Lemma 9.1.1.
 """
@@ -28,6 +33,7 @@ from typing import Literal, get_args
 import jax
 from jaxtyping import Array, Float
 
+from theorylab.models.own_network import as_static, check_one_by_one, check_outputs, check_params
 from theorylab.numerics.memory import available_memory, readable
 from theorylab.typing import Apply, Params
 
@@ -52,8 +58,9 @@ def ntk(
     """Θ(x, x′) = (1/k) Σ_a ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel averaged over outputs.
 
     Args:
-        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
-        params: w, any pytree of arrays; trained ones give the kernel after training.
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k). It is compiled once: what
+            it reads from outside counts as it was at its first call.
+        params: w, any pytree of floating arrays; trained ones give the kernel after training.
         x1: The inputs x.
         x2: The inputs x′; the same as x if not given.
         learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
@@ -67,7 +74,7 @@ def ntk(
         >>> ntk(lambda w, x: x @ w, jnp.zeros((2, 1)), x).tolist()
         [[5.0, 11.0], [11.0, 25.0]]
     """
-    _check(params, x1, x2, block_size, method)
+    apply = _checked(apply, params, x1, x2, block_size, method)
     return _kernel(apply, params, x1, x2, learning_rates, block_size, method, MEAN, True)[0]
 
 
@@ -91,7 +98,7 @@ def ntk_per_parameter(
         >>> ntk_per_parameter(network, params, jnp.array([[1.0, 2.0]]))
         {'bias': Array([[1.]], dtype=...), 'weight': Array([[5.]], dtype=...)}
     """
-    _check(params, x1, x2, block_size, method)
+    apply = _checked(apply, params, x1, x2, block_size, method)
     kernels = _kernel(apply, params, x1, x2, learning_rates, block_size, method, MEAN, False)
     return jax.tree.unflatten(jax.tree.structure(params), kernels)
 
@@ -109,7 +116,7 @@ def ntk_per_output(
 
     Their average over a is `ntk`, which explains the arguments.
     """
-    _check(params, x1, x2, block_size, method)
+    apply = _checked(apply, params, x1, x2, block_size, method)
     return _kernel(apply, params, x1, x2, learning_rates, block_size, method, EACH, True)[0]
 
 
@@ -126,7 +133,7 @@ def ntk_full(
 
     The arguments are those of `ntk`.
     """
-    _check(params, x1, x2, block_size, method)
+    apply = _checked(apply, params, x1, x2, block_size, method)
     return _kernel(apply, params, x1, x2, learning_rates, block_size, method, FULL, True)[0]
 
 
@@ -150,9 +157,9 @@ def ntk_vector_product(
         learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
         block_size: The number of inputs that a pass takes at once; by default all.
     """
-    _check(params, x1, x2, block_size, "products")
+    apply = _checked(apply, params, x1, x2, block_size, "products")
+    check_outputs(apply, params, x1)
     second = x1 if x2 is None else x2
-    _num_outputs(apply, params, x1)
     rates = _rates(params, learning_rates)
     return product_by_blocks(apply, params, x1, second, rates, block_size)
 
@@ -191,7 +198,7 @@ def _kernel(
     together: bool,
 ) -> list[Array]:
     """The kernel, or the kernels of all parameters; what is checked here is so before any work."""
-    k = _num_outputs(apply, params, x1)
+    k = check_outputs(apply, params, x1)
     rates = _rates(params, learning_rates)
     if outputs == MEAN:
         rates = jax.tree.map(lambda rate: rate / k, rates)
@@ -243,25 +250,24 @@ def _one_at_a_time(rates: Params) -> list[Params]:
     ]
 
 
-def _check(
-    params: Params, x1: Array, x2: Array | None, block_size: int | None, method: str
-) -> None:
+def _checked(
+    apply: Apply,
+    params: Params,
+    x1: Array,
+    x2: Array | None,
+    block_size: int | None,
+    method: str,
+) -> Apply:
+    """The network, ready to be compiled, if all that the user gave makes sense."""
     input_pair(x1, x2)
-    if not jax.tree.leaves(params):
-        raise ValueError("params must hold at least one array, got an empty tree.")
+    check_params(params)
     if block_size is not None and block_size < 1:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
     if method not in get_args(Method):
         raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}.")
-
-
-def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
-    shape = jax.eval_shape(apply, params, x).shape
-    if len(shape) != 2 or shape[0] != len(x) or shape[1] < 1:
-        raise ValueError(
-            f"apply must give outputs of shape (n, k) for {len(x)} inputs, got {shape}."
-        )
-    return shape[1]
+    apply = as_static(apply)
+    check_one_by_one(apply, params, x1, x2)
+    return apply
 
 
 def _check_memory(program: Program, task: Task, outputs: Outputs, num_kernels: int) -> None:

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from theorylab.models import NTK, Architecture, Bias, Parametrization, Standard
 from theorylab.numerics.memory import available_memory, readable
 
-from ..inputs import input_pair
+from ..inputs import input_pair, require_array
 from .needs import needs_graphs
 from .reading import Outputs, Reading, read_batches, read_diagonal
 from .state import Settings
@@ -149,6 +149,7 @@ def make_reading(
         )
     if bias not in ("none", "zero", "normal"):
         raise ValueError(f"bias must be none, zero or normal, got {bias!r}.")
+    require_array("x1", x)
     if x.ndim < 2:
         raise ValueError(f"x1 must have shape (n, ...) with n >= 1, got {x.shape}.")
     architecture.output_shape(x.shape[1:])  # says what does not fit, before any work

@@ -64,6 +64,7 @@ def posterior(
     check_kernel(test_kernel, "test_kernel")
     modes = as_modes(kernel)
     check_cross(cross, len(modes.eigenvalues))
+    check_rows("targets", targets, len(modes.eigenvalues))
     _check_size(test_kernel, cross)
     sides = jnp.concatenate([targets, cross.T], axis=1)
     solved = coefficients(modes, sides, [math.inf], ridge=noise)[0]
