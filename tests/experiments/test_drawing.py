@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theorylab.experiments.drawing import directions, medians, panels
+from theorylab.experiments.drawing import COLOURS, directions, medians, panels, tidy_ticks
 
 
 @pytest.mark.parametrize(("count", "rows"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
@@ -39,3 +39,56 @@ def test_directions_are_dots_and_targets_stars():
     dots, stars = axis.collections
     np.testing.assert_array_equal(np.asarray(dots.get_offsets()), vectors)
     np.testing.assert_array_equal(np.asarray(stars.get_offsets()), targets)
+
+
+def labels(axis):
+    """What can be read at an axis, large and small, inside of what it shows."""
+    axis.axes.figure.draw_without_rendering()
+    low, high = sorted(axis.get_view_interval())
+    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    shown = [tick for tick in ticks if low <= tick.get_loc() <= high]
+    return [tick.label1.get_text() for tick in shown if tick.label1.get_text()]
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([20.0, 60.0], ["20", "50"]),
+        ([30.0, 90.0, 250.0], ["50", "100", "200"]),
+        ([1.1, 1.4], ["1.1", "1.2", "1.3", "1.4"]),
+    ],
+)
+def test_a_short_logarithmic_axis_has_a_few_plain_labels(places, expected):
+    """Oracle: the labels by hand; matplotlib's own would stand in each other's way."""
+    figure, (axis,) = panels("widths")
+    axis.loglog(places, places, "o")
+    tidy_ticks(figure)
+    assert labels(axis.xaxis) == labels(axis.yaxis) == expected
+
+
+def test_a_long_logarithmic_axis_is_labelled_at_powers_and_set_ticks_stay():
+    figure, (long, own) = panels("powers", "own")
+    long.loglog([1.0, 1000.0], [1.0, 10.0])
+    own.semilogx([16, 32, 64], [1, 2, 3])
+    own.set_xticks([16, 32, 64], ["16", "32", "64"])
+    tidy_ticks(figure)
+    assert len(labels(long.xaxis)) == 4
+    assert labels(own.xaxis) == ["16", "32", "64"]
+
+
+def test_whole_numbers_have_whole_labels_and_others_do_not():
+    figure, (whole, broken, empty) = panels("layers", "rates", "nothing")
+    whole.plot([1, 2, 3], [0.1, 0.2, 0.3])
+    whole.axhline(0.5)
+    broken.plot([0.5, 1.5], [0.1, 0.2])
+    tidy_ticks(figure)
+    assert labels(whole.xaxis) == ["1", "2", "3"]
+    assert any("." in label for label in labels(broken.xaxis))
+    assert labels(empty.xaxis)
+
+
+def test_colours_are_seven_and_all_labels_are_small():
+    assert len(set(COLOURS)) == 7
+    _, (axis,) = panels("ticks")
+    sizes = [axis.xaxis.get_tick_params(which=which)["labelsize"] for which in ("major", "minor")]
+    assert sizes == [8, 8]

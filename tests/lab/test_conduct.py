@@ -1,6 +1,7 @@
 """Conducting toy experiments whose outcome is known."""
 
 import dataclasses
+import re
 import sys
 from typing import NamedTuple
 
@@ -74,20 +75,38 @@ def test_the_users_matplotlib_settings_do_not_matter(coin):
         assert conduct(coin, coin.Config()).figure == plain
 
 
-@pytest.mark.parametrize(
-    ("breaks", "message"),
-    [
-        ("run", "toys/coin failed: RuntimeError: the coin is lost"),
-        ("judge", "the judge of “The share of heads is at most p .* failed: ZeroDivisionError"),
-        ("finding", "failed: TypeError: a judge must return a Finding, got str"),
-        ("plot", "toys/coin: its figure failed: ValueError: no paper"),
-    ],
-)
-def test_what_fails_is_named_in_one_line(coin, breaks, message):
+def test_a_run_that_fails_is_named_in_one_line(coin):
+    message = "toys/coin failed: RuntimeError: the coin is lost"
     with pytest.raises(RunFailed, match=message) as caught:
-        conduct(coin, coin.Config(breaks=breaks))
+        conduct(coin, coin.Config(breaks="run"))
     assert "\n" not in str(caught.value)
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize(
+    ("breaks", "method"),
+    [
+        ("judge", r"the judge failed: ZeroDivisionError: nobody can tell \(coin\.py:\d+\)"),
+        ("finding", "the judge failed: TypeError: a judge must return a Finding, got str."),
+    ],
+)
+def test_a_judge_that_fails_leaves_its_claim_inconclusive_and_loses_nothing(coin, breaks, method):
+    outcome, whole = (conduct(coin, coin.Config(breaks=each)) for each in (breaks, "nothing"))
+    broken, other = outcome.judged
+    assert broken.finding.verdict == Verdict.INCONCLUSIVE
+    assert re.fullmatch(method, broken.finding.method)
+    assert not outcome.as_expected
+    assert other == whole.judged[1]
+    np.testing.assert_array_equal(outcome.arrays["heads"], whole.arrays["heads"])
+    assert outcome.figure == whole.figure
+
+
+def test_a_figure_that_fails_loses_nothing_and_is_no_success(coin):
+    outcome, whole = (conduct(coin, coin.Config(breaks=each)) for each in ("plot", "nothing"))
+    assert re.fullmatch(r"the figure failed: ValueError: no paper .*", outcome.failure)
+    assert (outcome.figure, outcome.as_expected) == ("", False)
+    assert outcome.judged == whole.judged
+    assert (whole.failure, whole.as_expected) == ("", True)
 
 
 def test_a_config_that_does_not_fit_into_memory_is_refused_before_it_runs(coin, monkeypatch):

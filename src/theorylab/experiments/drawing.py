@@ -1,6 +1,7 @@
 """One style for every figure: `panels` gives a figure and its axes, ready to draw on.
 
-`medians` and `directions` draw what several experiments show.
+`medians` and `directions` draw what several experiments show; `tidy_ticks` sets the ticks when all
+is drawn, for only then it is known what an axis shows.
 
 Figures are made without pyplot: no global state, nothing to close, no display needed.
 """
@@ -10,10 +11,21 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    AutoLocator,
+    FixedLocator,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+    StrMethodFormatter,
+)
 
-# Okabe and Ito's colours, told apart by every eye; black is for theory, colours for measurements.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Okabe and Ito's colours, told apart by every eye, and a grey; black is for theory, colours for
+# measurements. (Their yellow cannot be seen on white.)
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 THEORY = {"color": "#222222", "linestyle": "--", "linewidth": 1.2}
 
 
@@ -39,8 +51,49 @@ def panels(*titles: str) -> tuple[Figure, list[Axes]]:
         axis.set_prop_cycle(color=COLOURS)
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25, linewidth=0.6)
-        axis.tick_params(labelsize=8)
+        axis.tick_params(which="both", labelsize=8)
     return figure, axes
+
+
+def tidy_ticks(figure: Figure) -> None:
+    """Set the ticks of a figure that is drawn: nothing to read between powers, whole numbers whole.
+
+    On a logarithmic axis the small ticks get no labels, which would run into each other; where it
+    shows less than two powers, labels stand at 1, 2, 5, or at round numbers if it shows little.
+    Where lines stand at whole numbers only, so do the labels under them. Ticks that an experiment
+    sets itself stay.
+    """
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "log":
+                _label_powers(axis)
+        if isinstance(axes.xaxis.get_major_locator(), AutoLocator) and _at_whole_numbers(axes):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+
+
+def _label_powers(axis: Axis) -> None:
+    """Labels of a logarithmic axis: at powers, if there are two at least."""
+    low, high = sorted(axis.get_view_interval())
+    axis.set_minor_formatter(NullFormatter())
+    if isinstance(axis.get_major_locator(), FixedLocator | NullLocator):
+        return
+
+    def seen(locator: LogLocator | MaxNLocator) -> int:
+        return sum(low <= tick <= high for tick in locator.tick_values(low, high))
+
+    powers, between = LogLocator(numticks=15), LogLocator(subs=(1, 2, 5), numticks=15)
+    if seen(powers) >= 2:
+        return
+    few = MaxNLocator(4, steps=[1, 2, 5, 10])
+    axis.set_major_locator(between if seen(between) >= 2 else few)
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+
+
+def _at_whole_numbers(axes: Axes) -> bool:
+    """Whether all lines stand at whole numbers of the horizontal axis."""
+    lines = [line for line in axes.lines if line.get_transform() == axes.transData]
+    places = [np.asarray(line.get_xdata(orig=False), dtype=float) for line in lines]
+    return bool(places) and all((part == np.round(part)).all() for part in places)
 
 
 def medians(

@@ -7,8 +7,10 @@ The precision is set here, never at import. Same config, same numbers.
 
 import dataclasses
 import io
+import math
 import platform
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +22,8 @@ import matplotlib
 import numpy as np
 
 import theorylab
-from theorylab.claims.claim import Claim, Finding
+from theorylab.claims.claim import Claim, Demand, Finding, Verdict
+from theorylab.experiments.drawing import tidy_ticks
 from theorylab.experiments.entry import Entry, read
 from theorylab.numerics.memory import available_memory, readable
 from theorylab.progress import report
@@ -33,6 +36,9 @@ from .outcome import Judged, Outcome, Value
 def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Outcome:
     """Run an experiment, judge every claim, draw.
 
+    A judge or a drawing that fails costs nothing of what was measured: such a claim is
+    inconclusive, such a figure is empty, and the outcome says why and is not as expected.
+
     Args:
         experiment: The module: `Config`, `run`, `CLAIMS`, `plot`.
         config: An instance of its `Config`.
@@ -40,7 +46,7 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
 
     Raises:
         Refused: The config needs more memory than there is; nothing was run.
-        RunFailed: The run, a judge or the drawing raised; says which.
+        RunFailed: The run raised; says why.
     """
     entry = read(Path(str(experiment.__file__)))
     require_memory(entry, experiment, config)
@@ -52,12 +58,16 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
             result = experiment.run(config)
             arrays = arrays_of(result)
         report("judging", 1.0)
-        judged = tuple(judge(entry, claim, result) for claim in experiment.CLAIMS)
-        with _naming(f"{entry.name}: its figure failed"):
+        judged = tuple(judge(claim, result) for claim in experiment.CLAIMS)
+        figure, failure = "", ""
+        try:
             figure = draw(experiment, result)
+        except Exception as error:
+            failure = f"the figure failed: {reason(error)}"
     return Outcome(
         experiment=entry.name,
         title=entry.title,
+        description=entry.description,
         formula=entry.formula,
         preset=preset,
         config=values,
@@ -67,6 +77,7 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
         seconds=time.perf_counter() - began,
         environment=environment() | {"precision": entry.precision},
         key=name,
+        failure=failure,
     )
 
 
@@ -104,12 +115,15 @@ def precision(name: str) -> Iterator[None]:
         yield
 
 
-def judge(entry: Entry, claim: Claim, result: Any) -> Judged:
-    """Judge one claim by what was measured."""
-    with _naming(f"{entry.name}: the judge of “{claim.statement}” failed"):
+def judge(claim: Claim, result: Any) -> Judged:
+    """Judge one claim by what was measured; a judge that fails leaves it inconclusive."""
+    try:
         finding = claim.judge(result)
         if not isinstance(finding, Finding):
             raise TypeError(f"a judge must return a Finding, got {type(finding).__name__}.")
+    except Exception as error:
+        why = f"the judge failed: {reason(error)}"
+        finding = Finding(math.nan, math.nan, math.nan, Demand(), Verdict.INCONCLUSIVE, why)
     return Judged(
         statement=claim.statement,
         formula=claim.formula,
@@ -147,7 +161,9 @@ def draw(experiment: ModuleType, result: Any) -> str:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "theorylab"
-        experiment.plot(result).savefig(file, format="svg", metadata={"Date": None})
+        figure = experiment.plot(result)
+        tidy_ticks(figure)
+        figure.savefig(file, format="svg", metadata={"Date": None})
     return file.getvalue()
 
 
@@ -167,6 +183,13 @@ def one_line(error: BaseException) -> str:
     """What an error says, on one line of bounded length."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else text[:299] + "…"
+
+
+def reason(error: Exception) -> str:
+    """What was raised, and where in the code that was called."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[1].filename).name}:{frames[1].lineno})" if len(frames) > 1 else ""
+    return f"{type(error).__name__}: {one_line(error)}{place}"
 
 
 @contextmanager

@@ -6,4 +6,4 @@ class Refused(Exception):
 
 
 class RunFailed(Exception):
-    """A run, the judgement of a claim or the drawing broke off. Says which, and why."""
+    """A run broke off. Says which, and why."""

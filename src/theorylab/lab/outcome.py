@@ -47,8 +47,10 @@ class Outcome:
     environment: dict[str, str]  # theorylab, jax, numpy, python, platform, precision
     key: str  # the hash under which the store keeps it
     stored: bool = False  # read from the store instead of run
+    description: str = ""  # what it is about, as the module says it
+    failure: str = ""  # why there is no figure
 
     @property
     def as_expected(self) -> bool:
-        """Whether every verdict is the expected one."""
-        return all(judged.as_expected for judged in self.judged)
+        """Whether every verdict is the expected one, and nothing failed."""
+        return not self.failure and all(judged.as_expected for judged in self.judged)

@@ -19,6 +19,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
     return {
         "experiment": outcome.experiment,
         "title": outcome.title,
+        "description": outcome.description,
         "formula": outcome.formula,
         "preset": outcome.preset,
         "config": outcome.config,
@@ -27,6 +28,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
         "seconds": outcome.seconds,
         "environment": outcome.environment,
         "key": outcome.key,
+        "failure": outcome.failure,
     }
 
 
@@ -67,6 +69,8 @@ def outcome_of(record: dict[str, Any], arrays: dict[str, np.ndarray], figure: st
         environment=record["environment"],
         key=record["key"],
         stored=True,
+        description=record.get("description", ""),
+        failure=record.get("failure", ""),
     )
 
 
