@@ -58,6 +58,7 @@ def test_show_says_all_about_an_experiment(theorylab):
         "smoke    num_throws=100 seed=-1",
         "The share is no more than 1. (control)",
         "arora · concentration-lab · Thm 1",
+        "arora: S. Arora et al., Theory of Deep Learning",
     ):
         assert text in answer.out
 
@@ -85,6 +86,21 @@ def test_help_for_an_experiment_has_its_fields(theorylab):
     assert "--num-throws 1000" in theorylab("run", "toys/coin", "--help").out
 
 
+def test_help_for_list_names_the_documents(theorylab):
+    assert "L. Zhu, Toward Understanding the Dynamics" in theorylab("list", "--help").out
+
+
+def test_a_concept_offers_a_few_of_its_experiments(theorylab, tree, tmp_path):
+    folder = tmp_path / "experiments/toys"
+    folder.mkdir(parents=True)
+    for number in range(7):
+        (folder / f"number_{number}.py").write_text("")
+    object.__setattr__(tree, "root", folder.parent)
+    answer = theorylab("run", "toys")
+    assert answer.err.count("toys/number") == 5
+    assert answer.err.endswith("theorylab list --concept toys shows all 7.\n")
+
+
 def test_version(theorylab):
     assert theorylab("--version").out.startswith("theorylab 0.")
 
@@ -104,7 +120,7 @@ def test_version(theorylab):
         (("show", "../toys/coin"), "no experiment"),
         (("list", "toys"), "list takes no names, got 'toys'"),
         (("list", "--concept", "toy"), "Did you mean toys?"),
-        (("list", "--source", "knuth"), "--source must be one of arora"),
+        (("list", "--source", "knuth"), "arora, golikov, karp, shi, zhu, got 'knuth'. theorylab"),
         (("list", "--by", "name"), "--by must be one of system, got 'name'"),
         (("list", "--jsn"), "list has no option --jsn. Did you mean --json?"),
         (("list", "--json=yes"), "--json takes no value, got 'yes'"),

@@ -82,9 +82,26 @@ def test_a_surprise_is_exit_code_one(theorylab):
     assert "expected supported" in answer.out
 
 
-@pytest.mark.parametrize("breaks", ["run", "judge", "plot"])
-def test_a_failure_is_exit_code_three_and_one_line(theorylab, folders, breaks):
-    answer = theorylab("run", "toys/coin", "--breaks", breaks)
+@pytest.mark.parametrize(
+    ("breaks", "reason"),
+    [
+        ("judge", "Inconclusive: the judge failed: ZeroDivisionError: nobody can tell"),
+        ("plot", "✗ the figure failed: ValueError: no paper"),
+    ],
+)
+def test_a_failure_after_the_run_is_exit_code_one_says_why_and_is_kept(
+    theorylab, folders, breaks, reason
+):
+    for _ in range(2):  # run, then read from the store
+        answer = theorylab("run", "toys/coin", "--breaks", breaks)
+        assert answer.code == 1
+        assert reason in " ".join(answer.out.split())
+    assert "from the store" in answer.out
+    assert "failed:" in theorylab("run", "toys/coin", "--breaks", breaks, "--json").out
+
+
+def test_a_failure_is_exit_code_three_and_one_line(theorylab, folders):
+    answer = theorylab("run", "toys/coin", "--breaks", "run")
     assert (answer.code, answer.out) == (3, "")
     (line,) = [line for line in answer.err.splitlines() if line.startswith("theorylab: ")]
     assert "failed" in line

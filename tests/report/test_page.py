@@ -127,6 +127,35 @@ def test_a_page_shows_every_number_verdict_and_source(outcome):
         assert words in text, words
 
 
+def test_a_page_says_what_the_experiment_is_about(make):
+    """Paragraphs, code and formulas as they stand; text is only text."""
+    about = "With `x` < 1 and\nη small:\n\n    a ← <b>\n      c\n\nSource: zhu."
+    text = render_page([make(description=about)])
+    assert "<p>With <code>x</code> &lt; 1 and η small:</p>" in text
+    assert "<pre>a ← &lt;b&gt;\n  c</pre>\n<p>Source: zhu.</p>" in text
+    assert '<div class="about">' not in render_page([make()])
+
+
+def test_runs_of_one_experiment_are_told_apart(make):
+    """By preset, by the fields in which they differ, by their keys if by nothing else."""
+    one, two = make(config={"width": 8, "seed": 0}), make(config={"width": 9, "seed": 0})
+    single = make("bias/other"), make("bias/small", preset="smoke")
+    text = Reader(render_page([one, two, *single])).text
+    for words in ("catapult (default preset, width 8)", "catapult (default preset, width 9)"):
+        assert text.count(words) == 2  # navigation and heading
+    assert "bias/other (" not in text
+    assert text.count("bias/small (smoke preset)") == 2
+    text = Reader(render_page([make(key="abcdef01"), make(key="abcdee02")])).text
+    assert text.count("(default preset, abcdef)") == 2
+
+
+def test_why_nothing_is_concluded_is_told(make, judge):
+    claims = [judge(measured=0.1, low=-1.0, high=1.0)]
+    text = Reader(render_page([make(judged=claims, failure="the figure failed: no paper")])).text
+    assert "✗ expected supported the interval lies partly inside what is demanded" in text
+    assert "✗ the figure failed: no paper" in text
+
+
 def test_a_page_without_surprises_says_so(make, judge):
     text = Reader(render_page([make(judged=[judge()])])).text
     assert "✓ Every verdict is as expected." in text

@@ -1,5 +1,5 @@
 from theorylab.claims.claim import Verdict
-from theorylab.report.sources import DOCUMENTS, documents
+from theorylab.experiments.sources import DOCUMENTS, documents
 from theorylab.report.summary import expectation, summarise
 
 

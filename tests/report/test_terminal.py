@@ -56,6 +56,21 @@ def test_every_claim_shows_its_numbers_verdict_and_source(outcome, width, monkey
         assert words in text, words
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_what_is_inconclusive_says_why(make, judge, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    inf, few = float("inf"), "2 seeds, at least 6 are needed"
+    claims = [judge("Few.", 0.1, -inf, inf, method=few), judge("Wide.", 0.1, -1.0, 1.0)]
+    text = " ".join(printed([make(judged=claims)]).split())
+    assert f"Inconclusive: {few}." in text
+    assert "Inconclusive: the interval lies partly inside what is demanded and partly" in text
+    assert "Inconclusive:" not in printed([make(judged=[judge()])])
+
+
+def test_a_figure_that_failed_is_told(make):
+    assert "✗ the figure failed: no paper" in printed([make(failure="the figure failed: no paper")])
+
+
 def test_an_outcome_from_the_store_says_so(make):
     assert "from the store" in printed([make(stored=True)])
 

@@ -23,7 +23,14 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a statement stands: the document, the system of the catalogue, and the place in it."""
+    """Where a statement stands.
+
+    Args:
+        key: The document; `theorylab.experiments.sources` has its author and title.
+        system: What of the document it is about: a model, an algorithm, a measurement or a bound,
+            by the id that the project gives to it.
+        place: The section, theorem or equation.
+    """
 
     key: Literal["arora", "golikov", "karp", "shi", "zhu"]
     system: str

@@ -7,6 +7,7 @@ from typing import NamedTuple, get_args
 
 from theorylab.choices import ImageSet
 from theorylab.experiments.entry import PRESETS, Entry
+from theorylab.experiments.sources import DOCUMENTS
 
 from .usage import Usage, nearest
 
@@ -55,9 +56,12 @@ COMMANDS = (
         (
             _JSON,
             Option("--concept", "CONCEPT", "Only those about one concept."),
-            Option("--source", "KEY", "Only those with claims from one document."),
+            Option("--source", "KEY", "Only those with claims from one document: see below."),
             Option(
-                "--by", "system", "List the systems of the catalogue that have claims.", ("system",)
+                "--by",
+                "system",
+                "List what of the documents is tested, by model, algorithm or bound.",
+                ("system",),
             ),
         ),
     ),
@@ -140,8 +144,8 @@ theorylab COMMAND --help says more; theorylab --version says which version this 
 
 The environment: THEORYLAB_STORE and THEORYLAB_CACHE name the folders for outcomes and for what can
 be made anew; NO_COLOR turns colours off.
-Exit codes: 0 every verdict is as expected, 1 one is not, 2 bad usage, 3 a run failed,
-130 interrupted.
+Exit codes: 0 every verdict is as expected, 1 one is not (or a figure failed), 2 bad usage,
+3 a run failed, 130 interrupted.
 """
 
 
@@ -156,6 +160,8 @@ def help_for(command: Command, entries: Sequence[Entry]) -> str:
     for entry in entries:
         rows = [(f"{field.flag} {shown(field.default)}", field.help) for field in entry.fields]
         text += f"\nThe fields of {entry.name}, with their defaults:\n\n{_columns(rows)}\n"
+    if any(option.flag == "--source" for option in command.options):
+        text += f"\nThe documents:\n\n{_columns(list(DOCUMENTS.items()))}\n"
     if command.takes_fields and not entries:
         text += "\nThe fields of an experiment: theorylab show NAME.\n"
     return text

@@ -8,6 +8,7 @@ from theorylab.experiments.tree import Tree
 
 from .usage import Usage, nearest
 
+MOST_OFFERS = 5  # names in an error
 _TRUTH = {"true": True, "false": False}
 _LARGEST = 2**63  # what an array of whole numbers can hold
 
@@ -19,7 +20,11 @@ def find(tree: Tree, name: str) -> Entry:
     if name in names:
         return tree.entry(name)
     inside = [each for each in names if each.startswith(f"{name}/")]
-    offer = f" Did you mean {' or '.join(inside)}?" if inside else nearest(name, names)
+    offer = (
+        f" Did you mean {' or '.join(inside[:MOST_OFFERS])}?" if inside else nearest(name, names)
+    )
+    if len(inside) > MOST_OFFERS:
+        offer += f" theorylab list --concept {name} shows all {len(inside)}."
     raise Usage(f"there is no experiment {name!r}.{offer or ' theorylab list shows them all.'}")
 
 

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from typing import Any
 
 from theorylab.experiments.entry import Entry, Statement
+from theorylab.experiments.sources import DOCUMENTS, documents
 from theorylab.experiments.tree import Tree
 
 from .commands import Parsed, shown
 from .flags import find
 from .usage import Usage, nearest
 
-KEYS = ("arora", "golikov", "karp", "shi", "zhu")  # the documents
+KEYS = tuple(DOCUMENTS)
 
 
 def list_experiments(tree: Tree, parsed: Parsed) -> int:
@@ -80,7 +81,7 @@ def details(entry: Entry) -> dict[str, Any]:
 
 
 def systems(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """The systems of the catalogue that have claims: how many, and in which experiments."""
+    """The systems of the sources that have claims: how many, and in which experiments."""
     found: dict[tuple[str, str], list[str]] = {}
     for entry in entries:
         for claim in entry.claims:
@@ -104,7 +105,8 @@ def _chosen(entries: Sequence[Entry], options: dict[str, str]) -> list[Entry]:
         offer = nearest(concept, concepts) or f" They are {', '.join(concepts)}."
         raise Usage(f"--concept must be one that has experiments, got {concept!r}.{offer}")
     if key is not None and key not in KEYS:
-        raise Usage(f"--source must be one of {', '.join(KEYS)}, got {key!r}.")
+        must = f"--source must be one of {', '.join(KEYS)}, got {key!r}."
+        raise Usage(f"{must} theorylab list --help says which documents they are.")
     return [
         entry
         for entry in entries
@@ -134,6 +136,10 @@ def _page(entry: Entry) -> Iterable[str]:
     yield from ("", _bold("claims"))
     for claim in entry.claims:
         yield from _claim(claim)
+    yield from ("", _bold("sources"))
+    for key, document in documents(entry.keys).items():
+        text = f"{key}: {document}"
+        yield from textwrap.wrap(text, _width() - 2, initial_indent="  ", subsequent_indent="    ")
 
 
 def _claim(claim: Statement) -> Iterable[str]:

@@ -36,7 +36,7 @@ class TreeError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """A `Source`, read: the document, the system of the catalogue, the place in it."""
+    """A `Source`, read: the document, the system of it, the place in it."""
 
     key: str
     system: str

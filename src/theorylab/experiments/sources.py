@@ -1,4 +1,4 @@
-"""The documents whose claims are tested, in full."""
+"""The documents whose claims are tested: the one list of them, which reports and docs repeat."""
 
 from collections.abc import Iterable
 

@@ -6,7 +6,9 @@ No script, no network, nothing from the clock: the same outcomes give the same b
 """
 
 import os
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +17,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from theorylab.claims.claim import Verdict
+from theorylab.experiments.sources import documents
 from theorylab.lab.outcome import Judged, Outcome, Value
 
 from .alphabet import printable
 from .figures import inline_figure
 from .mathml import formula
 from .numbers import Reading, duration, reading
-from .sources import documents
-from .summary import KINDS, Summary, expectation, summarise
+from .summary import KINDS, Summary, expectation, summarise, why_inconclusive
 
 
 class ClaimView(NamedTuple):
@@ -38,6 +40,7 @@ class ClaimView(NamedTuple):
     verdict: Verdict
     as_expected: bool
     expectation: str
+    why: str  # nothing is concluded, where the method does not say it
 
 
 class OutcomeView(NamedTuple):
@@ -46,8 +49,11 @@ class OutcomeView(NamedTuple):
     anchor: str
     name: str
     title: str
+    variant: str  # what tells it from the other runs of the experiment
     formula: Markup
+    description: Markup
     figure: Markup
+    failure: str
     claims: tuple[ClaimView, ...]
     summary: Summary
     preset: str
@@ -84,7 +90,10 @@ def render_page(outcomes: Sequence[Outcome]) -> str:
         >>> "No claim was tested." in render_page([])
         True
     """
-    views = [view(outcome, f"experiment-{i}") for i, outcome in enumerate(outcomes, start=1)]
+    views = [
+        view(outcome, f"experiment-{i}", variant)
+        for i, (outcome, variant) in enumerate(zip(outcomes, variants(outcomes), strict=True), 1)
+    ]
     keys = [claim.source.key for outcome in outcomes for claim in outcome.judged]
     return _TEMPLATES.get_template("page.html").render(
         summary=summarise(outcomes),
@@ -100,18 +109,66 @@ def render_claims(outcome: OutcomeView) -> str:
     return template.render(outcome=outcome)
 
 
-def view(outcome: Outcome, anchor: str) -> OutcomeView:
+def variants(outcomes: Sequence[Outcome]) -> list[str]:
+    """What tells runs of one experiment apart: the preset, and the fields in which they differ.
+
+    A single run is told by its preset, if that is not the default one.
+    """
+    words = []
+    for outcome in outcomes:
+        runs = [other for other in outcomes if other.experiment == outcome.experiment]
+        fields = [
+            f"{field} {setting(value)}"
+            for field, value in outcome.config.items()
+            if any(other.config.get(field) != value for other in runs)
+        ]
+        shown = len(runs) > 1 or outcome.preset != "default"
+        words.append(", ".join([f"{outcome.preset} preset", *fields]) if shown else "")
+    names = [(outcome.experiment, text) for outcome, text in zip(outcomes, words, strict=True)]
+    count = Counter(names)  # runs that differ in nothing but their code are told by their keys
+    return [
+        f"{name[1]}, {outcome.key[:6]}" if count[name] > 1 else name[1]
+        for outcome, name in zip(outcomes, names, strict=True)
+    ]
+
+
+def prose(text: str) -> Markup:
+    r"""A docstring in HTML: paragraphs, `code`, and indented formulas as they stand.
+
+    Example:
+        >>> prose("Of `x`:\n\n    x < 1")
+        Markup('<p>Of <code>x</code>:</p>\n<pre>x &lt; 1</pre>')
+    """
+    parts = []
+    for block in re.split(r"\n[ \t]*\n", text.strip("\n")):
+        lines = [printable(line, "utf-8") for line in block.splitlines()]
+        if all(line.startswith("    ") for line in lines):
+            body = Markup("\n").join(line[4:] for line in lines)
+            parts.append(Markup("<pre>{}</pre>").format(body))
+        elif block.strip():
+            pieces = re.split(r"`([^`]+)`", " ".join(line.strip() for line in lines))
+            code = Markup("<code>{}</code>")
+            body = (code.format(piece) if i % 2 else piece for i, piece in enumerate(pieces))
+            parts.append(Markup("<p>{}</p>").format(Markup("").join(body)))
+    return Markup("\n").join(parts)
+
+
+def view(outcome: Outcome, anchor: str, variant: str = "") -> OutcomeView:
     """Say an outcome in the words, numbers and formulas that a page shows.
 
     Args:
         outcome: What was run.
         anchor: The id of its section; letters, digits and hyphens, unique in the page.
+        variant: What tells it from other runs of the experiment.
     """
     return OutcomeView(
         anchor=anchor,
         name=outcome.experiment,
         title=outcome.title,
+        variant=variant,
         formula=formula(outcome.formula, block=True),
+        description=prose(outcome.description),
+        failure=outcome.failure,
         figure=inline_figure(outcome.figure, f"{anchor}-figure", f"Figure: {outcome.title}"),
         claims=tuple(
             _claim_view(judged, f"{anchor}-claim-{i}")
@@ -141,6 +198,7 @@ def setting(value: Value) -> str:
 
 
 def _claim_view(judged: Judged, anchor: str) -> ClaimView:
+    why = why_inconclusive(judged.finding)
     return ClaimView(
         anchor=anchor,
         statement=judged.statement,
@@ -152,6 +210,7 @@ def _claim_view(judged: Judged, anchor: str) -> ClaimView:
         verdict=judged.finding.verdict,
         as_expected=judged.as_expected,
         expectation=expectation(judged),
+        why="" if why == judged.finding.method else why,
     )
 
 

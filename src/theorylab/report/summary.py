@@ -1,10 +1,11 @@
 """What many outcomes say together, in numbers and in words that all reports share."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from theorylab.claims.claim import Kind, Verdict
+from theorylab.claims.claim import Finding, Kind, Verdict
 from theorylab.lab.outcome import Judged, Outcome
 
 # What stands beside a statement that is no plain claim.
@@ -62,6 +63,24 @@ def summarise(outcomes: Sequence[Outcome]) -> Summary:
 def expectation(judged: Judged) -> str:
     """Say whether a verdict surprises, and what would not have."""
     return "as expected" if judged.as_expected else f"expected {judged.expected}"
+
+
+def why_inconclusive(finding: Finding) -> str:
+    """Say why nothing is concluded; nothing, if something is.
+
+    Example:
+        >>> from theorylab.claims import Demand
+        >>> few = "2 seeds, at least 6 are needed"
+        >>> demand, verdict = Demand(high=1.0), Verdict.INCONCLUSIVE
+        >>> why_inconclusive(Finding(0.5, -math.inf, math.inf, demand, verdict, few))
+        '2 seeds, at least 6 are needed'
+    """
+    if finding.verdict != Verdict.INCONCLUSIVE:
+        return ""
+    ends = finding.low, finding.high
+    if any(map(math.isnan, ends)) or all(map(math.isinf, ends)):
+        return finding.method
+    return "the interval lies partly inside what is demanded and partly outside"
 
 
 def _count(number: int, thing: str) -> str:

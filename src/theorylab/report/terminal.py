@@ -19,7 +19,7 @@ from . import alphabet
 from .alphabet import Stream, printable
 from .numbers import duration, reading
 from .progress import LiveProgress as LiveProgress
-from .summary import KINDS, expectation, summarise
+from .summary import KINDS, expectation, summarise, why_inconclusive
 
 _WIDE = 120  # columns from which every number gets a column of its own
 _COLOURS = {
@@ -43,6 +43,8 @@ def print_claims(outcomes: Sequence[Outcome], file: Stream) -> None:
         for outcome in outcomes:
             console.print(_heading(outcome, console))
             console.print(claims(outcome, console))
+            if outcome.failure:
+                console.print(_text(f"✗ {outcome.failure}", console, "bold red"))
             console.print()
         style = "bold red" if summary.num_surprises else "bold"
         console.print(_text(summary.sentence, console, style))
@@ -67,7 +69,8 @@ def _wide_claims(outcome: Outcome, console: Console) -> Table:
     for judged in outcome.judged:
         numbers = (_text(number, console) for number in reading(judged.finding))
         source = _text(str(judged.source), console)
-        table.add_row(_verdict(judged, console), _statement(judged, console), *numbers, source)
+        statement = Text("\n").join((_statement(judged, console), *_why(judged, console)))
+        table.add_row(_verdict(judged, console), statement, *numbers, source)
     return table
 
 
@@ -83,6 +86,7 @@ def _narrow_claims(outcome: Outcome, console: Console) -> Padding:
         lines = (
             _statement(judged, console),
             Text("" if short else "\n").join(_text(part, console) for part in numbers),
+            *_why(judged, console),
             _text(str(judged.source), console, "dim"),
         )
         table.add_row(_verdict(judged, console), Text("\n").join(lines))
@@ -100,6 +104,12 @@ def _verdict(judged: Judged, console: Console) -> Text:
 def _statement(judged: Judged, console: Console) -> Text:
     kind = KINDS[judged.kind]
     return _text(judged.statement + (f" ({kind})" if kind else ""), console)
+
+
+def _why(judged: Judged, console: Console) -> list[Text]:
+    """A line that says why nothing is concluded, or none."""
+    why = why_inconclusive(judged.finding)
+    return [_text(f"Inconclusive: {why}.", console, "yellow")] if why else []
 
 
 def _text(text: str, console: Console, style: str = "") -> Text:
