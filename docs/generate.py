@@ -2,18 +2,19 @@
 
     every experiment ─► conduct ─► docs/gallery/<concept>/<phenomenon>.{md,svg}, index.md
 
-Run it before `mkdocs build`. What a store holds already is read, not run again.
+Run it before `mkdocs build`. What a store holds already is read, not run again. The reference,
+which `reference.py` makes without any run, is made with it.
 """
 
 import argparse
 import html
-import re
 import shutil
 import sys
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from reference import REFERENCE, markdown, write_reference  # beside this file
 from theorylab.experiments.entry import PRESETS
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.lab import Outcome, Store, conduct
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             with listening(progress.update):
                 outcomes.append(obtain(name, options.preset, store))
             progress.finish(name, "from the store" if outcomes[-1].stored else "")
+    write_reference(REFERENCE)
     descriptions = {entry.name: entry.description for entry in EXPERIMENTS.entries()}
     write_gallery(outcomes, descriptions, GALLERY)
 
@@ -114,16 +116,6 @@ def prose(text: str) -> str:
     """A docstring as Markdown: indented formulas stay as they are, the rest is plain text."""
     lines = text.splitlines()
     return "\n".join(line if line.startswith("    ") else markdown(line) for line in lines)
-
-
-def markdown(text: str) -> str:
-    """A text in which no letter means anything to Markdown, except `code`."""
-    pieces = re.split(r"(`[^`]+`)", " ".join(text.split()))
-    return "".join(piece if i % 2 else _plain(piece) for i, piece in enumerate(pieces))
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]#!])", r"\\\1", html.escape(text, quote=False))
 
 
 if __name__ == "__main__":

@@ -72,6 +72,12 @@ def test_every_folder_is_a_room_that_the_page_names():
     assert folders <= set(rooms())
 
 
+def test_rooms_that_are_not_there_yet_stand_in_brackets():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    planned = re.findall(r"^    (\w+) {2,}\(", page, flags=re.MULTILINE)
+    assert planned == [room for room in rooms() if not (PACKAGE / room).is_dir()]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_files_are_short_and_say_what_they_are(path):
     source = path.read_text(encoding="utf-8")

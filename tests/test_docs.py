@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "from-neural-tangents.md",
+    ROOT / "docs" / "your-own-network.md",
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]
 

@@ -1,24 +1,21 @@
 """The gallery of the documentation, which is made by docs/generate.py."""
 
 import dataclasses
-import importlib.util
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import markdown as python_markdown
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "generate.py"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.fixture(scope="module")
-def gallery():
-    spec = importlib.util.spec_from_file_location("generate", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def gallery(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(DOCS), *sys.path])
+    return importlib.import_module("generate")
 
 
 def html(text):
