@@ -91,8 +91,12 @@ def definition(place: Path, name: str) -> Definition | None:
 
 
 def definitions(tree: ast.Module) -> list[Definition]:
-    """The public functions and classes of a module."""
+    """The public functions and classes of a module; classes with what they take from their base."""
     kinds = ast.FunctionDef | ast.ClassDef
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for node in classes.values():
+        for base in map(ast.unparse, node.bases):
+            node.body[1:1] = classes[base].body if base in classes else []  # below the docstring
     return [node for node in tree.body if isinstance(node, kinds) and node.name[0] != "_"]
 
 
@@ -120,15 +124,15 @@ def signature(node: Definition) -> str:
     init = [each for each in node.body if isinstance(each, ast.FunctionDef)]
     init = [each for each in init if each.name == "__init__"]
     if init:
-        return signature(init[0]).replace("(self, ", "(").replace("(self)", "()")
-    fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
-    fields = [each for each in fields if "ClassVar" not in ast.unparse(each.annotation)]
-    shown = (
-        ast.unparse(each.target) + (f"={ast.unparse(each.value)}" if each.value else "")
-        for each in fields
-        if not ast.unparse(each.target).startswith("_")
-    )
-    return f"({', '.join(shown)})" if fields else ""
+        return signature(init[-1]).replace("(self, ", "(").replace("(self)", "()")
+    lines = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    fields = {
+        ast.unparse(each.target): f"={ast.unparse(each.value)}" if each.value else ""
+        for each in lines
+        if "ClassVar" not in ast.unparse(each.annotation)
+    }
+    shown = [name + default for name, default in fields.items() if name[0] != "_"]
+    return f"({', '.join(shown)})" if shown else ""
 
 
 def first_line(node: ast.Module | Definition) -> str:

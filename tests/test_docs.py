@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from theorylab.cli import main
+from theorylab.experiments.sources import DOCUMENTS
 from theorylab.experiments.tree import Tree
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +36,13 @@ def test_every_room_has_its_page():
     }  # told in lab and README
     rooms = {path.name for path in (ROOT / "src" / "theorylab").iterdir() if path.is_dir()}
     assert rooms - {"__pycache__"} <= pages
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_sources_are_named_where_a_newcomer_looks(page):
+    text = (ROOT / page).read_text(encoding="utf-8").replace("*", "")
+    for key, document in DOCUMENTS.items():
+        assert f"| `{key}` | {document} |" in text
 
 
 def test_the_experiment_of_the_ten_minutes_runs_as_it_stands(tmp_path, monkeypatch, capsys):

@@ -96,7 +96,7 @@ def test_a_failure_after_the_run_is_exit_code_one_says_why_and_is_kept(
         answer = theorylab("run", "toys/coin", "--breaks", breaks)
         assert answer.code == 1
         assert reason in " ".join(answer.out.split())
-    assert "from the store" in answer.out
+    assert "from the store" in " ".join(answer.out.split())
     assert "failed:" in theorylab("run", "toys/coin", "--breaks", breaks, "--json").out
 
 

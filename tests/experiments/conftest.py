@@ -39,6 +39,9 @@ def conducted(request: pytest.FixtureRequest) -> Conducted:
         outcome = conduct(experiment, experiment.PRESETS["smoke"], "smoke")
     finally:
         experiment.run = run
+    methods = [judged.finding.method for judged in outcome.judged]
+    failures = [method for method in methods if method.startswith("the judge failed")]
+    assert [*failures, outcome.failure] == [""], "judges and figures do not fail"
     if "THEORYLAB_STORE" in os.environ:
         store = Store(Path(os.environ["THEORYLAB_STORE"]))
         store.prepare()

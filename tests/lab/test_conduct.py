@@ -103,7 +103,8 @@ def test_a_judge_that_fails_leaves_its_claim_inconclusive_and_loses_nothing(coin
 
 def test_a_figure_that_fails_loses_nothing_and_is_no_success(coin):
     outcome, whole = (conduct(coin, coin.Config(breaks=each)) for each in ("plot", "nothing"))
-    assert re.fullmatch(r"the figure failed: ValueError: no paper .*", outcome.failure)
+    message = r"the figure failed: ValueError: no paper \(coin\.py:\d+\)"
+    assert re.fullmatch(message, outcome.failure)
     assert (outcome.figure, outcome.as_expected) == ("", False)
     assert outcome.judged == whole.judged
     assert (whole.failure, whole.as_expected) == ("", True)

@@ -79,7 +79,7 @@ def _label_powers(axis: Axis) -> None:
         return
 
     def seen(locator: LogLocator | MaxNLocator) -> int:
-        return sum(low <= tick <= high for tick in locator.tick_values(low, high))
+        return sum(bool(low <= tick <= high) for tick in locator.tick_values(low, high))
 
     powers, between = LogLocator(numticks=15), LogLocator(subs=(1, 2, 5), numticks=15)
     if seen(powers) >= 2:

@@ -58,12 +58,12 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
             result = experiment.run(config)
             arrays = arrays_of(result)
         report("judging", 1.0)
-        judged = tuple(judge(claim, result) for claim in experiment.CLAIMS)
+        judged = tuple(judge(entry, claim, result) for claim in experiment.CLAIMS)
         figure, failure = "", ""
         try:
             figure = draw(experiment, result)
         except Exception as error:
-            failure = f"the figure failed: {reason(error)}"
+            failure = f"the figure failed: {reason(error, entry.path)}"
     return Outcome(
         experiment=entry.name,
         title=entry.title,
@@ -115,14 +115,14 @@ def precision(name: str) -> Iterator[None]:
         yield
 
 
-def judge(claim: Claim, result: Any) -> Judged:
+def judge(entry: Entry, claim: Claim, result: Any) -> Judged:
     """Judge one claim by what was measured; a judge that fails leaves it inconclusive."""
     try:
         finding = claim.judge(result)
         if not isinstance(finding, Finding):
             raise TypeError(f"a judge must return a Finding, got {type(finding).__name__}.")
     except Exception as error:
-        why = f"the judge failed: {reason(error)}"
+        why = f"the judge failed: {reason(error, entry.path)}"
         finding = Finding(math.nan, math.nan, math.nan, Demand(), Verdict.INCONCLUSIVE, why)
     return Judged(
         statement=claim.statement,
@@ -185,10 +185,11 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= 300 else text[:299] + "…"
 
 
-def reason(error: Exception) -> str:
-    """What was raised, and where in the code that was called."""
+def reason(error: Exception, path: Path) -> str:
+    """What was raised, and where in the experiment's file."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[1].filename).name}:{frames[1].lineno})" if len(frames) > 1 else ""
+    lines = [frame.lineno for frame in frames if Path(frame.filename) == path]
+    place = f" ({path.name}:{lines[-1]})" if lines else ""
     return f"{type(error).__name__}: {one_line(error)}{place}"
 
 

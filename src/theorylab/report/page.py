@@ -142,10 +142,12 @@ def prose(text: str) -> Markup:
     parts = []
     for block in re.split(r"\n[ \t]*\n", text.strip("\n")):
         lines = [printable(line, "utf-8") for line in block.splitlines()]
+        if not block.strip():
+            continue
         if all(line.startswith("    ") for line in lines):
             body = Markup("\n").join(line[4:] for line in lines)
             parts.append(Markup("<pre>{}</pre>").format(body))
-        elif block.strip():
+        else:
             pieces = re.split(r"`([^`]+)`", " ".join(line.strip() for line in lines))
             code = Markup("<code>{}</code>")
             body = (code.format(piece) if i % 2 else piece for i, piece in enumerate(pieces))

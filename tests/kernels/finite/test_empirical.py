@@ -235,9 +235,6 @@ def test_a_network_without_a_hash_is_taken_and_what_is_no_array_is_named():
     np.testing.assert_allclose(ntk(Linear(), jnp.ones((4, 1)), X1), X1 @ X1.T, rtol=1e-12)
     with pytest.raises(TypeError, match=r"floating arrays only, got an array of int64 at \['n'\]"):
         ntk(lambda w, x: x @ w["w"], {"w": jnp.ones((4, 1)), "n": jnp.arange(2)}, X1)
-    unchecked: Any = getattr(ntk, "__wrapped__", ntk)
-    with pytest.raises(TypeError, match="x1 must be an array, got a list"):
-        unchecked(MODEL.apply, params_of(), X1.tolist())
 
 
 def test_a_kernel_too_large_for_memory_is_refused_before_any_work(monkeypatch):
