@@ -26,6 +26,6 @@ def test_every_rate_has_its_seeds_and_its_mean_and_only_sizes_are_labelled():
     by_batch_size([axis], sizes, [values], ["small", "large"])
     lines = axis.get_lines()
     assert len(lines) == 2 * (3 + 1)
-    np.testing.assert_allclose(lines[3].get_ydata(), values[0].mean(axis=1))
+    np.testing.assert_allclose(np.asarray(lines[3].get_ydata(), float), values[0].mean(axis=1))
     assert [text.get_text() for text in axis.get_xticklabels()] == ["5", "50"]
     assert len(axis.get_xticks(minor=True)) == 0

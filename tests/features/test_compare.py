@@ -1,6 +1,7 @@
 """The one-call comparison: what must be won, by whom, and what its numbers are."""
 
 import inspect
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +60,13 @@ def test_the_test_part_chooses_nothing():
         turned = jnp.where(jnp.arange(n) < n - 50, data.y[:, 0], -data.y[:, 0])
         return Dataset(data.x, turned[:, None])
 
-    sizes = {"width": 16, "num_train": 60, "num_validation": 40, "num_test": 50, "num_steps": 40}
+    sizes: dict[str, Any] = {
+        "width": 16,
+        "num_train": 60,
+        "num_validation": 40,
+        "num_test": 50,
+        "num_steps": 40,
+    }
     right = compare_features(KEY, lambda key, n: parity(key, n, 10, 2), **sizes, batch_size=20)
     wrong = compare_features(KEY, law, **sizes, batch_size=20)
     np.testing.assert_array_equal(right.chosen, wrong.chosen)
@@ -87,7 +94,7 @@ def test_figure_shows_every_contender_and_names_directions_by_inputs(found):
 
 
 def test_several_classes_have_no_gradient_features_and_no_panel_of_them():
-    sizes = {"width": 16, "num_train": 100, "num_validation": 50, "num_test": 100}
+    sizes: dict[str, Any] = {"width": 16, "num_train": 100, "num_validation": 50, "num_test": 100}
     found = compare_features(KEY, digits(), **sizes, num_steps=40, batch_size=20, rates=(1.0,))
     assert found.features == ()
     assert found.test[-1].estimate > 0.8
@@ -105,7 +112,7 @@ def test_a_table_is_taken_as_it_is():
 
 def test_bad_input_is_refused_before_any_work():
     data = parity(KEY, 50, 4, 2)
-    sizes = {"num_train": 20, "num_validation": 10, "num_test": 10}
+    sizes: dict[str, Any] = {"num_train": 20, "num_validation": 10, "num_test": 10}
     with pytest.raises(ValueError, match=r"there must be 40 \+ 10 \+ 20 samples, got 50"):
         compare_features(KEY, data, num_train=40, num_test=20)
     with pytest.raises(ValueError, match=r"there must be 20 \+ 10 \+ 10 samples, got 5"):
@@ -113,8 +120,9 @@ def test_bad_input_is_refused_before_any_work():
     with pytest.raises(ValueError, match=r"batch_size must be in \[1, num_train = 20\], got 100"):
         compare_features(KEY, data, **sizes, batch_size=100)
     for name in ("width", "num_steps", "num_directions", "num_train", "num_validation"):
+        few: dict[str, Any] = {name: 0}
         with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
-            compare_features(KEY, data, **{name: 0})
+            compare_features(KEY, data, **few)
     with pytest.raises(ValueError, match="rates must be positive"):
         compare_features(KEY, data, rates=(float("nan"),))
     with pytest.raises(ValueError, match=r"targets must be -1 or 1.* got 1 columns with 0, 1"):

@@ -29,7 +29,7 @@ def test_a_list_is_followed_up_to_the_last_raise_that_is_taken():
     state, rates = optimizer.init(jnp.array(1.0)), []
     for _ in range(8):
         update, state = optimizer.update(jnp.array(1.0), state)
-        rates.append(-float(update))
+        rates.append(-np.asarray(update).item())
     assert rates == [1.0, 1.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0]
     assert first_end == 4 + PATIENCE
 

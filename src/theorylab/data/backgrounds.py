@@ -28,6 +28,7 @@ from typing import Literal, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from theorylab.typing import RandomKey, Scalar
@@ -78,7 +79,7 @@ def paste(
     """Replace the pixels of every canvas from its place on by those of its image."""
     image, canvas = images.shape[1:3], canvases.shape[1:3]
     _check_room(image, canvas)
-    if not isinstance(places, jax.core.Tracer):
+    if not isinstance(places, Tracer):
         known, room = np.asarray(places), np.subtract(canvas, image)
         if np.any((known < 0) | (known > room[None, :])):
             raise ValueError(f"places must be from (0, 0) to {tuple(room.tolist())}, got others.")
@@ -147,7 +148,7 @@ def on_background(
         >>> canvas[0, :, :, 0].tolist()
         [[0.0, 0.0], [0.0, 1.0]]
     """
-    if not isinstance(level, jax.core.Tracer) and not np.isfinite(np.asarray(level)):
+    if not isinstance(level, Tracer) and not np.isfinite(np.asarray(level)):
         raise ValueError(f"level must be finite, got {level}.")
     num_images, *image, channels = images.shape
     place_key, noise_key = jax.random.split(key)

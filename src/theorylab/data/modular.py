@@ -20,6 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Int
 
 from theorylab.typing import RandomKey
@@ -154,7 +155,7 @@ def check_numbers(name: str, numbers: Int[Array, "..."], count: int) -> None:
         numbers: Such as terms, or the numbers of examples.
         count: Of different ones, such as p.
     """
-    if isinstance(numbers, jax.core.Tracer) or numbers.size == 0:
+    if isinstance(numbers, Tracer) or numbers.size == 0:
         return
     known = np.asarray(numbers)  # by NumPy, because under jit JAX would trace even what is known
     least, most = int(known.min()), int(known.max())

@@ -224,7 +224,7 @@ def _kernel_accuracies(
 ) -> tuple[float, float, float]:
     """Accuracies in tests and training with the ridge that validation chooses, and this ridge."""
     if train.num_samples > _MOST_POINTS:
-        return (np.nan,) * 3
+        return np.nan, np.nan, np.nan
 
     @jax.jit
     def solve(train: Dataset, validation: Dataset, test: Dataset) -> Float[Array, "r 3"]:
@@ -288,12 +288,14 @@ def _parts(
     flat = drawn.flat().subset(slice(sum(wanted)))
     _check_targets(flat)
     train, rest = flat.split(wanted[0])
-    parts = (train, *rest.split(wanted[1]))
+    validation, test = rest.split(wanted[1])
     if standardize:
         mean, spread = train.x.mean(axis=0, keepdims=True), train.x.std(axis=0, keepdims=True)
         width = jnp.where(spread > 0, spread, 1)
-        parts = tuple(replace(part, x=(part.x - mean) / width) for part in parts)
-    return parts
+        train, validation, test = (
+            replace(part, x=(part.x - mean) / width) for part in (train, validation, test)
+        )
+    return train, validation, test
 
 
 def _sizes(sizes: tuple[int | None, ...], available: int) -> list[int]:

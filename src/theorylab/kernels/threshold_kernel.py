@@ -31,6 +31,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 
@@ -121,7 +122,7 @@ def _bias_part(first: Array, second: Array, cosine: Array, product: Array) -> Ar
 
 
 def _summed(x1: Array, x2: Array, threshold: Scalar, part: Callable[..., Array]) -> Array:
-    if not isinstance(threshold, jax.core.Tracer) and not np.asarray(threshold) >= 0:
+    if not isinstance(threshold, Tracer) and not np.asarray(threshold) >= 0:
         raise ValueError(f"threshold must be at least 0, got {threshold}.")
     return _kernel(x1, x2, threshold, part)
 

@@ -17,7 +17,7 @@ Source: shi · case-parity · §3.4.2, B.5.4.
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -190,7 +190,7 @@ def run(config: Config) -> Result:
     )
 
 
-def _stated(law: BlockParity) -> dict[str, float | np.ndarray]:
+def _stated(law: BlockParity) -> dict[str, Any]:
     """What turned directions cost at the theorem's τ = 8, and what is said to bound it."""
     c, sizes = block_parity_case(law, tau=8.0).constants, (law.block_size, law.num_blocks)
     bounds = [

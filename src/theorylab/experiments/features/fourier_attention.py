@@ -240,7 +240,7 @@ def _live_median(case: Measured) -> np.ndarray:
 
 def _knows(result: Result) -> np.ndarray:
     """Which seeds learned the sums of every case."""
-    return (result.accuracy >= ENOUGH).all(axis=0)
+    return np.asarray((result.accuracy >= ENOUGH).all(axis=0))
 
 
 def _learned(result: Result, values: np.ndarray) -> np.ndarray:

@@ -191,7 +191,17 @@ def _measured(key: RandomKey, dimension: int, config: Config) -> Measured:
         ]
         networks = jnp.stack([moved(data.y[:, 0], last).weights, start.weights])
         shares = jax.lax.map(share, jnp.asarray(sizes, float))
-        return Measured(span_share(start.weights, directions), shares, *others, networks)
+        single_share, mixed_share, lifted_share, forgotten, flat = others
+        return Measured(
+            before=span_share(start.weights, directions),
+            shares=shares,
+            single=single_share,
+            mixed=mixed_share,
+            lifted=lifted_share,
+            forgotten=forgotten,
+            flat=flat,
+            weights=networks,
+        )
 
     return ensemble(one, jax.random.split(key, config.num_seeds))
 

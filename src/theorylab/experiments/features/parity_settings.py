@@ -208,12 +208,12 @@ def run(config: Config) -> Result:
         fewer_random=np.stack([balanced(each.random.test)[0] for each in fewer]),
         fewer_second=np.stack([np.asarray(each.cosines)[0, :, 2] for each in fewer]),
         dimensions=np.array(config.dimensions, float),
-        start=seen.start,
-        kept=seen.kept,
-        forgotten=seen.forgotten,
+        start=np.asarray(seen.start),
+        kept=np.asarray(seen.kept),
+        forgotten=np.asarray(seen.forgotten),
         expected=_largest(config.num_pairs, config),
         sources=_largest(SOURCE_PAIRS, config),
-        lifted=seen.change,
+        lifted=np.asarray(seen.change),
         ceiling=threshold_ceiling(mixture, 1, balanced=True),
     )
 

@@ -234,8 +234,8 @@ def _measured(key: RandomKey, task: Task, width: int) -> Measured:
     )
     mixed = moved._replace(outputs=jax.random.permutation(shuffle_key, found.outputs))
     counts = found.members.sum(axis=0)
-    losses = [blockwise_risk(network, task.law) for network in (moved, mixed)]
-    return Measured(*losses, counts.sum(), counts.min())
+    loss, mixed_loss = (blockwise_risk(network, task.law) for network in (moved, mixed))
+    return Measured(loss, mixed_loss, counts.sum(), counts.min())
 
 
 CLAIMS = (

@@ -187,7 +187,7 @@ def _fitted(key: jax.Array, config: Config) -> tuple[np.ndarray, np.ndarray]:
         gates = gates / np.linalg.norm(gates, axis=1, keepdims=True)
         expected.append(gated_patches.open_error(gated_patches.kept_part(gates[:, 0] * d**0.5), k))
         # In an orthonormal basis that begins with w*, gates are the columns of a triangle.
-        whole = np.linalg.qr(np.concatenate([np.eye(d)[:1], gates]).T, mode="r")
+        whole = np.linalg.qr(np.concatenate([np.eye(d)[:1], gates]).T)[1]
         inside = jnp.asarray((whole * np.sign(whole[0, 0]))[:, 1:].T)
         features = gated_patches.sampled_features(
             noise_key, inside, jnp.abs(inside[:, 0]), k, config.num_fitted_samples

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from theorylab.data import Dataset
@@ -191,7 +192,7 @@ def classify(
         rates: Step sizes of w, b and a at the beginning.
         class_weights: Of y = −1 and of y = +1.
     """
-    known = [rate for rate in rates if not isinstance(rate, jax.core.Tracer)]
+    known = [rate for rate in rates if not isinstance(rate, Tracer)]
     if not all(rate >= 0 for rate in known):
         raise ValueError(f"rates must be at least 0, got {rates}.")
     falling = falling_descent(1.0, int(steps[-1]))

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
@@ -56,7 +57,7 @@ class Recipe:
         for name in ("learning_rate", "penalty", "weight_decay", "warm_up", "batch_size"):
             value = getattr(self, name)
             # What is traced has no value yet.
-            known = not isinstance(value, jax.core.Tracer)
+            known = not isinstance(value, Tracer)
             if known and not 0 <= np.asarray(value) < math.inf:
                 raise ValueError(f"{name} must be at least 0 and finite, got {value}.")
 

@@ -157,7 +157,7 @@ def subnetwork_bound(constants: Constants, width: int, floor: float, optimum: fl
     """
     c = constants
     turned = c.mean_norm * (_window(c, width, floor) + math.sqrt(2 * c.opening)) + floor
-    return c.num_neurons * c.entry_bound * turned + optimum
+    return float(c.num_neurons * c.entry_bound * turned + optimum)
 
 
 def restricted(network: ReluNetwork, members: Bool[Array, " m"]) -> ReluNetwork:
