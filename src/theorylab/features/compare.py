@@ -289,13 +289,15 @@ def _parts(
     _check_targets(flat)
     train, rest = flat.split(wanted[0])
     validation, test = rest.split(wanted[1])
-    if standardize:
-        mean, spread = train.x.mean(axis=0, keepdims=True), train.x.std(axis=0, keepdims=True)
-        width = jnp.where(spread > 0, spread, 1)
-        train, validation, test = (
-            replace(part, x=(part.x - mean) / width) for part in (train, validation, test)
-        )
-    return train, validation, test
+    if not standardize:
+        return train, validation, test
+    mean, spread = train.x.mean(axis=0, keepdims=True), train.x.std(axis=0, keepdims=True)
+    width = jnp.where(spread > 0, spread, 1)
+
+    def scaled(part: Dataset) -> Dataset:
+        return replace(part, x=(part.x - mean) / width)
+
+    return scaled(train), scaled(validation), scaled(test)
 
 
 def _sizes(sizes: tuple[int | None, ...], available: int) -> list[int]:

@@ -237,7 +237,7 @@ def _directions(keys: jax.Array, law: CountLaw, config: Config) -> Dimensions:
         task = draw_task(key, [law], jnp.array(0), theory, setting)
         return by_dimension(key, task, theory, law.num_relevant, config.dimensions)
 
-    return jax.tree.map(np.asarray, ensemble(one, keys))
+    return ensemble(one, keys)
 
 
 def _untouched(result: Result, dimension: int) -> float:
