@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import (
     AutoLocator,
     FixedLocator,
-    LogLocator,
     MaxNLocator,
     NullFormatter,
     NullLocator,
@@ -78,14 +77,13 @@ def _label_powers(axis: Axis) -> None:
     if isinstance(axis.get_major_locator(), FixedLocator | NullLocator):
         return
 
-    def seen(locator: LogLocator | MaxNLocator) -> int:
-        return sum(bool(low <= tick <= high) for tick in locator.tick_values(low, high))
-
-    powers, between = LogLocator(numticks=15), LogLocator(subs=(1, 2, 5), numticks=15)
-    if seen(powers) >= 2:
+    exponents = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks = np.outer(10.0**exponents, [1, 2, 5])
+    inside = (low <= ticks) & (ticks <= high)
+    if inside[:, 0].sum() >= 2:
         return
     few = MaxNLocator(4, steps=[1, 2, 5, 10])
-    axis.set_major_locator(between if seen(between) >= 2 else few)
+    axis.set_major_locator(FixedLocator(ticks[inside]) if inside.sum() >= 2 else few)
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 

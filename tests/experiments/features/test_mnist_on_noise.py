@@ -31,7 +31,7 @@ def test_no_digit_is_learned_from_and_judged_by():
 @pytest.mark.parametrize(
     ("words", "field"),
     [
-        ("than its own kernel", "network"),
+        ("more of its accuracy in noise than its own kernel", "network"),
         ("keeps 93 %", "network"),
         ("Infinite width is no cure", "infinite"),
         ("it is trained", "tangent_train"),

@@ -52,7 +52,7 @@ DIVERGENCE = Source("zhu", "nqm-2d-map", "Thm B.7.1")
 RATIOS = (1.5, 2.5, 3.0)  # ηλ₀ on one example: below the threshold 2, and twice beyond
 TARGET, FIRST_OUTPUT, MAP_STEPS = 1.0, 0.7, 1000
 MAP_WIDTHS = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)
-HIGHEST = 12.0  # in units of η_crit: no network converges there
+HIGHEST = 12.0  # in units of η_crit; networks that survive this too (dead ones may) count as this
 LOSS = squared("half_sum")
 
 
@@ -201,7 +201,9 @@ def _images(width: int, num_steps: int, data: Dataset, key: RandomKey) -> Float[
             loss = descend(objective, weights, optimizer, steps, objective).records
             return loss[1] < share * loss[0]
 
-        return threshold(converges, 0.8, HIGHEST, num_halvings=8)
+        limit = threshold(converges, 0.8, HIGHEST, num_halvings=8)
+        survives = jnp.isnan(limit) & converges(jnp.asarray(HIGHEST))
+        return jnp.where(survives, HIGHEST, limit)
 
     linear = linearize(gated.network, weights)
     return jnp.stack([edge(gated.network, 0.5), edge(linear, 1.0)])
