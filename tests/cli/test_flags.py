@@ -33,6 +33,7 @@ def field(kind: str) -> Field:
         ("tuple[int, ...]", "(1, 2,)", (1, 2)),
         ("tuple[float, ...]", "1, 2.5", (1.0, 2.5)),
         ("tuple[float, ...]", "7", (7.0,)),
+        ("tuple[float, ...]", "()", ()),
     ],
 )
 def test_text_becomes_a_value_of_the_fields_type(kind, text, value):

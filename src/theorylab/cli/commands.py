@@ -171,12 +171,12 @@ def shown(value: object) -> str:
     """Write a value as the command line takes it.
 
     Example:
-        >>> shown((1.0, 3.0)), shown(True), shown("relu")
-        ('1.0,3.0', 'true', 'relu')
+        >>> shown((1.0, 3.0)), shown(()), shown(True), shown("relu")
+        ('1.0,3.0', '()', 'true', 'relu')
     """
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, tuple) and value else str(value)
 
 
 def _next_value(flag: str, remaining: Iterator[str]) -> str:

@@ -101,4 +101,6 @@ def _finite(field: Field, text: str) -> float:
 
 def _parts(text: str) -> list[str]:
     """The elements of a tuple; a trailing comma and brackets as Python writes them are fine."""
+    if text.strip() in ("()", "[]"):
+        return []
     return [part.strip() for part in text.strip("()[] ").rstrip(",").split(",")]

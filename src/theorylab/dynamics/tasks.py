@@ -28,6 +28,7 @@ from theorylab.data import Dataset, image_like, image_set, image_shape, low_rank
 from theorylab.models import Architecture, cnn, mlp, myrtle, network, vit, wide_resnet
 from theorylab.typing import RandomKey
 
+MOST_NEURONS, MOST_LAYERS = 10**6, 1000  # larger networks are a slip of the hand
 MOST_IMAGES = 5000  # to draw from: they are part of the compiled program
 _CONTRAST = (8, 8, 1)
 _POLYNOMIAL = (100,)
@@ -50,10 +51,10 @@ def image_network(
         (1,)
     """
     least = {"mlp": 2, "cnn": 2, "vit": 1}.get(kind, 0)
-    if width < 1 or depth < least:
+    if not 1 <= width <= MOST_NEURONS or not least <= depth <= MOST_LAYERS:
         raise ValueError(
-            f"{kind} must have a width of at least 1 and a depth of at least {least},"
-            f" got {width} and {depth}."
+            f"{kind} must have a width from 1 to {MOST_NEURONS} and a depth from {least} to"
+            f" {MOST_LAYERS}, got {width} and {depth}."
         )
     match kind:
         case "mlp":

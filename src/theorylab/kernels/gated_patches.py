@@ -213,7 +213,7 @@ def fitted_error(error: Numbers, num_features: int, num_fitted: int) -> Answer:
 
     Example:
         >>> round(float(fitted_error(0.25, num_features=72, num_fitted=750)), 3)
-        0.281
+        0.28
     """
     if not 0 < num_features < num_fitted:
         raise ValueError(f"num_fitted must be above {num_features}, got {num_fitted}.")

@@ -141,7 +141,7 @@ def needed_checks(share: float, size: int, k: int, risk: float = 1e-3) -> int:
 
     Example:
         >>> [needed_checks(share, 1_000_000, 10) for share in (0.2, 0.05, 0.01)]
-        [24, 42, 90]
+        [24, 42, 89]
     """
     if not share > 0 or not 1 <= k < size or not 0 < risk < 1:
         raise ValueError(
@@ -156,7 +156,7 @@ def unsure_share(num_checks: int, size: int, k: int, risk: float = 1e-3) -> floa
     """What share of the spread so many checks leave open: ε/(1 − 2ε), or all there is.
 
     Example:
-        >>> round(unsure_share(90, 1_000_000, 10), 4), unsure_share(5, 1_000_000, 10)
+        >>> round(unsure_share(89, 1_000_000, 10), 4), unsure_share(5, 1_000_000, 10)
         (0.0099, inf)
     """
     epsilon = _epsilon(size - k, num_checks, risk / (k + 1))
