@@ -110,3 +110,11 @@ def test_labels_of_the_wrong_shape_and_other_losses_are_refused(params, batch):
         critical_learning_rate(MODEL.apply, params, batch, logistic("mean"))
     with pytest.raises(ValueError, match=r"must have shape \(n, k\)"):
         top_kernel_eigenvalue(lambda w, x: x @ w, jnp.ones(3), batch.x)
+
+
+def test_batch_statistics_are_refused():
+    """A network that subtracts the mean of its batch has no tangent kernel: it would come out 0."""
+    centred = lambda w, x: (x - x.mean(axis=0, keepdims=True)) @ w  # noqa: E731
+    pair = (jnp.arange(6.0).reshape(3, 2), jnp.zeros((3, 1)))
+    with pytest.raises(ValueError, match="every input by itself"):
+        critical_learning_rate(centred, jnp.ones((2, 1)), pair, squared("mean"))

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 
 from theorylab.curvature import sharpness
 from theorylab.kernels import ntk, ntk_eigenpairs, ntk_full
+from theorylab.models.own_network import check_one_by_one
 from theorylab.training import Loss
 from theorylab.training.sgd import Examples
 from theorylab.typing import Apply, Params, RandomKey
@@ -57,7 +58,9 @@ def critical_learning_rate(
             f"the tangent kernel gives a critical learning rate for the squared loss, got"
             f" {loss.kind}; exact_critical_learning_rate takes every loss."
         )
-    return _by_kernel(apply, params, *_pair(batch), loss)
+    x, y = _pair(batch)
+    check_one_by_one(apply, params, x)
+    return _by_kernel(apply, params, x, y, loss)
 
 
 @partial(jax.jit, static_argnums=(0, 4))

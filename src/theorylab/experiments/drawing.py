@@ -83,7 +83,7 @@ def _label_powers(axis: Axis) -> None:
     if inside[:, 0].sum() >= 2:
         return
     few = MaxNLocator(4, steps=[1, 2, 5, 10])
-    axis.set_major_locator(FixedLocator(ticks[inside]) if inside.sum() >= 2 else few)
+    axis.set_major_locator(FixedLocator(ticks[inside].tolist()) if inside.sum() >= 2 else few)
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Real
 
+from theorylab.models.own_network import check_one_by_one
 from theorylab.typing import Apply, Params, RandomKey
 
 from .blocks import block_size_for, sum_over_blocks
@@ -50,9 +50,7 @@ def agop(
         >>> agop(network, jnp.array([[1.0], [2.0]]), jnp.ones((5, 2))).tolist()
         [[1.0, 2.0], [2.0, 4.0]]
     """
-    check_inputs(x, block_size)
-    _refuse_batch_statistics(apply, params, x)
-    return _agop(apply, params, _real(x), block_size)
+    return _agop(apply, params, _checked(apply, params, x, block_size), block_size)
 
 
 @partial(jax.jit, static_argnums=(0, 3))
@@ -100,9 +98,7 @@ def agop_product(
         >>> product(jnp.eye(2)).tolist()
         [[1.0, 2.0], [2.0, 4.0]]
     """
-    check_inputs(x, block_size)
-    _refuse_batch_statistics(apply, params, x)
-    x = _real(x)
+    x = _checked(apply, params, x, block_size)
 
     def product(directions: Float[Array, "d r"]) -> Float[Array, "d r"]:
         return _product(apply, params, x, directions, block_size)
@@ -262,33 +258,14 @@ def check_inputs(x: Array, block_size: int | None) -> None:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
 
 
+def _checked(apply: Apply, params: Params, x: Array, block_size: int | None) -> Array:
+    """The inputs as real numbers, if the network has outputs for each by itself."""
+    check_inputs(x, block_size)
+    _num_outputs(apply, params, _real(x))
+    check_one_by_one(apply, params, _real(x))
+    return _real(x)
+
+
 def _real(x: Array) -> Array:
     """Inputs of which there are derivatives: whole numbers become real ones."""
     return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)
-
-
-_MIXED = 1e-3  # of the outputs' size: far above rounding, far below what statistics of a batch do
-
-
-def _refuse_batch_statistics(apply: Apply, params: Params, x: Array) -> None:
-    """Refuse a network whose output for one input changes with the others; not while it is traced.
-
-    Private to this file: `kernels` has a test of its own.
-    """
-    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, x)))
-    if len(x) < 2 or traced:
-        return
-    _num_outputs(apply, params, _real(x))  # refuses what has no output for each
-    change, size = map(float, _mixing(apply, params, _real(x[jnp.array([0, -1])])))
-    if change > _MIXED * size:
-        raise ValueError(
-            "apply must treat every input by itself, but its output for the first input changes "
-            f"by {change:.3g} when another one is in the batch: give it without batch statistics."
-        )
-
-
-@partial(jax.jit, static_argnums=(0,))
-def _mixing(apply: Apply, params: Params, pair: Array) -> tuple[Array, Array]:
-    """How much the first output changes with the other input, and how large it is."""
-    alone, together = apply(params, pair[:1])[0], apply(params, pair)[0]
-    return jnp.max(jnp.abs(alone - together)), jnp.max(jnp.abs(together))
