@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import jax
 import pytest
 
 from theorylab.experiments.tree import Tree
+from theorylab.lab.compilation import kept_compilations
 
 TESTS = Path(__file__).parent
 MODULES = itertools.count(1)
@@ -32,6 +34,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_programs() -> Iterator[None]:
+    """Tests compile many a program that another one has compiled: these are read from a folder."""
+    with tempfile.TemporaryDirectory() as folder, kept_compilations(Path(folder)):
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

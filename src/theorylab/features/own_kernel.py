@@ -106,31 +106,33 @@ def tangent_regression(
     """
     if num_iterations < 1:
         raise ValueError(f"num_iterations must be at least 1, got {num_iterations}.")
-    both, n = jnp.concatenate([train.x, x]), train.num_samples
-    # One linear map for both: what is elsewhere is carried along, and never looked at.
-    value, forward = jax.linearize(lambda w: apply(w, both), start)
+    value, forward = jax.linearize(lambda w: apply(w, train.x), start)
     backward = jax.linear_transpose(forward, start)
 
     def step(state: _Conjugate, _: None) -> tuple[_Conjugate, None]:
-        along, outputs, length, first = state
-        left = jnp.zeros_like(outputs).at[:n].set(train.y - outputs[:n])
-        slope = backward(left)[0]
+        change, along, outputs, length, first = state
+        slope = backward(train.y - outputs)[0]
         squared = _dot(slope, slope)
         along = jax.tree.map(lambda s, a: s + squared / length * a, slope, along)
         moved = forward(along)
-        rate = squared / jnp.maximum(jnp.sum(moved[:n] ** 2), 1e-30)
+        rate = squared / jnp.maximum(jnp.sum(moved**2), 1e-30)
+        change = jax.tree.map(lambda c, a: c + rate * a, change, along)
         first = jnp.where(jnp.isinf(length), squared, first)
-        return _Conjugate(along, outputs + rate * moved, squared, first), None
+        return _Conjugate(change, along, outputs + rate * moved, squared, first), None
 
+    still = jax.tree.map(jnp.zeros_like, start)
     endless, one = jnp.asarray(jnp.inf, value.dtype), jnp.ones((), value.dtype)
-    state = _Conjugate(jax.tree.map(jnp.zeros_like, start), value, endless, one)
+    state = _Conjugate(still, still, value, endless, one)
     middle = jax.lax.scan(step, state, length=num_iterations // 2)[0]
     end = jax.lax.scan(step, middle, length=num_iterations - num_iterations // 2)[0]
+    there, elsewhere = jax.linearize(lambda w: apply(w, x), start)
     slope = jnp.sqrt(end.length / end.first)
-    return Solved(end.outputs[:n], end.outputs[n:], middle.outputs[n:], slope)
+    later = (there + elsewhere(state.change) for state in (end, middle))
+    return Solved(end.outputs, *later, slope)
 
 
 class _Conjugate(NamedTuple):
+    change: Params  # Δ
     along: Params  # the direction of the last step
     outputs: Array
     length: Array  # ‖Jᵀr‖² before the last step
