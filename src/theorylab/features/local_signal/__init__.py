@@ -5,19 +5,30 @@ projected    the same algorithm in three numbers, exact in law
 population   descent on the true risk, without samples
 accuracy     how often a filter errs, exactly, and the best threshold
 lemmas       the steps of the proof, as numbers that can be checked
+batches      what chance does: the start, and gradients from samples
 """
 
 from .accuracy import best_threshold as best_threshold
 from .accuracy import error_rate as error_rate
 from .accuracy import error_rates as error_rates
 from .accuracy import lower_tail as lower_tail
+from .accuracy import mean_shortfall as mean_shortfall
+from .batches import Spread as Spread
+from .batches import gradient_spread as gradient_spread
+from .batches import needed_batch as needed_batch
+from .batches import start_bound as start_bound
+from .batches import start_misses as start_misses
+from .lemmas import Constants as Constants
 from .lemmas import absolute_ratio as absolute_ratio
 from .lemmas import first_sound_size as first_sound_size
 from .lemmas import kept_noise as kept_noise
+from .lemmas import largest_signal as largest_signal
 from .lemmas import largest_threshold as largest_threshold
 from .lemmas import noise_bound as noise_bound
 from .lemmas import probability_ratio as probability_ratio
+from .lemmas import ratio_with_error as ratio_with_error
 from .lemmas import relative_threshold as relative_threshold
+from .lemmas import schedule as schedule
 from .lemmas import union_bound as union_bound
 from .lemmas import variance_ratio as variance_ratio
 from .lemmas import within as within

@@ -3,7 +3,7 @@
 With labels 1 the output is g + S, so that the probability of an error is P[S ≤ −g]. The law of one
 S₁ = φ_b(Z) is put on a grid whose cells have −g at an edge, as its exact masses; the k-th power of
 its discrete Fourier transform is that of S. What is lost is the shape inside a cell, of order h².
-An output of 0 is an error.
+An output of 0 is an error. `mean_shortfall` is E(−f)₊ from the same masses.
 
 Given the direction w*, the best threshold r = |b|/c is a search over one number: no training of
 this network can do better. It says from which k on the theorem can hold.
@@ -83,6 +83,30 @@ def lower_tail(
         count: How many of them, k.
         num_cells: Cells of the grid.
     """
+    if scale == 0:
+        _check(level, scale, count, num_cells)
+        return 0.0
+    below, _ = _below(level, scale, bias, count, num_cells)
+    return float(np.clip(below.sum(), 0.0, 1.0))
+
+
+def mean_shortfall(
+    level: float, scale: float, bias: float, count: int, num_cells: int = 2**14
+) -> float:
+    """E(−level − S)₊: by how much the noise exceeds the signal, on average; as `lower_tail`.
+
+    Example:
+        >>> round(mean_shortfall(level=0.0, scale=1.0, bias=0.0, count=4), 3)  # 2/√(2π)
+        0.798
+    """
+    if scale == 0:
+        _check(level, scale, count, num_cells)
+        return 0.0
+    below, depths = _below(level, scale, bias, count, num_cells)
+    return float(np.maximum(below, 0.0) @ depths)
+
+
+def _check(level: float, scale: float, count: int, num_cells: int) -> None:
     if level < 0 or scale < 0 or count < 1:
         raise ValueError(
             "lower_tail needs level >= 0, scale >= 0 and count >= 1, "
@@ -90,8 +114,13 @@ def lower_tail(
         )
     if num_cells < 64 or num_cells % 2:
         raise ValueError(f"num_cells must be even and at least 64, got {num_cells}.")
-    if scale == 0:
-        return 0.0
+
+
+def _below(
+    level: float, scale: float, bias: float, count: int, num_cells: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Masses of S in the cells below −level, and how far below it these are."""
+    _check(level, scale, count, num_cells)
     reach = level + 10 * math.sqrt(count * _largest_variance(scale, bias)) + 8 * scale
     cells = math.floor(level * num_cells / (2 * reach) - 0.5)  # whole cells between 0 and level
     width = level / (cells + 0.5) if cells >= 0 else 2 * reach / num_cells
@@ -105,7 +134,9 @@ def lower_tail(
     masses[0] = 1 - 2 * beyond[0]
     law = np.fft.irfft(np.fft.rfft(masses) ** count, num_cells)
     negative = law[num_cells // 2 + 1 :]  # from −(half − 1) to −1 cells
-    return float(np.clip(negative[: len(negative) - max(cells, 0)].sum(), 0.0, 1.0))
+    kept = negative[: len(negative) - max(cells, 0)]
+    depths = width * np.arange(num_cells // 2 - 1, num_cells // 2 - 1 - len(kept), -1) - level
+    return kept, depths
 
 
 def _largest_variance(scale: float, bias: float) -> float:

@@ -10,6 +10,8 @@ The lemmas have constants that the source does not name, so each is a ratio that
 
     B.5   α ≤ 2√log k;  conversely the error is at most 2k e^{−α²/2}, if the signal passes: c > |b|
     B.6   k Var S₁/(c + b)² ≥ β
+    B.7   c ≤ C, from a loss of at most 1: that is at least E(−f)₊ = c E(−f₁)₊, f₁ at c = 1. Without
+          an error of at least 0.01, on which B.6 rests, E(−f₁)₊ can be as small as one likes
     B.8   P[|S| < c + b + 10] ≥ 4/5
     B.9   P[S₁ ≠ 0] ≥ C₅ k^{−3/4},   E|S₁| ≥ C₁ √(Var S₁/k^{3/4})
     3.1   ∂L/∂c ≤ −A while |c| ≤ H/log⁴k       3.2   0 ≤ ∂L/∂v = O(v log³k)
@@ -18,10 +20,15 @@ The lemmas have constants that the source does not name, so each is a ratio that
 
 The noise pulls c back by at most k |c| (σ² + (3/2)σ²α/m(α)) P[Z ≥ |b|], with Mills' ratio m.
 
+The proof's schedule: T₁ steps until c = 2C₂/log⁴k, at a rate of ηA, then T₂ until the bias, which
+had risen by η_b C₂/(η log⁴k) at most, is at −4C₃ log^{3/2}k/√k, at a rate of η_b C:
+
+    T₁ = (2C₂/log⁴k + δ)/(ηA),      T₂ = (4C₃ log^{3/2}k/√k + η_b C₂/(η log⁴k))/(η_b C).
+
 B.5 in the other direction ends the proof: b falls until α > 2√log k, and then the error is small.
 But a threshold of 2s√log k is below the signal only if 2 log^{3/2}k < √k, that is from k ≈ 1600 on.
 
-Source: karp · lsa-pop · 3.4, B.1, Lemmas 3.1–3.3, B.3–B.9; karp · lsa-thm31 · B.1.3.
+Source: karp · lsa-pop · 3.4, B.1, Lemmas 3.1–3.3, B.5–B.9; karp · lsa-thm31 · B.1.3.
 """
 
 import math
@@ -30,12 +37,14 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy import optimize
 
 from theorylab.data.patches import PatchLaw
 from theorylab.numerics import conditional_moments, excess_moments
 from theorylab.typing import Scalar
 
-from .accuracy import lower_tail
+from .accuracy import error_rate, lower_tail, mean_shortfall
+from .network import Rates
 from .projected import State
 
 
@@ -45,6 +54,15 @@ class Kept(NamedTuple):
     probability: Float[Array, "..."]  # P[S₁ ≠ 0]
     absolute: Float[Array, "..."]  # E|S₁|
     variance: Float[Array, "..."]  # Var S₁
+
+
+class Constants(NamedTuple):
+    """What the source leaves open in the schedule of its proof."""
+
+    growth: float  # A, the least −∂L/∂c in the first phase
+    fall: float  # C, the least ∂L/∂b in the second
+    reached: float  # C₂, with c = 2C₂/log⁴k between the two
+    length: float  # C₃, half of the largest ‖w‖
 
 
 def relative_threshold(state: State, law: PatchLaw) -> Float[Array, "..."]:
@@ -112,6 +130,57 @@ def noise_bound(state: State, law: PatchLaw) -> Float[Array, "..."]:
     factor = 1 + 1.5 * alpha * conditional_moments(alpha).mean
     passing = kept_noise(state, law).probability / 2
     return law.num_patches * jnp.abs(state.signal) * law.noise**2 * factor * passing
+
+
+def largest_signal(ratio: float, law: PatchLaw) -> float:
+    """The c beyond which the loss is above 1, at most: 1/E(−f₁)₊ with b = −r c, w along w* (B.7).
+
+    Args:
+        ratio: r = |b|/c, in [0, 1).
+        law: k and σ.
+
+    Example:
+        >>> from theorylab.data import patch_law
+        >>> round(largest_signal(0.0, patch_law(1000, 2)), 2)
+        0.44
+    """
+    if not 0 <= ratio < 1:
+        raise ValueError(f"ratio must be in [0, 1), got {ratio}.")
+    shortfall = mean_shortfall(1 - ratio, law.noise, -ratio, law.num_patches)
+    return 1 / shortfall if shortfall > 0 else math.inf
+
+
+def ratio_with_error(error: float, law: PatchLaw) -> float:
+    """The least r = |b|/c at which a filter along w* has that error; NaN if none up to 0.99 has.
+
+    Args:
+        error: Such as 0.01.
+        law: k and σ.
+    """
+
+    def excess(ratio: float) -> float:
+        state = State(jnp.array(1.0), jnp.array(0.0), jnp.array(-ratio))
+        return error_rate(state, law, 2**13) - error
+
+    tried = np.linspace(0.0, 0.99, 34)
+    low = next((i for i, r in enumerate(tried[1:]) if excess(r) <= 0), None)
+    return math.nan if low is None else float(optimize.brentq(excess, tried[low], tried[low + 1]))
+
+
+def schedule(law: PatchLaw, rates: Rates, known: Constants, start: float) -> tuple[float, float]:
+    """T₁ and T₂: after so many steps the proof has an error of at most 2/k.
+
+    Args:
+        law: k.
+        rates: η and η_b.
+        known: A, C, C₂ and C₃.
+        start: δ, c at the start.
+    """
+    k, (eta, eta_bias) = law.num_patches, map(float, rates)
+    reached = known.reached / math.log(k) ** 4
+    fallen = 4 * known.length * math.log(k) ** 1.5 / math.sqrt(k)
+    first = (2 * reached + start) / (eta * known.growth)
+    return first, (fallen + eta_bias / eta * reached) / (eta_bias * known.fall)
 
 
 def within(states: State, law: PatchLaw, slack: float = 10.0) -> Float[np.ndarray, "..."]:

@@ -180,7 +180,7 @@ def _transforms(
         return jnp.cos(phase) @ density, sine @ (density * x), sine @ density
 
     def below() -> tuple[Array, Array]:  # the slope there is 2 if b > 0
-        x, density = _half_gaussian(jnp.zeros_like(edge), edge, grid.num_nodes)
+        x, density = half_gaussian(jnp.zeros_like(edge), edge, grid.num_nodes)
         phase = t[:, None] * (2 * scale * x)[None, :]
         return jnp.cos(phase) @ density, 2 * jnp.sin(phase) @ (density * x)
 
@@ -188,13 +188,13 @@ def _transforms(
         zero = jnp.zeros_like(t)
         return zero + jax.scipy.special.erf(edge / math.sqrt(2)), zero
 
-    x, density = _half_gaussian(edge, edge + _BEYOND, grid.num_nodes)
+    x, density = half_gaussian(edge, edge + _BEYOND, grid.num_nodes)
     psi, along, lifted = beyond(x, density)
     psi_below, along_below = jax.lax.cond(bias > 0, below, dead)
     return psi + psi_below, along + along_below, lifted
 
 
-def _half_gaussian(
+def half_gaussian(
     low: Float[Array, ""], high: Float[Array, ""], num_nodes: int
 ) -> tuple[Float[Array, " q"], Float[Array, " q"]]:
     """Nodes x in [low, high], and weights times twice the normal density."""
