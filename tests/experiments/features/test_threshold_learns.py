@@ -24,11 +24,17 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     for words in ("0.985", "At the end", "comes to rest", "its gradient", "overtakes"):
         assert verdict(words, exchanged) == Verdict.REFUTED
     assert verdict("At k = 100 it errs", exchanged) == Verdict.SUPPORTED
-    slower = smoke._replace(times=smoke.times[::-1], sgd=smoke.sgd - 0.02)
-    for words in ("comes sooner", "falls at least as", "SGD ends"):
+    slower = smoke._replace(
+        times=smoke.times[::-1], sgd=smoke.sgd - 0.02, learned=smoke.learned - 0.02
+    )
+    for words in ("comes sooner", "falls at least as", "SGD ends within", "With a slow bias"):
         assert verdict(words, slower) == Verdict.REFUTED
     better = smoke._replace(linear_accuracies=smoke.linear_accuracies + 0.1)
     assert verdict("Without a threshold", better) == Verdict.REFUTED
+    learned = smoke._replace(learned_true=0 * smoke.learned_true + 0.999)
+    assert verdict("With a slow bias", learned) == Verdict.REFUTED
+    learned = learned._replace(learned=0 * smoke.learned + 0.991)
+    assert verdict("With a slow bias", learned) == Verdict.SUPPORTED
 
 
 def test_a_goal_that_is_lost_again_does_not_count():
@@ -45,6 +51,7 @@ def test_a_goal_that_is_lost_again_does_not_count():
         ("timed_patches", (100,), "timed_patches must be two or more, increasing"),
         ("num_steps", 9, "num_steps must be at least 120, got 9"),
         ("sgd_steps", 99999, r"sgd_steps must be in \[120, 12000\], got 99999"),
+        ("learned_steps", 9, r"learned_steps must be in \[120, 12000\], got 9"),
         ("timed_rate", 0.0, r"timed_rate must be positive, got 0\.0"),
         ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
     ],
