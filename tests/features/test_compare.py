@@ -13,22 +13,21 @@ from theorylab.features import compare_features
 from theorylab.numerics import clopper_pearson
 
 KEY = jax.random.key(0)
+SIZES: dict[str, Any] = {
+    "width": 64,
+    "num_train": 200,
+    "num_validation": 100,
+    "num_test": 400,
+    "num_steps": 400,
+    "batch_size": 50,
+    "rates": (1.0, 10.0),
+}
 
 
 @pytest.fixture(scope="module")
 def found():
     """A product of two signs among ten."""
-    return compare_features(
-        KEY,
-        lambda key, n: parity(key, n, 10, 2),
-        width=64,
-        num_train=200,
-        num_validation=100,
-        num_test=400,
-        num_steps=400,
-        batch_size=50,
-        rates=(1.0, 10.0),
-    )
+    return compare_features(KEY, lambda key, n: parity(key, n, 10, 2), **SIZES)
 
 
 def test_a_network_learns_parity_better_than_few_random_features(found):
@@ -52,26 +51,18 @@ def test_intervals_are_clopper_and_pearsons_of_the_last_accuracies(found):
         assert test == clopper_pearson(round(share * 400), 400)
 
 
-def test_the_test_part_chooses_nothing():
+def test_the_test_part_chooses_nothing(found):
     """Labels of the test part are turned round: what is chosen stays, accuracies turn round too."""
 
     def law(key, n):
         data = parity(key, n, 10, 2)
-        turned = jnp.where(jnp.arange(n) < n - 50, data.y[:, 0], -data.y[:, 0])
+        turned = jnp.where(jnp.arange(n) < n - 400, data.y[:, 0], -data.y[:, 0])
         return Dataset(data.x, turned[:, None])
 
-    sizes: dict[str, Any] = {
-        "width": 16,
-        "num_train": 60,
-        "num_validation": 40,
-        "num_test": 50,
-        "num_steps": 40,
-    }
-    right = compare_features(KEY, lambda key, n: parity(key, n, 10, 2), **sizes, batch_size=20)
-    wrong = compare_features(KEY, law, **sizes, batch_size=20)
-    np.testing.assert_array_equal(right.chosen, wrong.chosen)
-    np.testing.assert_allclose(right.curves, 1 - wrong.curves, rtol=1e-12)
-    for one, other in zip(right.test, wrong.test, strict=True):
+    wrong = compare_features(KEY, law, **SIZES)
+    np.testing.assert_array_equal(found.chosen, wrong.chosen)
+    np.testing.assert_allclose(found.curves, 1 - wrong.curves, rtol=1e-12)
+    for one, other in zip(found.test, wrong.test, strict=True):
         assert one.estimate == pytest.approx(1 - other.estimate, rel=1e-12)
 
 

@@ -31,7 +31,9 @@ def graph_series(
 
     Example:
         >>> from theorylab.models import fully_connected
-        >>> graph_series(fully_connected(2, [3]), jnp.ones(9), jnp.ones(2)).shape
+        >>> series = jax.jit(lambda weights: graph_series(graph, weights, jnp.ones(2)))
+        >>> graph = fully_connected(2, [3])
+        >>> series(jnp.ones(9)).shape
         (3, 6, 6)
     """
     check_graphs([graph], x)

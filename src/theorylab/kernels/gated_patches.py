@@ -182,9 +182,11 @@ def sampled_features(
     # A gate whose threshold is the signal's own projection is open, whatever the rounding.
     opened = jnp.abs(gates @ signal) >= thresholds * (1 - 1e-6)
 
+    turned, least = gates.astype(jnp.float32).T, thresholds.astype(jnp.float32)
+
     def one(key: RandomKey) -> Float[Array, "m d"]:
-        noise = noise_scale(num_patches) * jax.random.normal(key, (num_patches, num_inputs))
-        kept = jnp.abs(noise @ gates.T) >= thresholds[None, :]
+        noise = noise_scale(num_patches) * _normal(key, (num_patches, num_inputs))
+        kept = jnp.abs(noise @ turned) >= least[None, :]
         kept_noise = kept.astype(noise.dtype).T @ noise
         return kept_noise + jnp.where(opened[:, None], signal[None, :], 0.0)
 
@@ -236,8 +238,13 @@ def soft_threshold_outputs(
     """
 
     def one(key: RandomKey) -> Float[Array, ""]:
-        noise = noise_scale(num_patches) * jax.random.normal(key, (num_patches,))
+        noise = noise_scale(num_patches) * _normal(key, (num_patches,))
         patch = jnp.asarray(signal, noise.dtype)
         return jnp.sum(soft_threshold(noise, -ratio)) + soft_threshold(patch, -ratio)
 
     return jax.lax.map(one, jax.random.split(key, num_samples), batch_size=256)
+
+
+def _normal(key: RandomKey, shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """Standard normal numbers in single precision: plenty for noise, and half of the time."""
+    return jax.random.normal(key, shape, dtype=jnp.float32)

@@ -15,16 +15,16 @@ def monte_carlo():
 
     def measure(make, x, scales, bias: Bias = "none", width=64, num_seeds=100, graphs=None):
         beside = () if graphs is None else (graphs,)
-        wide = network(make(width, width), x.shape[1:], scales, bias)
-        narrow = network(make(width, 1), x.shape[1:], scales, bias)
+        model = network(make(width, width), x.shape[1:], scales, bias)
+
+        def first(params):
+            f = model.apply(params, x, *beside)
+            return f[:, 0], f
 
         def one(key):
-            f = wide.apply(wide.init(key), x, *beside)
-            gradients = jax.jacrev(lambda params: narrow.apply(params, x, *beside)[:, 0])
-            rows = [
-                leaf.reshape(x.shape[0], -1)
-                for leaf in jax.tree.leaves(gradients(narrow.init(key)))
-            ]
+            # The first output does not see the weights of the others: its gradient there is 0.
+            gradients, f = jax.jacrev(first, has_aux=True)(model.init(key))
+            rows = [leaf.reshape(x.shape[0], -1) for leaf in jax.tree.leaves(gradients)]
             return f @ f.T / width, sum(row @ row.T for row in rows)
 
         keys = jax.random.split(jax.random.key(1), num_seeds)

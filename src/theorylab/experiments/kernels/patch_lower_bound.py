@@ -91,7 +91,7 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(num_samples=3000, num_fitted_samples=800),
+    "smoke": Config(num_samples=3000, num_fitted_samples=400),
     "paper": Config(num_draws=100000, num_samples=100000, num_fitted=200, num_fitted_samples=20000),
 }
 
