@@ -31,9 +31,7 @@ def graph_series(
 
     Example:
         >>> from theorylab.models import fully_connected
-        >>> series = jax.jit(lambda weights: graph_series(graph, weights, jnp.ones(2)))
-        >>> graph = fully_connected(2, [3])
-        >>> series(jnp.ones(9)).shape
+        >>> graph_series(fully_connected(2, [3]), jnp.ones(9), jnp.ones(2)).shape
         (3, 6, 6)
     """
     check_graphs([graph], x)
@@ -48,4 +46,5 @@ def graph_series(
         output = lambda gamma: apply(rest.at[own].set(gamma), x[None])[0, 0]  # noqa: E731
         return jax.grad(output)(jnp.zeros(len(own), weights.dtype))
 
-    return jax.hessian(neurons)(weights[others])
+    # Compiled whole: op by op, the first call would take ten times as long.
+    return jax.jit(jax.hessian(neurons))(weights[others])

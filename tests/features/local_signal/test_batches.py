@@ -29,7 +29,7 @@ def test_the_start_is_in_its_ball_as_often_as_quadrature_says(k, d):
         return integrate.quad(density, start, start + 400, epsabs=0, epsrel=1e-12, limit=500)[0]
 
     along = 2 * beyond(stats.norm.pdf, math.sqrt(far))
-    across = beyond(stats.chi2(d - 1).pdf, far)
+    across = beyond(lambda x: stats.chi2.pdf(x, d - 1), far)
     found = batches.start_misses(k, d)
     assert found == pytest.approx(along + across - along * across, rel=1e-10)
     assert found <= batches.start_bound(k, d) == pytest.approx(2 * d * math.exp(-k / 2))

@@ -164,7 +164,9 @@ def ratio_with_error(error: float, law: PatchLaw) -> float:
 
     tried = np.linspace(0.0, 0.99, 34)
     low = next((i for i, r in enumerate(tried[1:]) if excess(r) <= 0), None)
-    return math.nan if low is None else float(optimize.brentq(excess, tried[low], tried[low + 1]))
+    if low is None:
+        return math.nan
+    return float(optimize.root_scalar(excess, bracket=tried[low : low + 2].tolist()).root)
 
 
 def schedule(law: PatchLaw, rates: Rates, known: Constants, start: float) -> tuple[float, float]:
