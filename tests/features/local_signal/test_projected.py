@@ -17,7 +17,7 @@ def test_sums_over_patches_are_brute_force(bias):
     """Oracle: autodiff of φ_b patch by patch."""
     state = projected.State(jnp.array(0.6), jnp.array(0.8), jnp.array(bias))
     normal = jax.random.normal(jax.random.key(0), (3, 6))
-    found = projected.noise_sums(state, LAW, normal)
+    found = jax.jit(projected.noise_sums, static_argnums=1)(state, LAW, normal)
     z = np.asarray(normal) * 0.6  # the filter has length 1
 
     slopes = np.vectorize(jax.grad(lambda z: network.soft_threshold(z, bias)))(z)
@@ -46,7 +46,8 @@ def test_one_step_has_the_law_of_sgd_on_all_patches(bias):
         return projected.projected_step(key, state, LAW, RATES, batch_size=2)
 
     keys = jax.random.split(jax.random.key(1), (2, 6000))
-    for one, other in zip(jax.vmap(whole)(keys[0]), jax.vmap(short)(keys[1]), strict=True):
+    both = jax.jit(lambda keys: (jax.vmap(whole)(keys[0]), jax.vmap(short)(keys[1])))(keys)
+    for one, other in zip(*both, strict=True):
         for power in (1, 2):
             a, b = np.asarray(one) ** power, np.asarray(other) ** power
             error = np.sqrt((a.var() + b.var()) / len(a))
@@ -62,7 +63,7 @@ def test_learning_begins_small_and_moves_along_the_signal():
     def one(key):
         return projected.learn_projected(key, start, law, rates, 20, [1]).params
 
-    ends = jax.vmap(one)(jax.random.split(jax.random.key(3), 400))
+    ends = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(3), 400))
     deviation = law.noise * (50 / 80) ** 0.5
     assert float(ends.signal.mean()) == pytest.approx(0.5, abs=5 * deviation / 20)
     assert float((ends.rest**2).mean()) == pytest.approx(9 * deviation**2, rel=0.15)
