@@ -1,6 +1,7 @@
-"""The comparison of methods: what it refuses. Its numbers are held by the experiments' tests."""
+"""The comparison of methods. Most of its numbers are held by the experiments' tests."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,6 +17,10 @@ from theorylab.features.emergence import (
     train_laws,
     unbiased_start,
 )
+from theorylab.features.emergence.comparison import PROBE_RATES, fit_outer
+from theorylab.features.emergence.tasks import draw_task
+from theorylab.features.fixed import fit_features, random_features, weighted_hinge
+from theorylab.training import Batches
 
 LAW = parity_mixture(6, 3)
 
@@ -47,16 +52,33 @@ def test_cosines_are_those_of_the_weights_after_both_steps():
         assert trained.cosines[0, 0, place] == pytest.approx(found.max(), rel=1e-3)
 
 
+def test_a_stored_hidden_layer_trains_as_one_computed_in_every_step():
+    """Oracle: `random_features`, which stores none."""
+    setting = Setting(4, 60, 200, 12, 10, dimension=6)
+    theory = theory_of(LAW, setting)
+    task = draw_task(jax.random.key(0), [LAW], jnp.array(0), theory, setting)
+    neurons = task.start._replace(weights=3 * task.start.weights)
+    found = fit_outer(jax.random.key(1), neurons, task, theory, setting)
+    only_outer = jax.tree.unflatten(jax.tree.structure(neurons), (False, False, True))
+    frozen = random_features(outputs, neurons, only_outer)
+    fitted = fit_features(
+        *(frozen, task.train, task.test, weighted_hinge((1.0, 1.0)), Batches(10, replace=True)),
+        *(jax.random.key(1), setting.steps, PROBE_RATES),
+    )
+    best = np.argmax(fitted.test[:, -1])
+    np.testing.assert_allclose(found.test[:, 0], fitted.test[best], atol=1e-12)
+
+
 @pytest.mark.parametrize(
-    ("laws", "probed", "message"),
+    ("laws", "methods", "message"),
     [
-        ([LAW], [True, False], "laws and probed must be as many"),
-        ([LAW, parity_mixture(7, 3)], [True, False], "laws must have as many patterns"),
+        ([LAW], ["probes", "fixed"], "laws and methods must be as many, got 1 and 2"),
+        ([LAW, parity_mixture(7, 3)], ["fixed", "fixed"], "laws must have as many patterns"),
     ],
 )
-def test_what_does_not_fit_is_refused(laws, probed, message):
+def test_what_does_not_fit_is_refused(laws, methods, message):
     setting = Setting(2, 50, 20, 5, 10, dimension=8)
     theories = [theory_of(law, setting) for law in laws]
     keys = jax.random.split(jax.random.key(0), 2)
     with pytest.raises(ValueError, match=message):
-        compare_laws(keys, laws, theories, setting, probed)
+        compare_laws(keys, laws, theories, setting, methods)

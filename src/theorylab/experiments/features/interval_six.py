@@ -162,7 +162,7 @@ def run(config: Config) -> Result:
         for law, sizes in zip(laws, (setting, setting, unweighed), strict=True)
     ]
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    compared = compare_laws(keys, laws, theories, setting, (True, False, False))
+    compared = compare_laws(keys, laws, theories, setting, ("probes", "fixed", "network"))
     found = jax.tree.map(np.asarray, compared)
     report("looking at the weights", 0.95)
     network, probes = found.network.test, found.probes.test[0, :, :, -1]

@@ -39,10 +39,8 @@ from theorylab.data import CountLaw, independent_patterns, parity_counts, parity
 from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.emergence import (
-    Compared,
     Dimensions,
     Setting,
-    Theory,
     by_dimension,
     compare_laws,
     expected_largest_cosine,
@@ -184,11 +182,14 @@ def run(config: Config) -> Result:
     laws = [mixture.resampled(fraction) for fraction in config.fractions]
     theories = [theory_of(law, config.setting) for law in laws]
     laws_and_coins = [*laws, coins.resampled(config.fractions[-1])]  # coins have no theory
-    found = _compared(keys, laws_and_coins, [*theories, theories[-1]], config.setting)
+    both = [*theories, theories[-1]]
+    methods = ["fixed"] * len(laws) + ["network"]
+    found = compare_laws(keys, laws_and_coins, both, config.setting, methods)
     fewer = []
     for place, setting in enumerate(config.fewer):
         report(f"training with {setting.num_samples} samples", 0.5 + 0.2 * place)
-        fewer.append(_compared(keys, [mixture], [theory_of(mixture, setting)], setting))
+        theory = theory_of(mixture, setting)
+        fewer.append(compare_laws(keys, [mixture], [theory], setting, ["fixed"]))
     report("looking at directions", 0.9)
     seen = _directions(keys, mixture, config)
 
@@ -221,12 +222,6 @@ def run(config: Config) -> Result:
 
 def _largest(num_pairs: int, config: Config) -> np.ndarray:
     return np.array([expected_largest_cosine(num_pairs, d) for d in config.dimensions])
-
-
-def _compared(
-    keys: jax.Array, laws: list[CountLaw], theories: list[Theory], setting: Setting
-) -> Compared:
-    return compare_laws(keys, laws, theories, setting, [False] * len(laws))
 
 
 def _directions(keys: jax.Array, law: CountLaw, config: Config) -> Dimensions:

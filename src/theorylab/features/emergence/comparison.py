@@ -6,7 +6,8 @@
     probes      only the outer weights are trained, after the first or the second step
 
 `compare_laws` does all that for several laws of data and many seeds, in one compiled program;
-`train_laws` trains the network alone.
+`train_laws` trains the network alone. What only trains outer weights sees the same hidden layer in
+every step: it is computed once for every sample, not once for every batch.
 
 The first step's weights are 1e-10 of the biases' size, so that a probe of them sees constants. A
 probe has no freedom of scale; `normalized` gives the weights the length of those after the second
@@ -18,13 +19,14 @@ Source: shi · exp-parity-six · Table A.1; shi · emergence-meters · A.7.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from theorylab.data import CountLaw
+from theorylab.data import CountLaw, Dataset
 from theorylab.training import Batches, ensemble
 from theorylab.typing import RandomKey
 
@@ -34,19 +36,19 @@ from ..fixed import (
     best_rate,
     class_accuracies,
     fit_features,
-    random_features,
     tangent_features,
     weighted_hinge,
 )
 from .audits import Audit, audit
 from .bounds import classifier_sizes
 from .meters import cosines, gradient_parts, normalized, relevant_direction, sampling_floor
-from .network import Neurons, first_half, opening, outputs, preactivations
+from .network import Neurons, first_half, opening, outputs, preactivations, truncated_relu
 from .stages import Emerged, classify, emerge
 from .tasks import Setting, Task, Theory, draw_task
 
 # In units of 1/E‖ψ‖²: at the stated size random features are best at 3 or 10, probes from 100 on.
 PROBE_RATES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+Methods = Literal["network", "fixed", "probes"]  # each with all that stand before it
 _TaskOf = Callable[[RandomKey], Task]
 _NUM_OPENED = 1000  # inputs at which the floor of the noise is estimated
 
@@ -161,9 +163,13 @@ def fit_outer(
     key: RandomKey, neurons: Neurons, task: Task, theory: Theory, setting: Setting
 ) -> Scored:
     """Train outer weights only: random features, or a probe of neurons after some steps."""
-    only_outer = jax.tree.unflatten(jax.tree.structure(neurons), (False, False, True))
-    features = random_features(outputs, neurons, only_outer)
-    return _fitted(features, key, task, theory, setting, PROBE_RATES)
+
+    def hidden(data: Dataset) -> Dataset:
+        return replace(data, x=truncated_relu(preactivations(neurons, data.x)))
+
+    seen = task._replace(train=hidden(task.train), test=hidden(task.test))
+    linear = Features(lambda outer, x: (x @ outer)[:, None], jnp.zeros_like(neurons.outer))
+    return _fitted(linear, key, seen, theory, setting, PROBE_RATES)
 
 
 def fit_variants(
@@ -172,12 +178,11 @@ def fit_variants(
     task: Task,
     theory: Theory,
     setting: Setting,
-    probed: Bool[Array, ""],
+    number: Int[Array, ""],
 ) -> Scored:
-    """Train outer weights on four first layers, the leading axis.
+    """Train outer weights on the first of four first layers, the leading axis; NaN for the others.
 
-    Of the start, of the first step, of the first step normalised, and of the second; NaN for the
-    last three if they are not asked for.
+    Of the start, of the first step, of the first step normalised, and of the second.
     """
     first, second = emerged.first, emerged.second
     constant = normalized(first.weights, second.weights)
@@ -187,15 +192,16 @@ def fit_variants(
 
     def one(given: tuple[Neurons, Bool[Array, ""]]) -> Scored:
         neurons, wanted = given
+        return _only_if(wanted, lambda: fit_outer(key, neurons, task, theory, setting))
 
-        def fit() -> Scored:
-            return fit_outer(key, neurons, task, theory, setting)
+    return jax.lax.map(one, (stacked, jnp.arange(4) < number))
 
-        shapes = jax.eval_shape(fit)
-        nothing = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), shapes)
-        return jax.lax.cond(wanted, fit, lambda: nothing)
 
-    return jax.lax.map(one, (stacked, jnp.arange(4) < jnp.where(probed, 4, 1)))
+def _only_if(wanted: Bool[Array, ""], fit: Callable[[], Scored]) -> Scored:
+    """What a fit gives, or NaN in its place, at no cost."""
+    shapes = jax.eval_shape(fit)
+    nothing = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), shapes)
+    return jax.lax.cond(wanted, fit, lambda: nothing)
 
 
 def _fitted(
@@ -223,7 +229,7 @@ def _scores(found: Array, targets: Array) -> Float[Array, "2"]:
 
 
 class Compared(NamedTuple):
-    """All methods, with laws and seeds as leading axes; probes are NaN where not asked for.
+    """All methods, with laws and seeds as leading axes; NaN where a method is not asked for.
 
     The third axis of `probes` is: first step, first step normalised, second step.
     """
@@ -246,23 +252,24 @@ def compare_laws(
     laws: Sequence[CountLaw],
     theories: Sequence[Theory],
     setting: Setting,
-    probed: Sequence[bool],
+    methods: Sequence[Methods],
 ) -> Compared:
-    """Train every method on every law, for all seeds, in one compiled program.
+    """Train the methods on every law, for all seeds, in one compiled program.
 
     Args:
         keys: One for every seed; laws share them.
         laws: The laws of the data, with as many patterns and relevant ones.
         theories: What the start and the first two steps are made from, for every law.
         setting: Sizes.
-        probed: For which laws the first two steps are probed.
+        methods: What is trained on each law: the "network" alone, "fixed" features too, or
+            "probes" of the first two steps as well.
     """
-    if len(probed) != len(laws):
-        raise ValueError("laws and probed must be as many.")
+    if len(methods) != len(laws):
+        raise ValueError(f"laws and methods must be as many, got {len(laws)} and {len(methods)}.")
+    extents = jnp.array([get_args(Methods).index(each) for each in methods])
 
     def one(key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]) -> Compared:
-        asked = jnp.asarray(probed)[which]
-        return _compared(key, task_of, laws[0].num_relevant, theory, setting, asked)
+        return _compared(key, task_of, laws[0].num_relevant, theory, setting, extents[which])
 
     found = _over_laws(keys, laws, theories, setting, one)
     return found._replace(weights=found.weights[0, 0])
@@ -330,15 +337,17 @@ def _compared(
     num_relevant: int,
     theory: Theory,
     setting: Setting,
-    probed: Bool[Array, ""],
+    extent: Int[Array, ""],
 ) -> Compared:
-    """One law, one seed."""
+    """One law, one seed; `extent` is the place in `Methods`."""
     of_task, of_batches = jax.random.split(key)
     task = task_of(of_task)
     learned = learn_features(of_batches, task, theory, setting, num_relevant)
     emerged = learned.trained.emerged
 
-    fitted = fit_variants(of_batches, emerged, task, theory, setting, probed)
+    number = jnp.array([0, 1, 4])[extent]
+    fitted = fit_variants(of_batches, emerged, task, theory, setting, number)
+    tangent = _only_if(extent > 0, lambda: fit_tangents(of_batches, task, theory, setting))
     halves = jnp.concatenate([task.start.weights[: setting.num_pairs], task.outside], axis=1)
     padding = jnp.zeros((2 * setting.num_pairs, task.outside.shape[1]))
     steps = [
@@ -347,7 +356,7 @@ def _compared(
     ]
     return Compared(
         network=learned.trained.scored,
-        tangent=fit_tangents(of_batches, task, theory, setting),
+        tangent=tangent,
         random=jax.tree.map(lambda leaf: leaf[0], fitted),
         probes=jax.tree.map(lambda leaf: leaf[1:], fitted),
         cosines=learned.trained.cosines,

@@ -78,8 +78,8 @@ class Setting:
         return np.unique(np.maximum(grid, 3))
 
     def bytes_of(self, num_patterns: int) -> int:
-        """Memory of the data and of a batch with all rates, of two seeds at once."""
-        data = (self.num_samples + self.num_test) * (num_patterns + 1)
+        """Memory of data, their hidden layer, and a batch with all rates, of two seeds at once."""
+        data = (self.num_samples + self.num_test) * (num_patterns + self.num_pairs + 1)
         hidden = (self.batch_size + self.num_test) * 2 * self.num_pairs
         weights = 2 * self.num_pairs * (self.dimension + 2)
         return 4 * 2 * (2 * data + 4 * hidden + 20 * weights)
