@@ -23,11 +23,26 @@ def test_verdicts_are_as_expected(surprises):
         ("at least mp/4", "counts", 0),
         ("half of the probability", "counts", 1),
         ("fewer than mp/4", "astray", 10**6),
+        ("shares of all samples", "weights", 0.4),
+        ("They are not, but all", "longer", 0.02),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
     broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
     assert verdict(words, broken) != Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("not σ_j²I", "misread", 1.0),
+        ("the weights p_j given it", "weights", 1.0),
+        ("Inputs are bounded", "longer", 0.0),
+    ],
+)
+def test_printed_statements_could_be_right(smoke, verdict, words, field, value):
+    right = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, right) == Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ def test_verdicts_are_as_expected(surprises):
         ("No random network", "random_average", 1.1),
         ("has a smaller margin", "incomplete", 1.0),
         ("takes 32", "per_frequency", 56),
+        ("2ᵏ⁻¹ products", "products", 4),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):

@@ -6,7 +6,7 @@ import pytest
 
 from theorylab.data import all_sums, split_sums
 from theorylab.features.fourier import (
-    Recipe,
+    AdditionRecipe,
     accuracy,
     delay,
     group_norm,
@@ -27,7 +27,7 @@ def test_a_run_takes_steps_of_adamw_with_warm_up_on_the_penalized_loss():
     """Oracle: three steps by hand, with optax's Adam and the decay written out."""
     parts = split_sums(jax.random.key(0), all_sums(2, 3), 0.7)
     start = initial_neurons(jax.random.key(1), 2, 3, 4)
-    recipe = Recipe(learning_rate=0.02, penalty=0.1, weight_decay=0.3, warm_up=1)
+    recipe = AdditionRecipe(learning_rate=0.02, penalty=0.1, weight_decay=0.3, warm_up=1)
     run = learn_addition(
         jax.random.key(2), polynomial_network, group_norm, start, parts, recipe, [0, 3]
     )
@@ -69,7 +69,7 @@ def test_scores_in_parts_are_those_of_all_examples():
 )
 def test_recipes_that_make_no_sense_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
-        Recipe(**fields)
+        AdditionRecipe(**fields)
 
 
 def test_a_batch_of_all_examples_is_full_descent():
@@ -77,7 +77,7 @@ def test_a_batch_of_all_examples_is_full_descent():
     start = initial_neurons(jax.random.key(1), 2, 3, 4)
 
     def final(batch_size):
-        recipe = Recipe(0.02, 0.1, batch_size=batch_size)
+        recipe = AdditionRecipe(0.02, 0.1, batch_size=batch_size)
         key = jax.random.key(0)
         run = learn_addition(key, polynomial_network, group_norm, start, (sums, sums), recipe, [4])
         return run.params.output
@@ -96,4 +96,4 @@ def test_delays_are_logarithms_and_censored_runs_wait_until_the_end():
 
 def test_negative_batches_are_refused():
     with pytest.raises(ValueError, match="batch_size must be at least 0 and finite, got -1"):
-        Recipe(batch_size=-1)
+        AdditionRecipe(batch_size=-1)

@@ -5,7 +5,7 @@ import pytest
 
 from theorylab.data import all_sums
 from theorylab.features.fourier import (
-    Recipe,
+    AdditionRecipe,
     average_margin,
     diagonal_spectrum,
     function_spectrum,
@@ -86,7 +86,7 @@ def test_function_spectrum_is_the_transform_of_the_table():
 def test_a_trained_network_uses_every_frequency():
     """Oracle: λpᵏ at every j, with λ the average margin (Lemma C.20); training leaves a tenth."""
     sums, start = all_sums(2, 7), initial_neurons(jax.random.key(4), 2, 7, 24)
-    recipe, key = Recipe(0.02, penalty=0.05), jax.random.key(5)
+    recipe, key = AdditionRecipe(0.02, penalty=0.05), jax.random.key(5)
     settings = (polynomial_network, group_norm, start, (sums, sums), recipe, [400])
     params = jax.jit(lambda key: learn_addition(key, *settings).params)(key)
     shares = diagonal_spectrum(params) / (average_margin(params) * 7**2)

@@ -6,7 +6,7 @@ import numpy as np
 
 from theorylab.data import Dataset
 from theorylab.features.gradient import (
-    Recipe,
+    OnlineRecipe,
     distinct_network,
     error_rate,
     kernel_ridge_error,
@@ -58,7 +58,7 @@ def test_the_recipe_learns_what_its_kernels_start_from():
         sampler,
         3,
         1.0,
-        Recipe(8, 50, 2.0, 0.1),
+        OnlineRecipe(8, 50, 2.0, 0.1),
         [50],
         lambda network: error_rate(network, test),
     )

@@ -41,7 +41,7 @@ from theorylab.data import all_sums, num_sums, split_sums
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.fourier import (
-    Recipe,
+    AdditionRecipe,
     Transformer,
     attention_concentration,
     attention_power,
@@ -210,7 +210,7 @@ def _trained(
         start_key, split_key, batch_key = jax.random.split(key, 3)
         start = model.init(start_key)
         parts = (sums, sums) if fraction == 1 else split_sums(split_key, sums, fraction)
-        recipe = Recipe(config.learning_rate, penalty, batch_size=config.batch_size)
+        recipe = AdditionRecipe(config.learning_rate, penalty, batch_size=config.batch_size)
         steps = [config.num_steps]
         settings = (model.apply, weight_norm, start, parts, recipe, steps)
         trajectory = learn_addition(batch_key, *settings)

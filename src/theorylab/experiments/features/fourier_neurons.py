@@ -29,9 +29,9 @@ from theorylab.data import Sums, all_sums, num_sums, split_sums
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.fourier import (
+    AdditionRecipe,
     Neurons,
     NeuronSpectra,
-    Recipe,
     average_margin,
     frequency_counts,
     group_norm,
@@ -229,7 +229,7 @@ def _trained(
 ) -> Measured:
     """Networks of all seeds, trained with the norm or with weight decay, and measured."""
     sums, width = all_sums(*case), num_cosine_neurons(*case)
-    recipe = Recipe(
+    recipe = AdditionRecipe(
         learning_rate=config.learning_rate,
         penalty=0.0 if decay else config.penalty,
         weight_decay=config.weight_decay if decay else 0.0,
@@ -257,7 +257,7 @@ def _path(key: RandomKey, config: Config) -> Float[jax.Array, "s l"]:
         start_key, batch_key = jax.random.split(key)
 
         def further(params: Neurons, penalty: jax.Array) -> tuple[Neurons, jax.Array]:
-            recipe = Recipe(config.learning_rate, penalty, batch_size=config.batch_size)
+            recipe = AdditionRecipe(config.learning_rate, penalty, batch_size=config.batch_size)
             network = (polynomial_network, group_norm)
             trained = learn_addition(batch_key, *network, params, (sums, sums), recipe, steps)
             return trained.params, normalized_margin(trained.params) / maximum_margin(*case)

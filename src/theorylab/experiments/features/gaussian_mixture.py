@@ -43,7 +43,7 @@ from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features.gradient import (
     Budget,
     FiniteLaw,
-    Recipe,
+    OnlineRecipe,
     cluster_case,
     cluster_detectors,
     cluster_error_bound,
@@ -275,7 +275,7 @@ def _errors(key: RandomKey, law: GaussianMixture, config: Config) -> Errors:
     fixed = distinct_network(keys[2], 4 * config.width, config.dimension, 1.0, 1 / ratio)
     # A neuron that sees one cluster has ‖G‖ = √d/r, and is then active on it: η‖G‖√d = 4b̃.
     first = 4 * len(law.labels) / config.dimension
-    recipe = Recipe(config.width, config.num_samples, first_rate=first, rate=0.05)
+    recipe = OnlineRecipe(config.width, config.num_samples, first_rate=first, rate=0.05)
     trained = learn_online(
         keys[3],
         law.sample,

@@ -9,8 +9,11 @@ Here G is known in closed form. Monte Carlo must agree with it, the mean over a 
 Bernstein's tail, directions must be found by one who does not know them, and in every start there
 must be as many neurons along each direction as the probability promises. With a bias that is too
 small neurons see several clusters at once, and the directions are not found.
+Of mixtures the source says that σ_jI is the covariance, but its formulas take σ_j for a standard
+deviation; p_j are shares of all samples, not of one label's; and inputs are not bounded.
 
-Source: shi · gradient-features · Defs 3.5, 3.7, Lemma B.18; shi · nice-neurons · Lemma 3.13.
+Source: shi · gradient-features · Defs 3.5, 3.7, Lemma B.18; shi · nice-neurons · Lemma 3.13;
+shi · case-mog · B.5.2.
 """
 
 from dataclasses import dataclass, replace
@@ -28,6 +31,7 @@ from theorylab.claims import (
     Source,
     at_most,
     holds,
+    identity,
     mean_between,
     median_at_least,
     median_at_most,
@@ -45,10 +49,12 @@ from theorylab.features.gradient import (
     cone_members,
     frontier,
     hyper_parameters,
+    longer_probability,
     mixture_gradients,
     nice_neurons,
     reduced_mixture,
     reduced_weights,
+    sample_radius,
     sampled_gradients,
     untuned_terms,
 )
@@ -64,7 +70,9 @@ GRADIENT = Source("shi", "gradient-features", "Defs 3.5, 3.7")
 SAMPLED = Source("shi", "gradient-features", "Lemma B.18")
 BOUND = Source("shi", "gfl-main-bound", "Theorems B.11, B.23")
 NICE = Source("shi", "nice-neurons", "Lemmas 3.13, B.5")
+MIXTURE = Source("shi", "case-mog", "B.5.2, Assumption 3.1")
 
+FAILURE = 0.01  # δ, of samples that are longer than B_x
 TOO_SMALL = 0.2  # the control's threshold over the experiment's: neurons see several clusters
 
 
@@ -119,6 +127,9 @@ class Result(NamedTuple):
     """What was measured: clusters (r), seeds (s), starts (i), openings (g), least norms (l)."""
 
     deviations: Float[np.ndarray, " m"]  # ‖G̃ − G‖ over its error, for some neurons
+    misread: Float[np.ndarray, " m"]  # the same, if σ_j² is taken for σ_j in G
+    weights: Float[np.ndarray, " 2"]  # Σ p_j of the clusters with either label
+    longer: Float[np.ndarray, " 2"]  # Pr[‖x‖ > B_x], and times the number of samples
     distances: Float[np.ndarray, " z"]  # of a mean over few samples
     tail_low: Float[np.ndarray, " z"]  # lower ends of the shares of means that are farther
     tail_bound: Float[np.ndarray, " z"]
@@ -153,7 +164,9 @@ def run(config: Config) -> Result:
     sampled = jax.jit(sampled_gradients, static_argnums=(1, 4))(
         keys[1], law.sample, weights, biases, config.num_samples
     )
-    gaps = jnp.linalg.norm(sampled.gradients - exact, axis=1)
+    squared = law._replace(deviations=law.deviations**2)
+    misread = jax.jit(mixture_gradients)(squared, weights, biases)
+    gaps, wrong = (jnp.linalg.norm(sampled.gradients - each, axis=1) for each in (exact, misread))
     beta = float(gaps.max())
     wider = (config.opening + beta / floor, floor - beta)
     report("searching blindly", 0.3)
@@ -170,8 +183,13 @@ def run(config: Config) -> Result:
     least = floor * np.array([0.5, 1.0, 1.5])
     grid = frontier(exact, law.directions[0], jnp.asarray(openings), jnp.asarray(least))
     shares = np.asarray(grid) / config.num_neurons
+    long = np.linalg.norm(exact, axis=1) >= floor
+    radius = sample_radius(law, config.num_samples, FAILURE)
     return Result(
-        deviations=np.asarray(gaps / sampled.errors)[np.linalg.norm(exact, axis=1) >= floor],
+        deviations=np.asarray(gaps / sampled.errors)[long],
+        misread=np.asarray(wrong / sampled.errors)[long],
+        weights=np.array([law.probabilities[law.labels == label].sum() for label in (-1, 1)]),
+        longer=np.array([1, config.num_samples]) * longer_probability(law, radius),
         distances=distances,
         tail_low=low,
         tail_bound=bound,
@@ -213,10 +231,8 @@ def _least_norm(config: Config) -> float:
     return 0.5 * config.dimension**0.5 / config.num_clusters
 
 
-def _shares(
-    gradients: jax.Array, directions: jax.Array, opening: float, floor: float
-) -> np.ndarray:
-    return np.asarray(cone_members(gradients, directions, opening, floor).mean(axis=0))
+def _shares(found: jax.Array, directions: jax.Array, opening: float, floor: float) -> np.ndarray:
+    return np.asarray(cone_members(found, directions, opening, floor).mean(axis=0))
 
 
 def _searched(key: RandomKey, law: GaussianMixture, config: Config) -> tuple[jax.Array, jax.Array]:
@@ -273,7 +289,38 @@ CLAIMS = (
         "Gradients by Monte Carlo are within four of their errors of the closed form.",
         judge=lambda r: at_most(r.deviations.max(), 4.0),
         source=GRADIENT,
+        kind="corrected",
         formula=r"G = \sum_j p_j y_j [\Phi(t_j) \mu_j + \sigma_j \varphi(t_j) w/\|w\|]",
+    ),
+    Claim(
+        "They are if clusters have the covariance σ_jI, not σ_j²I, with the formula's σ_j.",
+        judge=lambda r: at_most(r.misread.max(), 4.0),
+        source=MIXTURE,
+        kind="printed",
+    ),
+    Claim(
+        "The clusters of one label have the weights p_j given it, which sum to 1.",
+        judge=lambda r: identity(r.weights, np.ones(2), 1e-6),
+        source=MIXTURE,
+        kind="printed",
+    ),
+    Claim(
+        "The weights p_j are shares of all samples, and sum to 1 over both labels.",
+        judge=lambda r: identity(r.weights.sum(), 1.0, 1e-6),
+        source=MIXTURE,
+        kind="corrected",
+    ),
+    Claim(
+        "Inputs are bounded: none is longer than a B_x that n samples keep.",
+        judge=lambda r: at_most(r.longer[0], 0.0),
+        source=MIXTURE,
+        kind="printed",
+    ),
+    Claim(
+        "They are not, but all of n samples keep B_x, except with a probability of 0.01.",
+        judge=lambda r: holds(np.array([r.longer[0], FAILURE - r.longer[1]])),
+        source=MIXTURE,
+        kind="corrected",
     ),
     Claim(
         "The mean over a sample has Bernstein's tail, at every distance (99 % band).",

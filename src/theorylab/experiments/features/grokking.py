@@ -38,8 +38,8 @@ from theorylab.data import all_sums, num_sums, split_sums
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features.fourier import (
+    AdditionRecipe,
     Curves,
-    Recipe,
     Transformer,
     delay,
     group_norm,
@@ -229,7 +229,7 @@ def _trained(
     """Accuracies of all seeds at the steps."""
     sums, model = all_sums(*case), config.transformer(*case)
     seen = round(fraction * num_sums(*case))
-    recipe = Recipe(
+    recipe = AdditionRecipe(
         learning_rate=config.learning_rate,
         penalty=config.penalty,
         weight_decay=config.weight_decay,

@@ -31,7 +31,7 @@ from theorylab.data import SeparableLaw, separable_law
 from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
-    Recipe,
+    OnlineRecipe,
     cone_members,
     error_rate,
     learn_online,
@@ -163,7 +163,7 @@ def _measured(
     cosines = found @ law.direction / jnp.maximum(lengths, 1e-9)
     inside = cone_members(found[-1], law.direction[None, :], opening, 0.0)[:, 0]
     test = law.sample(test_key, 2000)
-    recipe = Recipe(config.width, config.num_samples, first_rate=1.0, rate=0.1)
+    recipe = OnlineRecipe(config.width, config.num_samples, first_rate=1.0, rate=0.1)
     trained = learn_online(
         train_key,
         law.sample,

@@ -119,6 +119,7 @@ class Result(NamedTuple):
     largest: Float[np.ndarray, " c"]  # its largest margin over γ*
     wrong: Float[np.ndarray, "c 2"]  # its least and largest wrong output, over k! 2ᵏ⁻¹
     per_frequency: Int[np.ndarray, " c"]  # its neurons at one frequency
+    products: Int[np.ndarray, "c 2"]  # of cosines and sines in the cosine of k, and k + 1, terms
     incomplete: Float[np.ndarray, " c"]  # least margin over γ* without the last frequency
     flipped: Float[np.ndarray, " c"]  # average margin over γ* with w turned to -w
     by_transform: Float[np.ndarray, " c"]  # E g′ of a random neuron, by Fourier transforms
@@ -205,6 +206,7 @@ def _network(
         "largest": np.array(whole["largest"] / whole["norm"] / best),
         "wrong": np.array([whole["wrong_least"], whole["wrong_largest"]]) / unit,
         "per_frequency": np.array(per_frequency),
+        "products": np.array([_num_products(count) for count in (num_terms, num_terms + 1)]),
         "incomplete": np.array(part["least"] / part["norm"] / best),
         "flipped": np.array(flipped / whole["norm"] / best),
         "by_transform": np.array(average_margin(neuron)),
@@ -212,6 +214,15 @@ def _network(
         "random_least": np.asarray(least),
         "random_average": np.asarray(average),
     }
+
+
+def _num_products(num_terms: int) -> int:
+    """How many products of cosines and sines make up cos(x₁ + … + x_k).
+
+    At xᵢ = 0 and π/2 all products but one are 0, and that one is 1, so values are coefficients.
+    """
+    angles = np.array(list(itertools.product((0.0, np.pi / 2), repeat=num_terms)))
+    return int((np.abs(np.cos(angles.sum(axis=1))) > 0.5).sum())
 
 
 def _ascent(
@@ -317,6 +328,20 @@ CLAIMS = (
         source=SKETCH,
         kind="corrected",
         formula=r"2^{2k-1} = 32",
+    ),
+    Claim(
+        "The cosine of a sum of k terms is a sum of 2ᵏ products.",
+        judge=lambda r: identity(r.products[:, 0], 2**r.num_terms, 1e-12),
+        source=SKETCH,
+        kind="printed",
+    ),
+    Claim(
+        "It is one of 2ᵏ⁻¹ products; with the sum itself, k + 1 terms in all, of 2ᵏ.",
+        judge=lambda r: identity(
+            r.products, 2 ** (r.num_terms[:, None] + np.array([[-1, 0]])), 1e-12
+        ),
+        source=SKETCH,
+        kind="corrected",
     ),
     Claim(
         "In the average margin stands 1 - 1/(p - 1).",

@@ -234,10 +234,10 @@ def _above(result: Result) -> np.ndarray:
 
 # Limits at the source's sizes are the catalogue's: [82, 88] % for the tangent model, around the
 # ceiling of 84.4 %, [68, 80] % for random features, 99.5 % for what is learned, 12 points with
-# p < 0.01. A smaller network with fewer steps has fewer tangent
-# features and leaves them further from their end: 78 %; its probes need only be beyond the last
-# plateau. In the catalogue's own run 76.4 % are beyond the margin at η = 1; networks of 40 pairs
-# (seeds 101, 102) have 50 to 84 %.
+# p < 0.01 by Student's test (that six signs agree, which is judged, has 2⁻⁶). A smaller network
+# with fewer steps has fewer tangent features and leaves them further from their end: 78 %; its
+# probes need only be beyond the last plateau. In the catalogue's own run 76.4 % are beyond the
+# margin at η = 1; networks of 40 pairs (seeds 101, 102) have 50 to 84 %.
 def _least(result: Result, full: float, smaller: float) -> float:
     """A limit at the source's sizes, or that of smaller ones."""
     return full if result.is_sources else smaller

@@ -29,7 +29,7 @@ from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     FiniteLaw,
-    Recipe,
+    OnlineRecipe,
     ReluNetwork,
     direction_optimum,
     learn_online,
@@ -153,7 +153,7 @@ def _errors(key: RandomKey, law: GaussianMixture, config: Config) -> jax.Array:
         return jnp.append(wrong.mean(axis=1), loss)
 
     # A neuron that sees one cluster of mean mass has ‖G‖ = √d/r, and is then active on it.
-    recipe = Recipe(config.width, config.num_samples, first_rate=4 * r / d, rate=config.rate)
+    recipe = OnlineRecipe(config.width, config.num_samples, first_rate=4 * r / d, rate=config.rate)
     return learn_online(
         train_key, law.sample, d, config.threshold * d**0.5, recipe, _steps(config), measure
     ).records

@@ -39,7 +39,7 @@ from theorylab.claims import (
 from theorylab.data import GaussianMixture, xor_mixture
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
-    Recipe,
+    OnlineRecipe,
     ReluNetwork,
     cone_members,
     distinct_network,
@@ -223,7 +223,7 @@ def _errors(key: RandomKey, noise: jax.Array, law: GaussianMixture, config: Conf
         return distinct_network(keys[2], width, d, 1.0, 1 / ratio)
 
     # Neurons are then long enough to be active on a cluster: η ‖G‖ √d is a few times b̃ = 1.
-    recipe = Recipe(d // 4, config.num_samples, first_rate=15 / d, rate=0.05)
+    recipe = OnlineRecipe(d // 4, config.num_samples, first_rate=15 / d, rate=0.05)
     steps = [config.num_steps]
     trained = learn_online(
         keys[3], law.sample, d, ratio, recipe, steps, lambda network: error_rate(network, test)

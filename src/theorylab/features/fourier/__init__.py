@@ -8,8 +8,8 @@ learning         training networks to add, and when they have learned it
 transformer      attention between numbers, and its scores
 """
 
+from .learning import AdditionRecipe as AdditionRecipe
 from .learning import Curves as Curves
-from .learning import Recipe as Recipe
 from .learning import accuracy as accuracy
 from .learning import delay as delay
 from .learning import learn_addition as learn_addition

@@ -36,7 +36,7 @@ ENOUGH = 0.99  # the accuracy that counts as solved
 
 
 @dataclass(frozen=True)
-class Recipe:
+class AdditionRecipe:
     """How a network is trained to add.
 
     Args:
@@ -119,7 +119,7 @@ def learn_addition(
     norm: Callable[[Any], Float[Array, ""]],
     params: Params,
     parts: tuple[Sums, Sums],
-    recipe: Recipe,
+    recipe: AdditionRecipe,
     steps: Steps,
 ) -> Trajectory:
     """Train, and record loss and accuracies at the chosen steps (`Curves`).

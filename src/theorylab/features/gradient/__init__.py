@@ -2,6 +2,7 @@
 
 network            the two-layer ReLU network with a symmetric start, and its online training
 gradient_features  the simplified gradient of any data law, the directions it finds, how probably
+radius             how long inputs of a mixture are, which the bounds want to know
 reduction          neurons on a mixture in a few numbers, whatever the dimension
 optimum            the least loss on given features or directions, with a certificate
 baselines          the same network's fixed features: random ones and tangents, by ridge regression
@@ -70,7 +71,7 @@ from .multi_index import regress_out as regress_out
 from .multi_index import span_share as span_share
 from .network import FiniteLaw as FiniteLaw
 from .network import Loss as Loss
-from .network import Recipe as Recipe
+from .network import OnlineRecipe as OnlineRecipe
 from .network import ReluNetwork as ReluNetwork
 from .network import Sampler as Sampler
 from .network import Schedule as Schedule
@@ -99,6 +100,8 @@ from .optimum import projected as projected
 from .parity_cases import block_parity_case as block_parity_case
 from .parity_cases import parity_error_bound as parity_error_bound
 from .parity_cases import uniform_parity_case as uniform_parity_case
+from .radius import longer_probability as longer_probability
+from .radius import sample_radius as sample_radius
 from .reduction import reduced_mixture as reduced_mixture
 from .reduction import reduced_weights as reduced_weights
 from .subnetwork import Subnetwork as Subnetwork

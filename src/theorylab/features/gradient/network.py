@@ -63,7 +63,7 @@ class Schedule(NamedTuple):
     penalties: Float[Array, " t"]
 
 
-class Recipe(NamedTuple):
+class OnlineRecipe(NamedTuple):
     """How a network learns online, in units in which b̃ = σ_a = 1."""
 
     width: int  # m, a quarter of the neurons
@@ -188,7 +188,7 @@ def learn_online(
     sampler: Sampler,
     dimension: int,
     bias_ratio: Scalar,
-    recipe: Recipe,
+    recipe: OnlineRecipe,
     steps: Steps,
     measure: Measure,
 ) -> Trajectory:

@@ -52,7 +52,7 @@ def signal_slopes(state: State) -> tuple[Float[Array, "..."], Float[Array, "..."
     return up + down, up - down
 
 
-class Sums(NamedTuple):
+class NoiseSums(NamedTuple):
     """Of the k noise patches of one sample: Σ φ_b, Σ q z/σ, Σ ∂φ_b/∂b and Σ q²."""
 
     output: Float[Array, " n"]
@@ -61,7 +61,7 @@ class Sums(NamedTuple):
     square: Float[Array, " n"]
 
 
-def noise_sums(state: State, law: PatchLaw, normal: Float[Array, "n k"]) -> Sums:
+def noise_sums(state: State, law: PatchLaw, normal: Float[Array, "n k"]) -> NoiseSums:
     """The four sums over patches whose projections on ŵ are σ times these normal numbers."""
     scale = (jnp.hypot(state.signal, state.rest) * law.noise).astype(normal.dtype)
     bias = state.bias.astype(normal.dtype)
@@ -69,7 +69,7 @@ def noise_sums(state: State, law: PatchLaw, normal: Float[Array, "n k"]) -> Sums
     output = soft_threshold(z, bias).sum(axis=1)
     up = (z > -bias).astype(z.dtype).sum(axis=1)
     down = (z < bias).astype(z.dtype).sum(axis=1)
-    return Sums(
+    return NoiseSums(
         output=output,
         along=(output - bias * (up - down)) / scale,  # φ_b(z) = q z + b ∂φ_b/∂b
         bias=up - down,
