@@ -81,7 +81,7 @@ _MOST_COMPARED = 400  # parities whose correlations are all taken
 class Config:
     """Fixed features on all inputs, and parities of k signs."""
 
-    dimension: int = 12  # D; all 2ᴰ inputs are listed
+    dimension: int = 14  # D; all 2ᴰ inputs are listed
     num_bits: int = 5  # k, odd
     num_neurons: int = 6  # h of the tangent features, even; N = h(D + 2) features of each kind
     norms: tuple[float, ...] = (0.02, 0.04, 0.5, 1.0, 2.0)  # B, growing; two short ones first
