@@ -9,13 +9,16 @@ By default it learns all sums, so that accuracy says that they were fitted, not 
 ten that is held out, at these sizes, it knows less than 99 %. The source trains on half of them, at
 p from 17 to 61 and with 160 heads (`paper`: hours on an accelerator). What is said of heads is said
 of networks that know 99 % of all sums, if nine in ten do; if not, nothing is said. Heads count as
-live if the deviation of their scores
-from the mean is a tenth of the largest head's or more; the mean is no frequency, and signs of
-frequencies do not count.
+live if the deviation of their scores from the mean is a tenth of the largest head's or more; the
+mean is no frequency, and signs of frequencies do not count.
 
-The default has two terms. For three (k, p = 3, 7) the sums are learned too, but after 1500 steps
-one network tried had live heads with a third of their power at one pair: not what the source shows
-for its larger p. `--num-terms 3 --moduli 7` measures it.
+The default has two terms. For three
+
+    --num-terms 3 --moduli 7 --num-seeds 6 --num-steps 4000
+
+takes three minutes of one core. Six networks of six learn the sums then (seed 101), and live heads
+have 42 to 75 % of their power at one pair of frequencies, in the median 2.7 times what they had at
+the start: on the way to what the source shows for its larger p, too few to tell ½ and 3 times.
 
 Source: shi · exp-attention-fourier · Figs 4.3, C.5, C.6; shi · fourier-meters · §4.5.
 """
