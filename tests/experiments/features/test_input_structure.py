@@ -19,6 +19,8 @@ def test_every_seed_takes_the_size_with_the_least_test_loss(smoke):
     ("words", "field", "value"),
     [
         ("better than Gaussians", "other", 1.0),
+        ("larger of two sizes", "gaps", 0.0),
+        ("effect is weak", "gaps", 0.0),
         ("learned faster", "other", 1.0),
         ("lie between", "known", 0.0),
         ("better and faster than", "known", 0.0),
@@ -42,10 +44,11 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
     [
         ({"num_steps": 7}, "num_steps must be a multiple of 10"),
         ({"sizes": (9, 3)}, "sizes must be growing"),
-        ({"sizes": (0, 3)}, "sizes must be in"),
+        ({"sizes": (0, 3)}, "sizes must be at least 1 each"),
+        ({"judged": (9, 10)}, "judged must be two of the sizes"),
         ({"share": 1.0}, "share must be in"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
-        ({"num_train": 0}, "num_train must be in"),
+        ({"num_train": 0}, "num_train must be at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):
