@@ -69,12 +69,12 @@ class Config:
     architecture: Literal["mlp", "cnn"] = "mlp"  # fully connected, or windows of 3 × 3
     depth: int = 2  # layers with weights
     activation: Literal["relu", "swish", "tanh"] = "relu"
-    width: int = 256  # neurons or channels of every hidden layer
+    width: int = 512  # neurons or channels of every hidden layer
     ratios: tuple[float, ...] = (0.5, 0.9, 1.2, 1.5, 1.8, 2.2)  # η/η_crit
     matched_loss: float = 0.1  # training loss down to which all are trained
     num_steps: int = 300  # steps at most
     gap: int = 5  # steps from one test to the next
-    num_choosing: int = 3  # seeds on which the best η is chosen
+    num_choosing: int = 10  # seeds on which the best η is chosen
     num_seeds: int = 10  # seeds on which it is judged
     seed: int = 0  # of all randomness
 
