@@ -8,6 +8,7 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.dynamics import task_data
 from theorylab.experiments.dynamics import kernel_drop as experiment
+from theorylab.training import ensemble
 
 
 def test_verdicts_are_as_expected(surprises):
@@ -32,6 +33,21 @@ def test_spikes_elsewhere_and_missing_ones_are_told(smoke, verdict):
     assert verdict("at least 30 spikes", calm) == Verdict.REFUTED
 
 
+def test_the_same_is_told_in_pytorchs_parametrization(smoke, verdict):
+    """Corrupted: a kernel that grows at spikes, one that shrinks, and spikes elsewhere."""
+
+    def with_torch(**fields):
+        return smoke._replace(torch=smoke.torch._replace(**fields))
+
+    norms = smoke.torch.kernel_norm
+    inverse = with_torch(kernel_norm=1 / norms)
+    assert verdict("after most spikes", inverse) == Verdict.REFUTED
+    assert verdict("falls by more", inverse) == Verdict.REFUTED
+    shrinking = with_torch(kernel_norm=np.sort(norms)[:, ::-1])
+    assert verdict("grows away from spikes", shrinking) == Verdict.REFUTED
+    assert verdict("most of a spike lies", with_torch(top=smoke.torch.top / 4)) == Verdict.REFUTED
+
+
 def test_controls_can_fail(smoke, verdict):
     assert verdict("nothing spikes", smoke._replace(low=smoke.high)) == Verdict.REFUTED
     half = smoke.low._replace(
@@ -41,10 +57,9 @@ def test_controls_can_fail(smoke, verdict):
 
 
 def test_other_networks_are_a_choice():
-    """Ten steps of a tiny one: the same things are seen, and they are finite."""
+    """Ten steps of a tiny one in PyTorch's parametrization: all that is seen is finite."""
     config = experiment.Config(
         "vit",
-        parametrization="torch",
         data="images",
         width=2,
         depth=2,
@@ -52,10 +67,13 @@ def test_other_networks_are_a_choice():
         batch_size=2,
         num_steps=10,
         num_seeds=1,
+        num_others=1,
     )
-    result = experiment.run(config)
-    assert result.high.loss.shape == (1, 10)
-    assert np.isfinite(result.low.kernel_norm).all()
+    draw, ratio = task_data("vit", "images", 5), jnp.array(config.torch_ratio)
+    keys = jax.random.split(jax.random.key(0), 1)
+    seen = ensemble(lambda key: experiment._train(config, draw, ratio, key, torch=True), keys)
+    assert seen.loss.shape == (1, 10)
+    assert np.isfinite(seen.kernel_norm).all()
     assert experiment.memory(config) > 0
 
 
@@ -82,6 +100,8 @@ def test_the_transformer_of_the_source_passes_through_the_program():
             "must be at most 340 images, got 1000",
         ),
         ({"control_ratio": 2.0}, "must be positive and increasing, got 2.0 and 1.3"),
+        ({"torch_ratio": 0.0}, "torch_ratio must be positive, got 0"),
+        ({"num_others": 49}, r"num_others must be in \[1, 48\], got 49"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -16,6 +16,17 @@ def test_what_gets_worse_with_catapults_is_refuted(smoke, verdict):
     assert verdict("closer the features", wrong) == Verdict.REFUTED
 
 
+def test_what_gets_worse_in_pytorchs_parametrization_is_refuted(smoke, verdict):
+    """Corrupted: no raises and most of them exchanged; runs that did not fit."""
+    wrong = smoke._replace(
+        torch_test=smoke.torch_test[:, ::-1], torch_alignment=smoke.torch_alignment[:, ::-1]
+    )
+    assert verdict("test loss falls with the raises", wrong) == Verdict.REFUTED
+    assert verdict("the features come closer", wrong) == Verdict.REFUTED
+    unfitted = smoke._replace(torch_reached=np.zeros_like(smoke.torch_reached))
+    assert verdict("same training loss", unfitted) == Verdict.REFUTED
+
+
 def test_the_limits_of_the_source_hold_with_its_schedule(smoke, verdict):
     """Test losses 0.7 ─► 0.2 and alignments 0.5 ─► 0.96 pass; each of the three can fail."""
     test, alignment = (
