@@ -1,11 +1,21 @@
 """The Polyak–Łojasiewicz condition: identities, a linear model, moments of random networks."""
 
+from itertools import combinations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.dynamics import descent_bound, gradient_bound, polyak_ratio, relu_gradient_square
+from theorylab.dynamics import (
+    batch_noise,
+    descent_bound,
+    gradient_bound,
+    least_eigenvalue_bound,
+    polyak_ratio,
+    relu_gradient_square,
+    stochastic_rate,
+)
 
 
 def test_ratio_and_bound_on_a_linear_model():
@@ -23,6 +33,52 @@ def test_ratio_and_bound_on_a_linear_model():
     bounds = descent_bound(losses[0], float(1 / high), float(low), np.arange(10))
     assert (losses <= bounds * (1 + 1e-12)).all()
     assert descent_bound(8.0, 0.5, 1.0, np.array([2.0])).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_mean_loss_after_a_batch_is_that_over_all_batches(size):
+    """Oracle: f = Aw with K = AAᵀ, and every batch of the four examples by hand."""
+    rng = np.random.default_rng(size)
+    a, w, y, rate = rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=4), 0.07
+    kernel, residual, losses = a @ a.T, a @ w - y, []
+    for batch in map(list, combinations(range(4), size)):
+        after = w - rate * 4 / size * a[batch].T @ residual[batch]
+        losses.append(np.sum((a @ after - y) ** 2) / 2)
+    noise = np.asarray(batch_noise(jnp.asarray(kernel), size))
+    expected = residual @ (np.eye(4) - 2 * rate * kernel + rate**2 * noise) @ residual / 2
+    np.testing.assert_allclose(np.mean(losses), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_the_rate_of_sgd_is_the_largest_with_its_bound(size):
+    """Oracle: K − ηV is positive semi-definite with a zero there; 1/λ_max for all examples."""
+    a = np.random.default_rng(0).normal(size=(5, 9))
+    kernel = a @ a.T
+    rate = float(stochastic_rate(jnp.asarray(kernel), size))
+    rest = np.linalg.eigvalsh(kernel - rate * np.asarray(batch_noise(jnp.asarray(kernel), size)))
+    low, high = np.linalg.eigvalsh(kernel)[[0, -1]]
+    assert abs(rest[0]) < 1e-12 * high
+    if size == 5:
+        np.testing.assert_allclose(rate, 1 / high, rtol=1e-12)
+    noise = np.asarray(batch_noise(jnp.asarray(kernel), size))
+    worst = np.linalg.eigvalsh(np.eye(5) - 2 * rate * kernel + rate**2 * noise)[-1]
+    assert worst <= 1 - rate * low + 1e-12
+
+
+def test_least_eigenvalue_stays_above_its_bound():
+    """Oracle: f(w) = Aw + ½ wᵀBw by hand, with sup ‖∇²f‖ = max ‖B‖; far away it is 0."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 7)), 0.1 * rng.normal(size=(3, 7, 7))
+    b = b + b.transpose(0, 2, 1)
+    curvature, first = np.linalg.norm(b, 2, axis=(1, 2)).max(), np.linalg.eigvalsh(a @ a.T)[0]
+    for _ in range(20):
+        w = 0.3 * rng.normal(size=7)
+        rows = a + b @ w
+        bound = least_eigenvalue_bound(first, curvature, np.linalg.norm(w), 3)
+        assert np.linalg.eigvalsh(rows @ rows.T)[0] >= bound
+    assert least_eigenvalue_bound(first, curvature, 100.0, 3) == 0.0
+    # Sharp: one example whose gradient shrinks along itself, √λ = 1 − R/2.
+    assert least_eigenvalue_bound(1.0, 0.5, 1.0, 1) == 0.25
 
 
 @pytest.mark.parametrize(("c", "r", "expected"), [(0.5, 1, 2**-3), (2.0, 2, 1.0), (0.5, 2, 2**-7)])
@@ -56,6 +112,7 @@ def test_relu_gradient_square_by_monte_carlo():
         (lambda: gradient_bound(0.5, 0), "num_layers must be at least 1, got 0"),
         (lambda: gradient_bound(0.5, 2, 0.5), "degree must be at least 1"),
         (lambda: relu_gradient_square(0), "num_layers must be at least 1, got 0"),
+        (lambda: batch_noise(jnp.ones((1, 1)), 1), "at least 2 examples, got 1"),
     ],
 )
 def test_bad_numbers_are_told(make, words):

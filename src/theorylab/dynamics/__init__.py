@@ -34,10 +34,13 @@ from .descent_lemma import guaranteed_decrease as guaranteed_decrease
 from .descent_lemma import stability_threshold as stability_threshold
 from .edge import Watched as Watched
 from .edge import watch as watch
+from .polyak import batch_noise as batch_noise
 from .polyak import descent_bound as descent_bound
 from .polyak import gradient_bound as gradient_bound
+from .polyak import least_eigenvalue_bound as least_eigenvalue_bound
 from .polyak import polyak_ratio as polyak_ratio
 from .polyak import relu_gradient_square as relu_gradient_square
+from .polyak import stochastic_rate as stochastic_rate
 from .spikes import Match as Match
 from .spikes import num_catapults as num_catapults
 from .spikes import num_supercritical as num_supercritical

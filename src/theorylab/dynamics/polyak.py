@@ -7,6 +7,18 @@ the ratio ‖∇𝓛‖²/2𝓛 lies between the extreme eigenvalues of K, and d
 𝓛(t) ≤ (1 − ημ)ᵗ 𝓛(0) as long as the ratio is at least μ on the way (to first order in the change
 of K).
 
+SGD takes (n/b) Σ_{i∈B} rᵢ∇fᵢ for the gradient, with batches B of b of the n examples. Where all of
+them can be fitted, its noise ends with the loss, and in the mean over batches one step gives
+
+    E 𝓛′ = ½ rᵀ(I − 2ηK + η²V)r,    V = (n/b) ((1 − ρ) diag(K²) + ρK²),    ρ = (b − 1)/(n − 1)
+
+so that E 𝓛(t) ≤ (1 − ημ)ᵗ 𝓛(0) again, if ηV ≤ K: for η up to 1/λ_max(K^(−½) V K^(−½)), which is
+1/λ_max(K) for b = n.
+
+How far K moves: a curvature of at most H = sup ‖∇²f(x)‖ within the distance R of the start gives
+
+    √λ_min(K(w)) ≥ √λ_min(K(w₀)) − √n H R
+
 For one example, x ~ N(0, I), weights N(0, 1) and a positively r-homogeneous φ, r ≥ 1, with
 C = E φ(z)², z ~ N(0, 1), a network of L layers on any graph has
 
@@ -18,8 +30,9 @@ connected ReLU networks E ‖∇f‖² = L 2^(−(L−1)) exactly, at every widt
 Source: zhu · pl-star · 2.4, Eq. 2.16, Prop. 2.4.4, A.7.
 """
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import ArrayLike, Float, Real
+from jaxtyping import Array, ArrayLike, Float, Real
 
 from theorylab.typing import Scalar
 
@@ -54,6 +67,67 @@ def descent_bound(
     """
     decay = 1 - np.asarray(learning_rate) * np.asarray(ratio)
     return np.asarray(first_loss * decay ** np.asarray(steps), float)
+
+
+def batch_noise(
+    kernel: Float[Array, "n n"], batch_size: Real[ArrayLike, ""]
+) -> Float[Array, "n n"]:
+    """V, with which E 𝓛′ = ½ rᵀ(I − 2ηK + η²V)r after a step on a batch without replacement.
+
+    Args:
+        kernel: K of all n examples, at least 2.
+        batch_size: b, from 1 to n; may be traced.
+
+    Example:
+        >>> batch_noise(jnp.diag(jnp.array([1.0, 2.0])), 1).tolist()  # two examples by themselves
+        [[2.0, 0.0], [0.0, 8.0]]
+    """
+    n = len(kernel)
+    if n < 2:
+        raise ValueError(f"kernel must be of at least 2 examples, got {n}.")
+    both = (jnp.asarray(batch_size, kernel.dtype) - 1) / (n - 1)  # ρ: of two chosen together
+    square = kernel @ kernel
+    return n / batch_size * ((1 - both) * jnp.diag(jnp.diag(square)) + both * square)
+
+
+def stochastic_rate(
+    kernel: Float[Array, "n n"], batch_size: Real[ArrayLike, ""]
+) -> Float[Array, ""]:
+    """The largest η with ηV ≤ K, at which SGD obeys E 𝓛′ ≤ (1 − ημ) 𝓛 with μ = λ_min(K).
+
+    Args:
+        kernel: K of all examples, positive definite.
+        batch_size: b; may be traced.
+
+    Example:
+        >>> float(stochastic_rate(jnp.diag(jnp.array([1.0, 2.0])), 2))  # of descent: 1/λ_max
+        0.5
+    """
+    lower = jnp.linalg.cholesky(kernel)
+    half = jnp.linalg.solve(lower, batch_noise(kernel, batch_size))
+    return 1 / jnp.linalg.eigvalsh(jnp.linalg.solve(lower, half.T))[-1]
+
+
+def least_eigenvalue_bound(
+    first: Real[ArrayLike, "..."],
+    curvature: Real[ArrayLike, "..."],
+    distance: Real[ArrayLike, "..."],
+    num_samples: int,
+) -> Float[np.ndarray, "..."]:
+    """(√λ_min(K(w₀)) − √n H R)², or 0: what λ_min(K(w)) is at least; numbers or arrays.
+
+    Args:
+        first: λ_min(K(w₀)).
+        curvature: H, the largest ‖∇²f(x)‖ of any example between w₀ and w.
+        distance: R = ‖w − w₀‖.
+        num_samples: n.
+
+    Example:
+        >>> float(least_eigenvalue_bound(4.0, 0.25, 1.0, num_samples=4))
+        2.25
+    """
+    moved = np.sqrt(num_samples) * np.asarray(curvature) * np.asarray(distance)
+    return np.asarray(np.maximum(np.sqrt(np.asarray(first)) - moved, 0.0) ** 2, float)
 
 
 def gradient_bound(second_moment: float, num_layers: int, degree: float = 1.0) -> float:
