@@ -8,13 +8,14 @@ and curvature λ, is a map in u = cη²(g − y)², v = ηλ and w = cη²(g −
 for width m. What the source says about it on the way to its theorems has some slips, and here each
 is run in both readings: the sign of the curvature's change in a catapult and in divergence; the
 loss beyond which v falls for certain, 16C²/(m(4 − v)²); the order 1/m of the first w; and points
-with v = 2 + u + w, where |g − y| stays for one step, which are no equilibria because w turns.
+with v = 2 + u + w, where |g − y| stays for one step, which are no equilibria because w turns. With
+several examples each eigendirection is such a model: so are a factor and an index of its proof.
 
 The initial curvature is ‖x‖²/d on average, for d inputs, and lies within a half of it with high
 probability. Its relative deviation is √(2/m) with second weights ±1 (as in the theorems) and √(3/m)
 with normal ones (as in the proof).
 
-Source: zhu · nqm-relu2 · Prop. B.9.1; zhu · nqm-2d-map · Lemma 3.3.3, B.5–B.8.
+Source: zhu · nqm-relu2 · B.9.1; zhu · nqm-2d-map · 3.3.3, B.5–B.8; zhu · nqm-multi · B.11, B.12.
 """
 
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ DIVERGENCE = Source("zhu", "nqm-2d-map", "divergence, after Thm B.7.1")
 CERTAIN = Source("zhu", "nqm-2d-map", "B.5.2")
 START = Source("zhu", "nqm-2d-map", "B.5")
 REST = Source("zhu", "nqm-2d-map", "B.6")
+FACTOR = Source("zhu", "nqm-multi", "B.11, (λ₁ − 4η)")
+NEXT = Source("zhu", "nqm-multi", "B.12, first display")
 
 TARGET, FIRST_OUTPUT = 1.0, 0.7
 CATAPULTS, BEYOND = (2.2, 2.6, 3.0, 3.4), (4.3, 4.6, 5.0)  # ηλ₀
@@ -90,7 +93,7 @@ class Result(NamedTuple):
     width: int
     curvatures: Float[np.ndarray, " n"]  # λ₀ d/‖x‖², second weights ±1
     normal_curvatures: Float[np.ndarray, " n"]  # and normal second weights
-    pulls: Float[np.ndarray, "e t"]  # u(4 − v) along catapults
+    path: Float[np.ndarray, "e t 3"]  # along catapults
     changes: Float[np.ndarray, " e"]  # λ₀ − λ when u first exceeds 1, of divergent runs
     printed_falls: Float[np.ndarray, " q"]  # v − v' just beyond the printed threshold of u
     corrected_falls: Float[np.ndarray, " q"]  # and beyond the corrected one
@@ -145,9 +148,8 @@ def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
         problem = Problem(TARGET, ratio, 1 / width)
         return quadratic.reduce(State(jnp.asarray(FIRST_OUTPUT), jnp.asarray(1.0)), problem)
 
-    def pulls(ratio: Scalar) -> Float[Array, " t"]:
-        path = quadratic.reduced_trajectory(start(ratio, 1e6), num_steps)
-        return jnp.asarray(path.loss * (4 - path.curvature))
+    def path(ratio: Scalar) -> Float[Array, "t 3"]:
+        return jnp.stack([*quadratic.reduced_trajectory(start(ratio, 1e6), num_steps)], axis=1)
 
     def change(ratio: Scalar) -> Float[Array, ""]:
         path = quadratic.reduced_trajectory(start(ratio, 1e6), num_steps)
@@ -165,7 +167,7 @@ def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
     rest = jax.vmap(_rest)(widths)
     after = quadratic.reduced_step(quadratic.reduced_step(rest))
     return {
-        "pulls": jax.vmap(pulls)(jnp.asarray(CATAPULTS)),
+        "path": jax.vmap(path)(jnp.asarray(CATAPULTS)),
         "changes": jax.vmap(change)(jnp.asarray(BEYOND)),
         "printed_falls": falls(4 * strength / (m * (4 - v) ** 2)),
         "corrected_falls": falls(16 * strength**2 / (m * (4 - v) ** 2)),
@@ -197,6 +199,23 @@ def _jacobian(point: Reduced, width: Scalar) -> Float[Array, "2 2"]:
         return jnp.stack([jnp.asarray(after.loss), jnp.asarray(after.curvature)])
 
     return jax.jacfwd(advance)(jnp.stack([jnp.asarray(point.loss), jnp.asarray(point.curvature)]))
+
+
+def _pulls(result: Result) -> Float[np.ndarray, "e t"]:
+    """u(4 − v) along catapults."""
+    return result.path[..., 0] * (4 - result.path[..., 1])
+
+
+def _printed_factor(result: Result) -> Float[np.ndarray, "e t"]:
+    """λ − 4η along them, with inputs of the length at which λ₀ = 100."""
+    ratios = np.array(CATAPULTS)[:, None]
+    return 100 * result.path[..., 1] / ratios - 4 * ratios / 100
+
+
+def _multiplied(result: Result) -> Float[np.ndarray, "e t"]:
+    """(1 − v + u + w)² u at all steps but the last."""
+    u, v, w = np.moveaxis(result.path[:, :-1], 2, 0)
+    return (1 - v + u + w) ** 2 * u
 
 
 def _excess(result: Result, power: int) -> tuple[np.ndarray, np.ndarray]:
@@ -243,14 +262,38 @@ CLAIMS = (
     ),
     Claim(
         "While a catapult falls, u(4 − v) is negative.",
-        judge=lambda r: at_most(r.pulls.max(), 0.0),
+        judge=lambda r: at_most(_pulls(r).max(), 0.0),
         source=FALLING,
         kind="printed",
     ),
     Claim(
         "u(4 − v) is positive throughout, and lowers the curvature.",
-        judge=lambda r: holds(r.pulls),
+        judge=lambda r: holds(_pulls(r)),
         source=FALLING,
+        kind="corrected",
+    ),
+    Claim(
+        "In a catapult λ₁ − 4η is negative: with inputs for which λ₁ begins at 100.",
+        judge=lambda r: at_most(_printed_factor(r).max(), 0.0),
+        source=FACTOR,
+        kind="printed",
+    ),
+    Claim(
+        "It is ηλ₁ − 4 that is negative, whatever the inputs.",
+        judge=lambda r: at_most(r.path[..., 1].max() - 4, 0.0),
+        source=FACTOR,
+        kind="corrected",
+    ),
+    Claim(
+        "The loss along a direction, times its factor, is the loss of the same step: Π₁𝓛(t).",
+        judge=lambda r: identity(r.path[:, :-1, 0], _multiplied(r), 1e-12),
+        source=NEXT,
+        kind="printed",
+    ),
+    Claim(
+        "It is that of the next: Π₁𝓛(t + 1).",
+        judge=lambda r: identity(r.path[:, 1:, 0], _multiplied(r), 1e-12),
+        source=NEXT,
         kind="corrected",
     ),
     Claim(
@@ -344,14 +387,14 @@ def plot(result: Result) -> Figure:
     for values, name in ((result.curvatures, "v = ±1"), (result.normal_curvatures, "v normal")):
         law.hist(values, bins=60, histtype="step", density=True, label=name)
     law.legend(fontsize=7)
-    for ratio, values in zip(CATAPULTS, result.pulls, strict=True):
+    for ratio, values in zip(CATAPULTS, _pulls(result), strict=True):
         pull.semilogy(values[:60] + 1e-30, label=f"ηλ₀ = {ratio:g}")
     pull.set(xlabel="step", ylim=(1e-12, 10))
     pull.legend(fontsize=7)
     for values, name in ((result.printed_falls, "printed"), (result.corrected_falls, "corrected")):
         fall.plot(np.sort(values), label=name)
     fall.axhline(0.0, **THEORY)
-    fall.set(yscale="symlog", xlabel="points, sorted")
+    fall.set_xlabel("points, sorted")
     fall.set_yscale("symlog", linthresh=1e-8)
     fall.legend(fontsize=7)
     return figure
