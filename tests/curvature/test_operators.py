@@ -132,6 +132,23 @@ def test_batches_have_a_size():
         in_batches(lambda batch: lambda v: v, jnp.ones((3, 1)), jnp.ones(1), 4)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda params: hessian(lambda w: w["a"].sum(), params),
+        lambda params: output_hessian(lambda w, x: x @ w["a"], params, jnp.ones(3)),
+        lambda params: jacobian(lambda w: w["a"], params),
+        lambda params: gauss_newton(lambda w: w["a"], jnp.sum, params),
+    ],
+)
+def test_parameters_that_are_no_floating_arrays_are_refused(make):
+    """Whole numbers, and a function beside the weights, as in modules of other libraries."""
+    with pytest.raises(TypeError, match=r"floating arrays only, got an array of int.* at \['a'\]"):
+        make({"a": jnp.ones((3, 1), int)})
+    with pytest.raises(TypeError, match=r"floating arrays only, got .* at \['b'\]"):
+        make({"a": jnp.ones((3, 1)), "b": jnp.tanh})
+
+
 def test_bad_inputs_of_operators_are_refused():
     with pytest.raises(ValueError, match="diagonal must be positive, got -1"):
         preconditioned(lambda v: v, jnp.array([1.0, -1.0]))

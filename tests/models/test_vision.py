@@ -97,6 +97,10 @@ def test_kernels_read_them(images):
         (lambda: myrtle([8]), r"channels must be four numbers, got \[8\]"),
         (lambda: vit(width=10, num_heads=4), "width must be a multiple of 4 heads, got 10"),
         (lambda: vit(depth=0), "depth must be at least 1, got 0"),
+        (
+            lambda: network(vit(patch=3), (8, 9, 1)),
+            r"must be multiples of its patches' \(3, 3\), got \(8, 9\)",
+        ),
         (lambda: vit(num_outputs=0), "num_outputs must be at least 1, got 0"),
     ],
 )

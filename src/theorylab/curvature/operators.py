@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from theorylab.models.own_network import check_params
 from theorylab.typing import Apply, Params
 
 Operator = Callable[[Params], Params]  # linear and symmetric
@@ -53,6 +54,7 @@ def hessian(objective: Callable[[Params], Float[Array, ""]], params: Params) -> 
         >>> curve(jnp.array([1.0, 0.0])).tolist()
         [6.0, 2.0]
     """
+    check_params(params)
     return jax.linearize(jax.grad(objective), params)[1]
 
 
@@ -67,6 +69,7 @@ def output_hessian(
         x: One input.
         output: k, which of the outputs.
     """
+    check_params(params)
     shape = jax.eval_shape(apply, params, x[None]).shape
     if shape[:1] != (1,) or len(shape) > 2:
         raise ValueError(
@@ -102,6 +105,7 @@ def jacobian(outputs: Callable[[Params], Array], params: Params) -> Jacobian:
         outputs: f, the outputs on fixed inputs as a function of the parameters.
         params: w, any pytree.
     """
+    check_params(params)
     _, forward = jax.linearize(outputs, params)
     _, backward = jax.vjp(outputs, params)
     return Jacobian(forward, lambda cotangent: backward(cotangent)[0])

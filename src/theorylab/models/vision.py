@@ -14,6 +14,7 @@ Source: zhu · dag-zoo · A.4–A.6; zhu · sgd-ntk-drop · Fig. 4.7, C.11.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from .activations import Elementwise
@@ -175,7 +176,7 @@ def vit(
         depth: The number of blocks.
         width: The channels of a patch; a multiple of the number of heads.
         num_heads: The heads of the self-attention.
-        patch: The side of a patch in pixels.
+        patch: The side of a patch in pixels, of which the image's sides are multiples.
         num_outputs: The number of outputs.
         activation: φ, by name or as a function.
 
@@ -187,12 +188,26 @@ def vit(
     _check_counts(num_outputs=num_outputs)
     if width % num_heads:
         raise ValueError(f"width must be a multiple of {num_heads} heads, got {width}.")
-    layers: list[Architecture] = [Conv(width, (patch, patch), (patch, patch))]
+    layers: list[Architecture] = [_Tiles(width, (patch, patch), (patch, patch))]
     for _ in range(depth):
         attention = SelfAttention(width, num_heads, width // num_heads)
         inner = (Dense(4 * width), Activation(activation), Dense(width))
         layers += [Residual(Serial(LayerNorm(), attention)), Residual(Serial(LayerNorm(), *inner))]
     return Serial(*layers, LayerNorm(), GlobalPool(), Dense(num_outputs))
+
+
+@dataclass(frozen=True)
+class _Tiles(Conv):
+    """A convolution of windows that lie beside each other and leave no pixel over."""
+
+    def output_shape(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """As that of any, if windows tile the image."""
+        if any(side % step for side, step in zip(input_shape, self.strides, strict=False)):
+            raise ValueError(
+                f"the sides of an image must be multiples of its patches' {self.strides},"
+                f" got {input_shape[:-1]}."
+            )
+        return super().output_shape(input_shape)
 
 
 def _before(
