@@ -20,6 +20,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 from theorylab.data import Dataset
 from theorylab.training import squared
 from theorylab.training.descent import updated
+from theorylab.training.schedules import FollowState
 from theorylab.typing import Apply, Params, Scalar
 
 from .agop import agop, agop_alignment
@@ -194,13 +195,6 @@ def measured_descent(
     )
 
 
-class ScheduleState(NamedTuple):
-    """The learning rate of the last step, and the number of steps."""
-
-    learning_rate: Float[Array, ""]
-    count: Int[Array, ""]
-
-
 def scheduled(schedule: Callable[[Array], Array]) -> optax.GradientTransformation:
     """Gradient descent with a schedule whose rate can be read from the state.
 
@@ -214,16 +208,16 @@ def scheduled(schedule: Callable[[Array], Array]) -> optax.GradientTransformatio
         (-1.0, 0.5)
     """
 
-    def init(params: Params) -> ScheduleState:
+    def init(params: Params) -> FollowState:
         dtype = jnp.result_type(*jax.tree.leaves(params))
-        return ScheduleState(jnp.zeros((), dtype), jnp.array(0))
+        return FollowState(jnp.zeros((), dtype), jnp.array(0))
 
-    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, ScheduleState]:
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, FollowState]:
         rate = jnp.asarray(schedule(state.count), state.learning_rate.dtype)
         descended = jax.tree.map(
             lambda gradient: (-rate * gradient).astype(gradient.dtype), updates
         )
-        return descended, ScheduleState(rate, state.count + 1)
+        return descended, FollowState(rate, state.count + 1)
 
     return optax.GradientTransformation(init, update)
 

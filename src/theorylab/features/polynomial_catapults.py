@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from theorylab.data import Dataset, Rank, low_rank_polynomial
 from theorylab.dynamics import critical_learning_rate
-from theorylab.training import catapults, ensemble
+from theorylab.training import catapults, ensemble, stepwise
 from theorylab.typing import Apply, Params, RandomKey, Scalar
 
 from .catapult_descent import LOSS, Measured, measured_descent, scheduled
@@ -104,12 +104,9 @@ def listed(
         >>> int(first_end)  # 40 steps after the first raise
         50
     """
-
-    def rate(step: Array) -> Array:
-        raised = jnp.searchsorted(jnp.asarray(boundaries), step, side="right")
-        return unit * jnp.asarray(rates)[jnp.minimum(raised, num_raises)]
-
-    return scheduled(rate), jnp.asarray((0, *boundaries))[num_raises] + PATIENCE
+    schedule, taken = stepwise(rates, boundaries), jnp.asarray((0, *boundaries))[num_raises]
+    # Time stands still after the last raise that is taken.
+    return scheduled(lambda step: unit * schedule(jnp.minimum(step, taken))), taken + PATIENCE
 
 
 def descend_each(

@@ -27,6 +27,7 @@ from theorylab.data import sphere
 from theorylab.dynamics import polyak_ratio
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.kernels import ntk
 from theorylab.models import fully_connected
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, graph_ensemble, logarithmic, squared
@@ -171,15 +172,14 @@ def _trained(x: Float[Array, "n d"], num_steps: int, num_records: int):
     steps = logarithmic(num_steps, num_records)
 
     def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey) -> Fit:
-        def outputs(w: Float[Array, " p"]) -> Float[Array, "n 1"]:
+        def bent(w: Float[Array, " p"], x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
             return jnp.tanh(apply(w, x))
 
         def eigenvalues(w: Float[Array, " p"]) -> Float[Array, " n"]:
-            jacobian = jax.jacrev(outputs)(w)[:, 0]
-            return jnp.linalg.eigvalsh(jacobian @ jacobian.T)
+            return jnp.linalg.eigvalsh(ntk(bent, w, x, method="jacobian"))
 
         def objective(w: Float[Array, " p"]) -> Float[Array, ""]:
-            return LOSS(outputs(w), y)
+            return LOSS(bent(w, x), y)
 
         def measure(w: Float[Array, " p"]) -> tuple[Float[Array, ""], ...]:
             loss, slope = jax.value_and_grad(objective)(w)
