@@ -28,6 +28,20 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("lower the test loss", thrown) == Verdict.INCONCLUSIVE
 
 
+def test_what_is_not_so_in_pytorchs_parametrization_is_not_supported(smoke, verdict):
+    """Losses that fall by a half; runs that diverge."""
+    later = 0.5 * np.arange(2.0)[None, None]
+    gained = smoke._replace(
+        torch_test=np.ones_like(smoke.torch_test) - later,
+        torch_reached=np.ones_like(smoke.torch_reached),
+    )
+    for words in ("of rank 4 little", "that of rank 3 as little"):
+        assert verdict(words, gained) == Verdict.REFUTED
+    thrown = smoke._replace(torch_reached=np.zeros_like(smoke.torch_reached))
+    assert verdict("most runs come back", thrown) == Verdict.REFUTED
+    assert verdict("of rank 4 little", thrown) == Verdict.INCONCLUSIVE
+
+
 def test_bad_configs_are_told():
     with pytest.raises(ValueError, match="dimension must be at least 10"):
         experiment.Config(dimension=5)

@@ -26,6 +26,15 @@ def test_optimisers_that_do_not_differ_or_do_not_fit_are_refuted(smoke, verdict)
     assert verdict("Most runs", unfitted) == Verdict.REFUTED
 
 
+def test_a_rank_that_is_learned_and_ranked_is_told(smoke, verdict):
+    """Corrupted: half the test loss; alignment that falls with it in each of many seeds."""
+    learned = smoke._replace(other_test=smoke.other_test / 2)
+    assert verdict("rank 3 is not learned", learned) == Verdict.REFUTED
+    many = np.tile(smoke.other_test, (1, 10))
+    ranked = smoke._replace(other_test=many, other_alignment=-many)
+    assert verdict("ranking is not found", ranked) == Verdict.REFUTED
+
+
 def test_inputs_without_use_are_those_that_the_truth_does_not_see():
     """Oracle: the cosine of a whole matrix with a diagonal, for rank 4 from the fifth input on."""
     root = np.random.default_rng(0).normal(size=(10, 10))

@@ -11,7 +11,10 @@ say.
 The control is the alignment with eight inputs that do not matter: that must not go with a smaller
 test loss. `rank` chooses the polynomials of ranks 3 and 4, with the table's learning rates for them
 (the source's networks there have three hidden layers of 256); for rank 3 there is no such control.
-In small runs (d = 20, n = 300, three layers of 64) rank 4 shows the same ranking, rank 3 does not.
+
+The same inputs and networks learn the polynomial of rank 3 as well, with targets over their
+deviation. At this size no optimiser learns it: the test loss stays at the variance, and there is no
+such ranking. (Nor with three layers of 64, d = 20 and n = 300, where rank 4 shows it.)
 
 Source: zhu · optimizers · Fig. 4.11, Table C.1.
 """
@@ -26,10 +29,19 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, median_at_least, median_at_most
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    at_most,
+    median_at_least,
+    median_at_most,
+    probability_at_most,
+)
 from theorylab.data import Rank, polynomial_agop
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, panels
+from theorylab.experiments.other_ranks import aligned_with, with_ranks
 from theorylab.features import Learned, Task, begin_each, bytes_of, learn_each
 from theorylab.features.low_rank import CORNER
 from theorylab.models import mlp, network
@@ -49,11 +61,13 @@ PRECISION = "float32"
 FORMULA = r"\rho_S(L_{\rm test}, \cos(G, G^*)) \le -0.7"
 
 RANKING = Source("zhu", "optimizers", "Fig. 4.11, Table C.1")
+OTHER = Source("zhu", "optimizers", "Fig. 4.11, rank 3")
 
 # As in Table C.1, but for gradient descent, which comes last: it is SGD on all samples at once.
 NAMES = ("SGD", "SGD+M", "Adadelta", "Adagrad", "RMSprop", "Adam", "GD")
 METHODS: tuple[TorchOptimizer, ...] = ("sgd", "momentum", "adadelta", "adagrad", "rmsprop", "adam")
-TABLE: dict[int, tuple[float, ...]] = {
+OTHER_RANK: Rank = 3
+TABLE: dict[Rank, tuple[float, ...]] = {
     2: (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0),
     3: (2.0, 2.0, 2.0, 0.01, 0.01, 0.001, 2.0),
     4: (1.0, 1.0, 1.0, 0.005, 0.001, 0.001, 1.0),
@@ -77,6 +91,7 @@ class Config:
     max_steps: int = 6000  # after which it ends anyway
     check_every: int = 50  # steps from one look at the losses to the next
     num_seeds: int = 6  # data and networks, at least 6 to conclude
+    num_other: int = 12  # the same for rank 3
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
@@ -88,7 +103,7 @@ class Config:
             )
         if not 1 <= self.batch_size <= self.num_train:
             raise ValueError(f"batch_size must be in [1, {self.num_train}], got {self.batch_size}.")
-        refuse_below(self, 1, "widths", "num_seeds")
+        refuse_below(self, 1, "widths", "num_seeds", "num_other")
         if self.rank not in TABLE:
             raise ValueError(f"rank must be 2, 3 or 4, got {self.rank}.")
         refuse_below(self, 10, "dimension")
@@ -103,7 +118,7 @@ class Config:
     @property
     def rates(self) -> tuple[float, ...]:
         """The learning rates, as given or else the table's."""
-        return self.learning_rates or TABLE[self.rank]
+        return self.learning_rates or TABLE[cast(Rank, self.rank)]
 
     @property
     def until(self) -> Until:
@@ -120,6 +135,7 @@ PRESETS = {
         batch_size=50,
         gradient_descent=False,
         max_steps=2000,
+        num_other=6,
     ),
     "paper": Config(
         dimension=100, num_train=2000, num_others=5000, widths=(1024,), max_steps=20000
@@ -137,11 +153,13 @@ class Result(NamedTuple):
     loss: Float[np.ndarray, "o s"]  # of training, at the end
     reached: Bool[np.ndarray, "o s"]
     num_steps: Int[np.ndarray, "o s"]
+    other_test: Float[np.ndarray, "p q"]  # of rank 3 over that of predicting 0, on batches
+    other_alignment: Float[np.ndarray, "p q"]
 
 
 def memory(config: Config) -> int:
     """Bytes of the data and networks of all seeds."""
-    return bytes_of(config.task, config.widths, config.num_seeds)
+    return bytes_of(config.task, config.widths, config.num_seeds + 2 * config.num_other)
 
 
 def run(config: Config) -> Result:
@@ -150,13 +168,25 @@ def run(config: Config) -> Result:
     task = config.task
     model = network(mlp(config.widths), (config.dimension,))
     start_key, batch_key = jax.random.split(jax.random.key(config.seed))
-    starts = begin_each(start_key, config.num_seeds, task, model)
+    every = begin_each(start_key, config.num_seeds + config.num_other, task, model)
+    starts, rest = (
+        jax.tree.map(lambda leaf, part=part: leaf[part], every)
+        for part in (slice(config.num_seeds), slice(config.num_seeds, None))
+    )
     report("six optimisers on batches", 0.05)
     rates = jnp.tile(jnp.array(config.rates)[:, None], (1, config.num_seeds))
-    which = jnp.tile(jnp.arange(len(METHODS))[:, None], (1, config.num_seeds))
+    other_rates = jnp.tile(jnp.array(TABLE[OTHER_RANK][:-1])[:, None], (1, config.num_other))
     ends, batch = config.until, Batches(config.batch_size)
-    learned = learn_each(
-        batch_key, starts, rates[:-1], task, model, _optimizer, batch, ends, False, (which,)
+    others = with_ranks(rest, task, (OTHER_RANK,))
+    both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, others)
+    both_rates = jnp.concatenate([rates[:-1], other_rates], axis=1)
+    which = jnp.tile(jnp.arange(len(METHODS))[:, None], (1, both_rates.shape[1]))
+    all_learned = learn_each(
+        batch_key, both, both_rates, task, model, _optimizer, batch, ends, False, (which,)
+    )
+    learned, other = (
+        jax.tree.map(lambda leaf, part=part: leaf[:, part], all_learned)
+        for part in (slice(config.num_seeds), slice(config.num_seeds, None))
     )
     if config.gradient_descent:
         report("gradient descent", 0.5)
@@ -174,6 +204,8 @@ def run(config: Config) -> Result:
         loss=together.loss,
         reached=together.reached,
         num_steps=together.num_steps,
+        other_test=np.asarray(other.test / jnp.mean(others.test.y**2, axis=(1, 2))[None]),
+        other_alignment=aligned_with(np.asarray(polynomial_agop(OTHER_RANK, CORNER)), other, task),
     )
 
 
@@ -187,14 +219,10 @@ def _elsewhere(learned: Learned, task: Task) -> np.ndarray:
 
     All ten are of use to the polynomial of rank 3, which gives NaN.
     """
-    truth = np.asarray(polynomial_agop(task.rank, CORNER))
-    useless = np.diagonal(truth) == 0
+    useless = np.diagonal(np.asarray(polynomial_agop(task.rank, CORNER))) == 0
     if not useless.any():
         return np.full_like(learned.alignment, np.nan)
-    # Both alignments have the norm of G below, and all of G* is in the corner.
-    size = np.sum(learned.corner * truth, axis=(-2, -1)) / np.linalg.norm(truth)
-    others = np.diagonal(learned.corner, axis1=-2, axis2=-1)[..., useless].sum(axis=-1)
-    return learned.alignment * (others / np.sqrt(useless.sum())) / size
+    return aligned_with(np.diag(useless.astype(float)), learned, task)
 
 
 def _correlations(test: np.ndarray, alignment: np.ndarray) -> np.ndarray:
@@ -202,7 +230,15 @@ def _correlations(test: np.ndarray, alignment: np.ndarray) -> np.ndarray:
     return rank_correlations(test.T, alignment.T)
 
 
+def _ranked(test: np.ndarray, alignment: np.ndarray) -> tuple[int, int]:
+    """How many seeds have a correlation of −0.7 or below, of how many."""
+    correlations = _correlations(test, alignment)
+    return int((correlations <= -0.7).sum()), len(correlations)
+
+
 # Seed by seed −0.7 with its interval is asked; of the means over seeds −0.9, as in the catalogue.
+# Of rank 3, seed 101 (n = 300), three of twelve seeds have −0.7, and the best test loss is 0.99 of
+# that of the prediction 0. All seeds of rank 2 have −0.7; nine in ten is what six can tell from it.
 CLAIMS = (
     Claim(
         "Across optimisers test loss and alignment are ranked oppositely, seed by seed.",
@@ -230,6 +266,17 @@ CLAIMS = (
         "Optimisers that fit equally well differ: the best test loss is 10 % below the worst.",
         judge=lambda r: median_at_most(r.test.min(axis=0) / r.test.max(axis=0), 0.9),
         source=RANKING,
+    ),
+    Claim(
+        "The polynomial of rank 3 is not learned at this size: the best optimiser's test loss is"
+        " above nine tenths of what the prediction 0 has, in the median.",
+        judge=lambda r: median_at_least(r.other_test.min(axis=0), 0.9),
+        source=OTHER,
+    ),
+    Claim(
+        "There the ranking is not found in nearly every seed: in at most nine of ten.",
+        judge=lambda r: probability_at_most(*_ranked(r.other_test, r.other_alignment), 0.9),
+        source=OTHER,
     ),
     Claim(
         "Alignment with inputs that do not matter does not go with a smaller test loss.",
