@@ -22,15 +22,16 @@ SHAPES = ((3, 4), (5, 2))  # of the two hidden layers
 
 @pytest.fixture(scope="module")
 def measured():
-    """Two networks of other sizes, in one program."""
-    graphs = [fully_connected(2, shape, activation="tanh") for shape in SHAPES]
-    return graph_blocks(graphs, X, jax.random.key(3), num_steps=24, num_probes=2000)
+    """Networks of two sizes, in one program: at the start, and half a unit uphill of it."""
+    graphs = [fully_connected(2, shape, activation="tanh") for shape in SHAPES * 2]
+    radii = (0.0, 0.0, 0.5, 0.5)
+    return graph_blocks(graphs, X, jax.random.key(3), 24, num_probes=2000, radii=radii)
 
 
 def _weights(number):
     """The weights that network was drawn, in the padded order of one program: (2, 5), (5, 4), 4."""
-    a, b = SHAPES[number]
-    key = jax.random.split(jax.random.split(jax.random.key(3), 2)[number], 3)[0]
+    a, b = SHAPES[number % 2]
+    key = jax.random.split(jax.random.split(jax.random.key(3), 4)[number], 3)[0]
     one, two, three = jnp.split(jax.random.normal(key, (34,)), [10, 30])
     return one.reshape(2, 5)[:, :a], two.reshape(5, 4)[:a, :b], three[:b]
 
@@ -55,6 +56,19 @@ def test_what_the_output_reads_is_the_hidden_layer(measured, number):
         frobenius = measured.frobenius[number, layer]
         # Four standard errors of 2,000 probes: half of 4 √(2/2000).
         np.testing.assert_allclose(frobenius, np.linalg.norm(dense), rtol=0.065)
+
+
+def test_networks_are_measured_uphill_of_what_is_read(measured):
+    """Oracle: half a unit along the gradient of the hidden layer's length, by hand."""
+    for number in (2, 3):
+        parts = _weights(number)[:2]
+        slopes = jax.grad(lambda parts: jnp.linalg.norm(_hidden(*parts)))(parts)
+        size = jnp.sqrt(sum(jnp.sum(slope**2) for slope in slopes))
+        moved = (w + 0.5 * slope / size for w, slope in zip(parts, slopes, strict=True))
+        expected = jnp.linalg.norm(_hidden(*moved))
+        np.testing.assert_allclose(measured.lengths[number], expected, rtol=1e-10)
+    with pytest.raises(ValueError, match="radii must be 1 numbers that are not negative"):
+        graph_blocks([fully_connected(2, [3])], X, jax.random.key(3), radii=(-1.0,))
 
 
 def test_blocks_are_those_of_the_dense_hessian(measured):

@@ -66,6 +66,7 @@ def graph_blocks(
     key: RandomKey,
     num_steps: int = 16,
     num_probes: int = 32,
+    radii: Sequence[float] = (),
 ) -> GraphBlocks:
     """Draw a network on every graph and measure the blocks of its first output's Hessian.
 
@@ -77,10 +78,16 @@ def graph_blocks(
         num_steps: Products with the Hessian for the norm of a block.
         num_probes: Products for the Frobenius norms, with random signs; their squares have a
             relative error of (2/(num_probes · r))^½ at most, r = ‖J‖_F²/‖J‖² the stable rank.
+        radii: How far from the drawn weights each network is measured, along the steepest ascent
+            of ‖f_S‖; none: there.
     """
     if num_probes < 1:
         raise ValueError(f"num_probes must be at least 1, got {num_probes}.")
     check_graphs(graphs, x)
+    if radii and (len(radii) != len(graphs) or not min(radii) >= 0):
+        raise ValueError(
+            f"radii must be {len(graphs)} numbers that are not negative, or none, got {radii}."
+        )
     depths = {graph.depth for graph in graphs}
     if len(depths) != 1:
         raise ValueError(f"graphs must have one depth, got {sorted(depths)}.")
@@ -96,21 +103,31 @@ def graph_blocks(
     own = _own_places(graphs, numbers, int(degrees.max()))
     one = _measurement(apply, x, depth, num_steps, num_probes)
     keys = jax.random.split(key, len(graphs))
-    given = (wirings, jnp.asarray(masks, jnp.int8), jnp.asarray(own), jnp.asarray(degrees), keys)
+    places = jnp.asarray(masks, jnp.int8), jnp.asarray(own), jnp.asarray(degrees)
+    given = (wirings, *places, jnp.asarray(radii or [0.0] * len(graphs), float), keys)
     lengths, largest, whole, norms, frobenius = map(np.asarray, ensemble(one, given))
     return GraphBlocks(lengths, largest, whole, norms, frobenius, degrees)
 
 
 def _measurement(apply: Wired, x: Float[Array, " d"], depth: int, num_steps: int, num_probes: int):
-    """(wiring, layers of weights, the output's own, its in-degree, key) ─► what is measured."""
+    """(wiring, layers of weights, the output's own, in-degree, R, key) ─► what is measured."""
     rows, columns = np.tril_indices(depth)
     pairs = np.append(np.stack([rows, columns], axis=1) + 1, [[0, 0]], axis=0)  # at last all
 
     def one(given):
-        wiring, layer_of, own, degree, key = given
+        wiring, layer_of, own, degree, radius, key = given
         weight_key, lanczos_key, probe_key = jax.random.split(key, 3)
         layer_of = layer_of.astype(int)
-        weights = jnp.where(layer_of == 0, 0.0, jax.random.normal(weight_key, layer_of.shape))
+        drawn = jnp.where(layer_of == 0, 0.0, jax.random.normal(weight_key, layer_of.shape))
+
+        def output(w: Float[Array, " p"]) -> Float[Array, ""]:
+            return apply(wiring, w, x[None])[0, 0]
+
+        # ∇½‖f_S‖² in all weights is in(v) times the Hessian's product with the own slopes.
+        mine = jnp.zeros(layer_of.size + 1, bool).at[own].set(True)[:-1]
+        slope = jax.grad(output)
+        _, uphill = jax.jvp(slope, (drawn,), (jnp.where(mine, slope(drawn), 0.0),))
+        weights = drawn + radius * uphill / jnp.linalg.norm(uphill)
         hessian = output_hessian(lambda w, x: apply(wiring, w, x), weights, x)
 
         def block_norm(pair: Int[Array, " 2"]) -> Float[Array, ""]:
@@ -128,7 +145,7 @@ def _measurement(apply: Wired, x: Float[Array, " d"], depth: int, num_steps: int
             probe = jnp.zeros(layer_of.size + 1, weights.dtype).at[own].set(signs)[:-1]
             return jax.ops.segment_sum(hessian(probe) ** 2, layer_of, depth + 1)[1:]
 
-        slopes = jax.grad(lambda w: apply(wiring, w, x[None])[0, 0])(weights)
+        slopes = slope(weights)
         root = jnp.sqrt(degree.astype(weights.dtype))
         values = root * jnp.append(slopes, 0.0)[own]  # f_S
         lower = jax.lax.map(block_norm, jnp.asarray(pairs))

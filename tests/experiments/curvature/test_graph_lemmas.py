@@ -27,6 +27,9 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     )
     for words in ("largest of the values", "grow alike", "stays even then", "that number does not"):
         assert verdict(words, fast) == Verdict.REFUTED
+    ball = {name: fast.largest[0] for name in ("ball_lengths", "ball_jacobians", "ball_blocks")}
+    for words in ("uphill", "grows no faster, either", "blocks still falls"):
+        assert verdict(words, smoke._replace(**ball)) == Verdict.REFUTED
     wrong = smoke._replace(whole=smoke.whole * 100, margins=smoke.margins - 1)
     for words in ("norm of the whole", "no more weights"):
         assert verdict(words, wrong) == Verdict.REFUTED

@@ -11,6 +11,9 @@ A neuron depends on no more weights than its in-degrees allow, even if the layer
 one likes; and a sum Σ Uᵢ ∂f̃/∂f̃ᵢ over the m neurons of a layer stays bounded, because the signs of
 the weights differ. If the matrices Uᵢ know these signs, it grows like √m.
 
+All this holds in a ball around the start. Networks whose layers grow alike are measured again at
+its edge, where what the output reads grows fastest: there no norm grows faster with the width.
+
 Source: zhu · dag-bounds · Lemmas A.2.1, A.2.2, A.9.1, A.11.1–A.11.3, A.11.10.
 """
 
@@ -26,9 +29,20 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, holds, identity
-from theorylab.curvature import dependence, dependence_bound, graph_blocks, read_lengths
+from theorylab.curvature import (
+    GraphBlocks,
+    dependence,
+    dependence_bound,
+    graph_blocks,
+    read_lengths,
+)
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_unordered
+from theorylab.experiments.checks import (
+    refuse_below,
+    refuse_negative,
+    refuse_nonpositive,
+    refuse_unordered,
+)
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import densely_connected, fully_connected, random_graph
 from theorylab.progress import report
@@ -62,25 +76,28 @@ class Config:
     num_inputs: int = 4  # inputs d
     num_seeds: int = 20  # random networks of each kind and width
     num_steps: int = 8  # products with the Hessian for one norm
+    radius: float = 1.0  # R, the distance from the start at which some networks are measured
+    num_moved: int = 20  # networks of each width there; of 8 an interval is ±0.2 wide
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
         refuse_negative(self)
-        refuse_below(self, 1, "num_inputs", "num_seeds")
+        refuse_below(self, 1, "num_inputs", "num_seeds", "num_moved")
         refuse_below(self, 2, "num_steps")
+        refuse_nonpositive(self, "radius")
         refuse_unordered(self, 2, "widths")
         if self.widths[0] < 8:
             raise ValueError(f"widths must be at least 8, got {self.widths}.")
 
 
 PRESETS = {
-    "smoke": Config(widths=(8, 48), num_seeds=18, num_steps=6),
+    "smoke": Config(widths=(8, 48), num_seeds=18, num_steps=6, num_moved=18),
     "paper": Config(widths=(16, 32, 64, 128, 256), num_inputs=16, num_seeds=20, num_steps=30),
 }
 
 
 class Result(NamedTuple):
-    """Axes: a kinds (`NAMES`), s seeds, w widths, l layers, v neurons, g graphs, q draws."""
+    """Axes: a kinds (`NAMES`), s, r seeds, w widths, l layers, v neurons, g graphs, q draws."""
 
     widths: Int[np.ndarray, " w"]  # m
     in_degrees: Int[np.ndarray, "a w"]  # of the output
@@ -90,6 +107,9 @@ class Result(NamedTuple):
     frobenius: Float[np.ndarray, "a s w l"]
     whole: Float[np.ndarray, "s w"]  # ‖∇²f‖ of layers that grow alike
     blocks: Float[np.ndarray, "s w 3 3"]  # and of its blocks
+    ball_lengths: Float[np.ndarray, "r w"]  # ‖f_S‖ at the distance R, layers that grow alike
+    ball_jacobians: Float[np.ndarray, "r w"]  # ‖∂f_S/∂w⁽¹⁾‖ there
+    ball_blocks: Float[np.ndarray, "r w"]  # the largest block there
     degrees: Int[np.ndarray, " v"]  # in-degrees in a graph where they differ, rising
     reads: Float[np.ndarray, "s v"]  # ‖f_S‖ of its neurons
     margins: Float[np.ndarray, "g l"]  # bound of A.9.1 over the count, less 1
@@ -103,7 +123,7 @@ def memory(config: Config) -> int:
     """Bytes of the wirings and of one network's Lanczos basis on each of two cores."""
     widest = max(config.widths)
     weights = round(widest**2.5) + widest * config.num_inputs
-    num_graphs = len(NAMES) * config.num_seeds * len(config.widths)
+    num_graphs = (len(NAMES) * config.num_seeds + config.num_moved) * len(config.widths)
     return 4 * weights * (5 * num_graphs + 2 * (config.num_steps + 8))
 
 
@@ -120,7 +140,12 @@ def run(config: Config) -> Result:
     build = partial(fully_connected, d, activation="softplus")
     chosen = [[build(pair[kind]) for pair in sizes] for kind in range(len(NAMES))]
     graphs = [graph for kind in chosen for graph in kind * config.num_seeds]
-    found = graph_blocks(graphs, x, block_key, config.num_steps, num_probes=16)
+    num_started = len(graphs)
+    graphs += chosen[EQUAL] * config.num_moved  # at the distance R
+    radii = [0.0] * num_started + [config.radius] * (len(graphs) - num_started)
+    everywhere = graph_blocks(graphs, x, block_key, config.num_steps, num_probes=16, radii=radii)
+    found = GraphBlocks(*(part[:num_started] for part in everywhere))
+    ball = GraphBlocks(*(part[num_started:] for part in everywhere))
     blocks = found.norms.reshape(*shape, 3, 3)
     report("what neurons read and depend on", 0.8)
     degrees, reads = _reads(read_key, x, config)
@@ -135,6 +160,9 @@ def run(config: Config) -> Result:
         frobenius=found.frobenius.reshape(*shape, 3)[..., :2],
         whole=found.whole.reshape(shape)[EQUAL],
         blocks=blocks[EQUAL],
+        ball_lengths=ball.lengths.reshape(config.num_moved, -1),
+        ball_jacobians=ball.jacobians[:, FIRST].reshape(config.num_moved, -1),
+        ball_blocks=ball.norms.max(axis=(1, 2)).reshape(config.num_moved, -1),
         degrees=degrees,
         reads=reads,
         margins=_margins(count_key, d),
@@ -269,6 +297,22 @@ CLAIMS = (
         judge=lambda r: exponent_between(r.widths, r.blocks.max(axis=(-2, -1)), -0.65, -0.2),
         source=BLOCKS,
         formula=r"\|\partial^2 f / \partial w^{(p)} \partial w^{(q)}\| = \tilde O(1/\sqrt m)",
+    ),
+    Claim(
+        "At a distance R from the start, uphill, what a neuron reads grows no faster.",
+        judge=lambda r: exponent_between(r.in_degrees[EQUAL], r.ball_lengths, -1.0, 0.65),
+        source=READ,
+        formula=r"\|f_S\| = O(\sqrt{\mathrm{in}(v)} (\log m + R)^{\ell - 1})",
+    ),
+    Claim(
+        "There its derivative grows no faster, either.",
+        judge=lambda r: exponent_between(r.widths, r.ball_jacobians, -1.0, 0.3),
+        source=JACOBIAN,
+    ),
+    Claim(
+        "There the largest of the blocks still falls with the width.",
+        judge=lambda r: exponent_between(r.widths, r.ball_blocks, -1.0, -0.2),
+        source=BLOCKS,
     ),
     Claim(
         "The block of the last layer's weights with themselves is 0.",
