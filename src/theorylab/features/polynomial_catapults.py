@@ -105,8 +105,12 @@ def listed(
         50
     """
     schedule, taken = stepwise(rates, boundaries), jnp.asarray((0, *boundaries))[num_raises]
-    # Time stands still after the last raise that is taken.
-    return scheduled(lambda step: unit * schedule(jnp.minimum(step, taken))), taken + PATIENCE
+
+    def rate(step: Array) -> Array:
+        """Time stands still after the last raise that is taken."""
+        return unit * jnp.asarray(schedule(jnp.minimum(step, taken)))
+
+    return scheduled(rate), taken + PATIENCE
 
 
 def descend_each(
