@@ -36,8 +36,8 @@ from .edge import Watched as Watched
 from .edge import watch as watch
 from .polyak import batch_noise as batch_noise
 from .polyak import descent_bound as descent_bound
+from .polyak import drift_bound as drift_bound
 from .polyak import gradient_bound as gradient_bound
-from .polyak import least_eigenvalue_bound as least_eigenvalue_bound
 from .polyak import polyak_ratio as polyak_ratio
 from .polyak import relu_gradient_square as relu_gradient_square
 from .polyak import stochastic_rate as stochastic_rate

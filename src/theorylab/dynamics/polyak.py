@@ -17,7 +17,7 @@ so that E 𝓛(t) ≤ (1 − ημ)ᵗ 𝓛(0) again, if ηV ≤ K: for η up to 
 
 How far K moves: a curvature of at most H = sup ‖∇²f(x)‖ within the distance R of the start gives
 
-    √λ_min(K(w)) ≥ √λ_min(K(w₀)) − √n H R
+    |√λᵢ(K(w)) − √λᵢ(K(w₀))| ≤ √n H R    for every eigenvalue, the least among them
 
 For one example, x ~ N(0, I), weights N(0, 1) and a positively r-homogeneous φ, r ≥ 1, with
 C = E φ(z)², z ~ N(0, 1), a network of L layers on any graph has
@@ -85,9 +85,9 @@ def batch_noise(
     n = len(kernel)
     if n < 2:
         raise ValueError(f"kernel must be of at least 2 examples, got {n}.")
-    both = (jnp.asarray(batch_size, kernel.dtype) - 1) / (n - 1)  # ρ: of two chosen together
-    square = kernel @ kernel
-    return n / batch_size * ((1 - both) * jnp.diag(jnp.diag(square)) + both * square)
+    size, square = jnp.asarray(batch_size, kernel.dtype), kernel @ kernel
+    both = (size - 1) / (n - 1)  # ρ: of one more, if one is chosen
+    return n / size * ((1 - both) * jnp.diag(jnp.diag(square)) + both * square)
 
 
 def stochastic_rate(
@@ -108,26 +108,21 @@ def stochastic_rate(
     return 1 / jnp.linalg.eigvalsh(jnp.linalg.solve(lower, half.T))[-1]
 
 
-def least_eigenvalue_bound(
-    first: Real[ArrayLike, "..."],
-    curvature: Real[ArrayLike, "..."],
-    distance: Real[ArrayLike, "..."],
-    num_samples: int,
+def drift_bound(
+    curvature: Real[ArrayLike, "..."], distance: Real[ArrayLike, "..."], num_samples: int
 ) -> Float[np.ndarray, "..."]:
-    """(√λ_min(K(w₀)) − √n H R)², or 0: what λ_min(K(w)) is at least; numbers or arrays.
+    """√n H R: how far the root of any eigenvalue of K can move; numbers or arrays.
 
     Args:
-        first: λ_min(K(w₀)).
         curvature: H, the largest ‖∇²f(x)‖ of any example between w₀ and w.
         distance: R = ‖w − w₀‖.
         num_samples: n.
 
     Example:
-        >>> float(least_eigenvalue_bound(4.0, 0.25, 1.0, num_samples=4))
-        2.25
+        >>> float(drift_bound(0.25, 3.0, num_samples=4))
+        1.5
     """
-    moved = np.sqrt(num_samples) * np.asarray(curvature) * np.asarray(distance)
-    return np.asarray(np.maximum(np.sqrt(np.asarray(first)) - moved, 0.0) ** 2, float)
+    return np.asarray(np.sqrt(num_samples) * np.asarray(curvature) * np.asarray(distance), float)
 
 
 def gradient_bound(second_moment: float, num_layers: int, degree: float = 1.0) -> float:

@@ -29,9 +29,12 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("With the largest eigenvalue", fast) == Verdict.REFUTED
     far = smoke._replace(distance=1e4 * smoke.distance)
     assert verdict("a ball is enough", far) == Verdict.REFUTED
-    gone = smoke._replace(least=smoke.least * 0, curvature=0 * smoke.curvature)
-    gone.least[..., 0] = 1.0
-    assert verdict("the curvature and the distance leave", gone) == Verdict.REFUTED
+    gone = smoke._replace(curvature=1e-6 * smoke.curvature)
+    for words in ("the curvature times the distance", "steadier than its bound"):
+        assert verdict(words, gone) == Verdict.REFUTED
+    done = smoke._replace(loss=np.maximum(smoke.loss, 1e-30))
+    done.loss[..., 12:] = 1e-30  # of rounding: no rate is read there
+    assert verdict("exponential rate", done) == Verdict.SUPPORTED
     quiet = smoke._replace(unfitted=smoke.unfitted * 0 + experiment.LEAST)
     assert verdict("noise of single examples remains", quiet) == Verdict.REFUTED
 
