@@ -7,6 +7,7 @@ import pytest
 
 from theorylab.data import dictionary_data, orthonormal_dictionary, parity_mixture
 from theorylab.features.emergence import (
+    Scales,
     Setting,
     compare_laws,
     emerge,
@@ -17,9 +18,14 @@ from theorylab.features.emergence import (
     train_laws,
     unbiased_start,
 )
-from theorylab.features.emergence.comparison import PROBE_RATES, fit_outer
+from theorylab.features.emergence.comparison import PROBE_RATES, fit_outer, tangent_model
 from theorylab.features.emergence.tasks import draw_task
-from theorylab.features.fixed import fit_features, random_features, weighted_hinge
+from theorylab.features.fixed import (
+    fit_features,
+    random_features,
+    tangent_features,
+    weighted_hinge,
+)
 from theorylab.training import Batches
 
 LAW = parity_mixture(6, 3)
@@ -50,6 +56,18 @@ def test_cosines_are_those_of_the_weights_after_both_steps():
         weights = np.asarray(neurons.weights)[0, 0]
         found = weights[:, :3].sum(axis=1) / np.sqrt(3) / np.linalg.norm(weights[:, :6], axis=1)
         assert trained.cosines[0, 0, place] == pytest.approx(found.max(), rel=1e-3)
+
+
+def test_the_tangent_model_is_that_of_any_network():
+    """Oracle: forward differentiation of the network; some neurons are closed, some saturated."""
+    start_key, theta_key, x_key = jax.random.split(jax.random.key(0), 3)
+    neurons = unbiased_start(start_key, 5, 4, Scales(1.0, 1.0, 1.0))
+    theta = jax.tree.map(lambda leaf: jax.random.normal(theta_key, leaf.shape), neurons)
+    x = jax.random.normal(x_key, (30, 4))
+    known = tangent_features(outputs, neurons)
+    np.testing.assert_allclose(
+        tangent_model(neurons).apply(theta, x), known.apply(theta, x), atol=1e-12
+    )
 
 
 def test_a_stored_hidden_layer_trains_as_one_computed_in_every_step():

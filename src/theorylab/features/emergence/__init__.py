@@ -35,6 +35,7 @@ from .clusters import Clusters as Clusters
 from .clusters import scrambled as scrambled
 from .clusters import spherical_means as spherical_means
 from .comparison import Compared as Compared
+from .comparison import Methods as Methods
 from .comparison import Trained as Trained
 from .comparison import compare_laws as compare_laws
 from .comparison import train_laws as train_laws
