@@ -27,11 +27,21 @@ def test_verdicts_are_as_expected(surprises):
         ("At the start", "start", 0.9),
         ("forgets the start", "forgotten", 0.9),
         ("keeps some of the start", "kept", 0.9),
+        ("as they are, is at chance", "probes", 0.6),
+        ("as they are, is at chance", "fewer_probes", 0.4),
+        ("Multiplied by one constant", "probes", 0.7),
+        ("Multiplied by one constant", "fewer_probes", 0.7),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
     broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
     assert verdict(words, broken) == Verdict.REFUTED
+
+
+def test_a_tangent_model_that_varies_with_its_seed_is_refuted(smoke, verdict):
+    off = 0.06 * (-1.0) ** np.arange(smoke.tangent.shape[1])
+    varied = smoke._replace(tangent=smoke.tangent.mean() + off + 0 * smoke.tangent)
+    assert verdict("tangent model is stable", varied) == Verdict.REFUTED
 
 
 def test_the_printed_cosine_could_be_right(smoke, verdict):
