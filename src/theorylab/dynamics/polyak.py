@@ -100,7 +100,7 @@ def stochastic_rate(
         batch_size: b; may be traced.
 
     Example:
-        >>> float(stochastic_rate(jnp.diag(jnp.array([1.0, 2.0])), 2))  # of descent: 1/λ_max
+        >>> round(float(stochastic_rate(jnp.diag(jnp.array([1.0, 2.0])), 2)), 6)  # 1/λ_max
         0.5
     """
     lower = jnp.linalg.cholesky(kernel)

@@ -4,7 +4,8 @@ The question of `features/agop_gd` where the source asks it again: networks of f
 polynomials x₁x₂Σ₁¹⁰xᵢ (rank 3) and x₁ + x₁x₂ + x₁x₂x₃ + x₁x₂x₃x₄ (rank 4) by gradient descent with
 k = 0, 1, 2, … catapults, to one training loss. Targets are divided by their deviation. With
 rank 4 the test loss falls with the catapults, and the features come closer to the target's. With
-rank 3, where the source has the same, neither moves enough to be told from noise at these sizes.
+rank 3, where the source has the same, the features hardly move; the test loss falls at the default
+size, and in smaller runs not enough to be told from noise.
 
 The source's own raises of the learning rate, here in units of η_crit(0) and with targets as they
 are, throw the loss so far up that it does not come back. Raises to 1.2 η_crit(t) do not.
