@@ -126,9 +126,12 @@ def tangent_regression(
     middle = jax.lax.scan(step, state, length=num_iterations // 2)[0]
     end = jax.lax.scan(step, middle, length=num_iterations - num_iterations // 2)[0]
     there, elsewhere = jax.linearize(lambda w: apply(w, x), start)
-    slope = jnp.sqrt(end.length / end.first)
-    later = (there + elsewhere(state.change) for state in (end, middle))
-    return Solved(end.outputs, *later, slope)
+    return Solved(
+        examples=end.outputs,
+        elsewhere=there + elsewhere(end.change),
+        halfway=there + elsewhere(middle.change),
+        slope=jnp.sqrt(end.length / end.first),
+    )
 
 
 class _Conjugate(NamedTuple):
