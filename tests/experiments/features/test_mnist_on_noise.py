@@ -32,6 +32,7 @@ def test_no_digit_is_learned_from_and_judged_by():
     ("words", "field"),
     [
         ("more of its accuracy in noise than its own kernel", "network"),
+        ("seed by seed", "network"),
         ("keeps 93 %", "network"),
         ("Infinite width is no cure", "infinite"),
         ("it is trained", "tangent_train"),

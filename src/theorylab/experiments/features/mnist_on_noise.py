@@ -9,7 +9,7 @@ of its examples. The network keeps more of its accuracy in noise than the linear
 Its kernel is also solved at infinite width, where it has a closed form, and at some finite widths
 on black, with a ridge of 10⁻⁵ of the mean diagonal in double precision. With its width the finite
 kernel comes nearer to the infinite one. To come within 2 points the source has width factors of 50
-and 100; a kernel costs as their square, and here there is time for 3.
+and 100; a kernel costs as their square, and here there is time for 4 and digits of 14×14.
 
 Only 5,000 digits are at hand without a download: 4,000 to learn from and 1,000 to be judged by. The
 default has 2,500 of these, 28×28 as in the source, but always in one corner of 42×42, and only the
@@ -94,11 +94,12 @@ class Config:
     num_epochs: int = 8
     learning_rate: float = 0.005  # of the network, by Adam, falling to 0
     tangent_rates: tuple[float, ...] = ()  # of its linearisation; none: it is only solved
-    num_iterations: int = 140  # of the regression
-    num_kernel_train: int = 300  # pictures that the infinite kernel learns from in noise
+    num_iterations: int = 160  # of the regression
+    kernel_shrink: int = 2  # as shrink, for the infinite kernel and those of several widths
+    num_kernel_train: int = 500  # pictures that the infinite kernel learns from in noise
     num_kernel_test: int = 400
     num_kernel_seeds: int = 1  # draws of pictures for the infinite kernel in noise
-    width_factors: tuple[int, ...] = (1, 3)  # of the finite kernels on black
+    width_factors: tuple[int, ...] = (1, 4)  # of the finite kernels on black
     ridge: float = 1e-5  # of all kernels, in units of the mean diagonal
     num_seeds: int = 6  # networks and draws of pictures, at least 6 to conclude
     seed: int = 0  # of all randomness
@@ -106,7 +107,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse_negative(self)
         refuse_classes(self.classes, 10)
-        for name in ("shrink", "batch_size", *count_fields(self)):
+        for name in ("shrink", "kernel_shrink", "batch_size", *count_fields(self)):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 1000000], got {getattr(self, name)}.")
         for name, most in (("batch_size", "num_train"), ("num_kernel_seeds", "num_seeds")):
@@ -134,9 +135,9 @@ PRESETS = {
         num_epochs=10,
         learning_rate=0.01,
         num_iterations=300,
+        kernel_shrink=1,
         num_kernel_train=200,
         num_kernel_test=359,
-        width_factors=(1, 4),
     ),
     "paper": Config(
         images="mnist",
@@ -148,6 +149,7 @@ PRESETS = {
         learning_rate=0.001,
         tangent_rates=(0.0003, 0.001, 0.003),
         num_iterations=400,
+        kernel_shrink=1,
         num_kernel_train=20000,
         num_kernel_test=10000,
         num_kernel_seeds=6,
@@ -187,19 +189,18 @@ def run(config: Config) -> Result:
     """Train, solve at finite widths, solve at infinite width."""
     report("reading images", 0.0)
     images = image_set(config.images, classes=config.classes)
-    small = shrunk(images.x, config.shrink).astype(jnp.float32)
-    objects = Dataset(small, images.y.astype(jnp.float32), images.law, images.source)
+    objects, small = (_shrunk(images, by) for by in (config.shrink, config.kernel_shrink))
     levels = np.array([0.0, *config.levels])
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report("training networks and their linearisations", 0.05)
     own: Any = _own(config, objects, levels, keys)  # arrays of NumPy
     best, shape = best_kernel(own), (len(levels), config.num_seeds)
     report("solving wider finite kernels", 0.6)
-    by_width = np.stack([_finite(config, objects, keys, w) for w in config.width_factors])
+    by_width = np.stack([_finite(config, small, keys, w) for w in config.width_factors])
     report("solving infinite kernels", 0.8)
-    black = np.array([_infinite(config, objects, key, 0.0) for key in keys])
+    black = np.array([_infinite(config, small, key, 0.0) for key in keys])
     few = keys[: config.num_kernel_seeds]
-    noisy = [[_infinite(config, objects, key, level) for key in few] for level in config.levels]
+    noisy = [[_infinite(config, small, key, level) for key in few] for level in config.levels]
     infinite = np.concatenate([black[None, : len(few)], np.array(noisy)])
     dot = (jax.random.key(1), jnp.zeros((1, 1, 1, 1)), (64, 64), "gaussian")
     twice = [on_background(*dot, s, "fixed_corner", squared_level=True) for s in PRINTED_LEVELS]
@@ -218,6 +219,11 @@ def run(config: Config) -> Result:
         demanded=KEPT_OF_DIGITS if config.images == "digits" else KEPT,
         printed=np.array([float(canvas.std()) for canvas in twice]),
     )
+
+
+def _shrunk(images: Dataset, by: int) -> Dataset:
+    x, y = shrunk(images.x, by).astype(jnp.float32), images.y.astype(jnp.float32)
+    return Dataset(x, y, images.law, images.source)
 
 
 def _split(
@@ -320,6 +326,11 @@ def _distance(result: Result) -> Finding:
 
 
 CLAIMS = (
+    Claim(
+        "In noise the network keeps more of its accuracy than its own kernel, seed by seed.",
+        judge=lambda r: ordered(retention(r.tangent), retention(r.network)),
+        source=NOISY,
+    ),
     Claim(
         "The network keeps at least 5 points more of its accuracy in noise than its own kernel.",
         judge=lambda r: median_at_least(retention(r.network) - retention(r.tangent), 0.05),
