@@ -73,7 +73,7 @@ def test_one_factor_of_the_level_would_be_seen(smoke, verdict):
         ({"levels": ()}, "levels must be positive and increasing"),
         ({"width_factors": (4, 2)}, "width_factors must be positive and increasing"),
         ({"width_factors": (1, 10**9)}, "width_factors must be two or more, up to 1000"),
-        ({"batch_size": 30000}, "batch_size must be at most num_train 4000"),
+        ({"batch_size": 30000}, "batch_size must be at most num_train 2500"),
         ({"num_kernel_seeds": 7}, "num_kernel_seeds must be at most num_seeds 6"),
         ({"tangent_rates": (0.0,)}, "tangent_rates must be positive"),
     ],
