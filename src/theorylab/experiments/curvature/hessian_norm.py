@@ -396,6 +396,5 @@ def plot(result: Result) -> Figure:
         ball.semilogx(width, ratio, "o-", markersize=3, label=f"R = {radius:g}")
     for axis in (kinds, layers, ball):
         axis.legend(fontsize=6)
-    for axis in (kinds, layers, ball):
         axis.set_xlabel("width m")
     return figure

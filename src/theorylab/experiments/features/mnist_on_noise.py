@@ -3,8 +3,8 @@
 Digits stand in a Gaussian background half as large again, whose deviation σ goes from 0 to 2. The
 network, conv 3×3/2 – conv 3×3/2 – flatten – dense, learns from some thousand pictures; so does its
 linearisation, by regression, with no learning rate, and on demand by the same optimizer with rates
-of its own; the best of these by test accuracy is what the network is held to. It need not fit all
-of its examples. The network keeps more of its accuracy in noise than the linearisation does.
+of its own; the best of these by test accuracy is what the network is held to. In noise the network
+keeps more of its accuracy than the linearisation.
 
 Its kernel is also solved at infinite width, where it has a closed form, and at some finite widths
 on black, with a ridge of 10⁻⁵ of the mean diagonal in double precision. With its width the finite
@@ -13,12 +13,9 @@ and 100; a kernel costs as their square, and here there is time for 4 and digits
 
 Only 5,000 digits are at hand without a download: 4,000 to learn from and 1,000 to be judged by. The
 default has 2,500 of these, 28×28 as in the source, but always in one corner of 42×42, and only the
-strongest noise: three minutes on two cores. In the source they are anywhere, which takes more
-pictures than these to learn at all:
-
-    --placement anywhere --num-train 20000 --levels 0.5,1,1.5,2 --num-kernel-seeds 6
-
-draws each digit at several places and takes hours. `paper` draws from all of MNIST. (The published
+strongest noise: three minutes on two cores. In the source they are anywhere, for which these are
+too few: `--placement anywhere --num-train 20000 --levels 0.5,1,1.5,2 --num-kernel-seeds 6` draws
+each digit at several places and takes hours. `paper` draws from all of MNIST. (The published
 code draws with replacement, and multiplies its background by σ twice, so that it has deviation σ².)
 
 Source: karp · cnn-vs-ntk-mnist · the published code, and the abstract of the article of 2021.
@@ -44,12 +41,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import Dataset, image_set, on_background, shrunk
-from theorylab.experiments.checks import (
-    count_fields,
-    refuse_classes,
-    refuse_negative,
-    refuse_nonpositive,
-)
+from theorylab.experiments import checks
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import accuracy
 from theorylab.features.own_kernel import (
@@ -105,9 +97,9 @@ class Config:
     seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        refuse_classes(self.classes, 10)
-        for name in ("shrink", "kernel_shrink", "batch_size", *count_fields(self)):
+        checks.refuse_negative(self)
+        checks.refuse_classes(self.classes, 10)
+        for name in ("shrink", "kernel_shrink", "batch_size", *checks.count_fields(self)):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 1000000], got {getattr(self, name)}.")
         for name, most in (("batch_size", "num_train"), ("num_kernel_seeds", "num_seeds")):
@@ -120,7 +112,7 @@ class Config:
                 raise ValueError(f"{name} must be positive and increasing, got {values}.")
         if len(widths := self.width_factors) < 2 or widths[-1] > 1000:
             raise ValueError(f"width_factors must be two or more, up to 1000, got {widths}.")
-        refuse_nonpositive(self, "learning_rate", "ridge")
+        checks.refuse_nonpositive(self, "learning_rate", "ridge")
         if not all(0 < rate < 1e6 for rate in self.tangent_rates):
             raise ValueError(f"tangent_rates must be positive, got {self.tangent_rates}.")
 
@@ -393,12 +385,9 @@ CLAIMS = (
 def plot(result: Result) -> Figure:
     """Accuracies against noise, and against width."""
     figure, axes = panels("test accuracy in noise", "finite kernels on black")
-    curves = (
-        ("network", result.network),
-        ("its own kernel at its best", result.tangent),
-        ("infinite width, fewer pictures", result.infinite),
-    )
-    for label, values in curves:
+    labels = ("network", "its own kernel at its best", "infinite width, fewer pictures")
+    curves = (result.network, result.tangent, result.infinite)
+    for label, values in zip(labels, curves, strict=True):
         axes[0].plot(result.levels, values.mean(axis=1), "o-", label=label)
         axes[0].plot(result.levels, values, ".", color="#999999", markersize=2)
     axes[0].set(xlabel="deviation σ of the background", ylim=(0, 1))

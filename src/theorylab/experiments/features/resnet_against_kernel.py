@@ -38,13 +38,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.choices import ImageSet
-from theorylab.claims import (
-    Claim,
-    Source,
-    median_at_least,
-    median_at_most,
-    ordered,
-)
+from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import (
     Background,
     Dataset,
