@@ -141,11 +141,11 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of one network's Lanczos basis on each of two cores, and of the wirings."""
+    """Bytes of a Lanczos basis on each of two cores, and of the wirings: 32 an edge, as measured."""
     widest, num_kinds = max(config.widths), len(NAMES) + 3
     weights = 4 * widest * (widest + config.num_inputs)
-    wirings = num_kinds * config.num_seeds * len(config.widths) * 4 * weights
-    return 8 * (config.num_steps + 8) * weights + wirings
+    edges = sum(width * (width + config.num_inputs) for width in config.widths)
+    return 8 * (config.num_steps + 8) * weights + 32 * num_kinds * config.num_seeds * edges
 
 
 def run(config: Config) -> Result:
@@ -222,8 +222,8 @@ def _neuron(d: int, layer: int) -> Callable[[RandomKey, int], Graph]:
 
 def _kind(build: Callable[[RandomKey, int], Graph], key: RandomKey, config: Config) -> list[Graph]:
     """One graph for every seed and width, the widths in a row."""
-    keys = _keys(key, config.num_seeds)
-    return [build(key, width) for key in keys for width in config.widths]
+    each = _keys(key, config.num_seeds)
+    return [build(one, width) for one in each for width in config.widths]
 
 
 def _keys(key: RandomKey, count: int) -> Array:

@@ -80,7 +80,8 @@ class Config:
         if self.num_patches < first_sound_size():
             raise ValueError(f"num_patches must be above 1600, got {self.num_patches}.")
         refuse_below(self, 2, "num_inputs")
-        refuse_below(self, RECORDS, "num_steps")
+        if not RECORDS <= self.num_steps <= 10**7:
+            raise ValueError(f"num_steps must be in [{RECORDS}, 10000000], got {self.num_steps}.")
         refuse_nonpositive(self, "learning_rate")
 
 
