@@ -141,7 +141,7 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of a Lanczos basis on each of two cores, and of the wirings: 32 an edge, as measured."""
+    """Bytes of a Lanczos basis on each of two cores, and of the wirings: 32 an edge."""
     widest, num_kinds = max(config.widths), len(NAMES) + 3
     weights = 4 * widest * (widest + config.num_inputs)
     edges = sum(width * (width + config.num_inputs) for width in config.widths)
