@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from theorylab.data import patch_law
 from theorylab.kernels import gated_patches
 
 GENERATOR = np.random.default_rng(0)
@@ -28,7 +29,7 @@ def test_one_gate_divides_the_noise_by_the_root_of_what_it_keeps():
     p = np.array([[0.2], [1 - 1e-12]])
     expected = stats.norm.cdf(-1 / (math.log(1000) * np.sqrt(p[:, 0])))
     np.testing.assert_allclose(gated_patches.open_error(p, 1000), expected, rtol=1e-3)
-    np.testing.assert_allclose(expected[1], gated_patches.linear_error(1000), rtol=1e-9)
+    np.testing.assert_allclose(expected[1], patch_law(1000, 2).linear_error, rtol=1e-9)
 
 
 def test_single_gate_error_is_fisher_s_in_the_plane():
@@ -103,7 +104,7 @@ def test_fitted_discriminant_has_the_error_of_gaussians():
 def test_soft_threshold_without_threshold_is_the_linear_classifier():
     outputs = gated_patches.soft_threshold_outputs(jax.random.key(1), 0.0, 100, 4000)
     error = float(np.mean(np.asarray(outputs) <= 0))
-    assert abs(error - gated_patches.linear_error(100)) < 4 * 0.5 / math.sqrt(4000)
+    assert abs(error - patch_law(100, 2).linear_error) < 4 * 0.5 / math.sqrt(4000)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +141,6 @@ def test_gated_features_are_the_gradient_where_the_bias_is_not_positive(bias):
     expected = np.einsum("np,npd->nd", slopes, x)
     np.testing.assert_allclose(gated_patches.tangent_features(*given), expected, rtol=1e-12)
     assert np.allclose(single, expected) == (bias < 0)
-
-
-@pytest.mark.parametrize("num_patches", [1, 0.5])
-def test_too_few_patches_have_no_linear_error(num_patches):
-    with pytest.raises(ValueError, match="num_patches must be at least 2"):
-        gated_patches.linear_error(num_patches)
 
 
 def test_fitting_costs_what_it_should():

@@ -140,25 +140,20 @@ def compare_features(
         print(found)
         found.figure().savefig("features.svg")
     """
-    if not isinstance(key, jax.Array) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"key must be a key such as jax.random.key(0), got {type(key).__name__}.")
+    _check_key(key)
     check_rates(rates)
     _check_counts(width=width, num_steps=num_steps, num_directions=num_directions)
     draw_key, start_key, wave_key, batch_key, neuron_key = jax.random.split(key, 5)
     sizes = (num_train, num_validation, num_test)
     train, validation, test = _parts(draw_key, data, sizes, standardize)
-    batch = min(100, train.num_samples) if batch_size is None else batch_size
-    if not 1 <= batch <= train.num_samples:
-        raise ValueError(
-            f"batch_size must be in [1, num_train = {train.num_samples}], got {batch}."
-        )
+    batches = _batches(batch_size, train.num_samples)
     architecture = mlp((width,), num_outputs=train.num_outputs)
     steps = every(max(num_steps // _NUM_RECORDS, 1), num_steps)
 
     def contest(train: Dataset, validation: Dataset, test: Dataset) -> tuple[Array, ...]:
         contenders = _contenders(start_key, wave_key, architecture, width, train)
         found = [
-            _tuned(one, train, validation, test, Batches(batch), batch_key, steps, rates)
+            _tuned(one, train, validation, test, batches, batch_key, steps, rates)
             for one in contenders
         ]
         return tuple(jnp.stack(each) for each in zip(*found, strict=True))
@@ -175,6 +170,14 @@ def compare_features(
         tuple(_interval(share, test.num_samples) for share in final),
         gradient_features(neuron_key, train, num_directions) if alone else (),
     )
+
+
+def _batches(size: int | None, num_train: int) -> Batches:
+    """Of this size, or of 100 samples or all."""
+    size = min(100, num_train) if size is None else size
+    if not 1 <= size <= num_train:
+        raise ValueError(f"batch_size must be in [1, num_train = {num_train}], got {size}.")
+    return Batches(size)
 
 
 def _contenders(
@@ -320,6 +323,11 @@ def _check_targets(data: Dataset) -> None:
             "targets must be -1 or 1, or one-hot rows of several classes (Dataset.from_table makes "
             f"them), got {data.num_outputs} columns with {some}."
         )
+
+
+def _check_key(key: Any) -> None:
+    if not isinstance(key, jax.Array) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        raise TypeError(f"key must be a key such as jax.random.key(0), got {type(key).__name__}.")
 
 
 def _check_counts(**counts: int) -> None:

@@ -44,18 +44,6 @@ Numbers = float | int | Float[np.ndarray, "..."]
 Answer = Any  # as many numbers as came in
 
 
-def linear_error(num_patches: Numbers) -> Answer:
-    """Φ(−1/log k): the error of Σᵢ ⟨w*, Xᵢ⟩, which has no gates.
-
-    Example:
-        >>> round(float(linear_error(1000)), 3)
-        0.442
-    """
-    if not np.all(np.asarray(num_patches) >= 2):
-        raise ValueError(f"num_patches must be at least 2, got {num_patches}.")
-    return special.ndtr(-1 / np.log(num_patches))
-
-
 def kept_part(projection: Numbers) -> Answer:
     """2Φᶜ(|g|): the part of the noise that a gate keeps if it is just open for the signal."""
     return 2 * special.ndtr(-np.abs(projection))

@@ -50,7 +50,7 @@ from theorylab.training import every
 PRECISION = "float64"
 FORMULA = (
     r"T_2 = \frac{1}{\eta_b C}\left(\frac{4 C_3 \log^{3/2} k}{\sqrt k}"
-    r" + \frac{C_2}{k \log^4 k}\right)"
+    r" + \frac{\eta_b}{\eta} \frac{C_2}{\log^4 k}\right)"
 )
 
 START = Source("karp", "lsa-pop", "B.1, Lemma B.3")

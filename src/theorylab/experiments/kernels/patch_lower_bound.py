@@ -158,7 +158,7 @@ def run(config: Config) -> Result:
         linear_wrong=wrong[0],
         learned_wrong=wrong[1],
         num_samples=config.num_samples,
-        linear_error=float(gated_patches.linear_error(k)),
+        linear_error=patch_law(k, 2).linear_error,
         blind_wrong=_wrong(noise_keys[-1], config.ratio, 0.0, config),
         gaps=gaps,
         open_gap=open_gap,
