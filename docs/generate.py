@@ -1,6 +1,6 @@
 """Make the gallery from runs: nothing in it is typed.
 
-    every experiment ─► conduct ─► docs/gallery/<concept>/<phenomenon>.{md,svg}, index.md
+    every experiment ─► conduct ─► docs/gallery/<experiment>.{md,svg}, index.md
 
 Run it before `mkdocs build`. What a store holds already is read, not run again. The reference,
 which `reference.py` makes without any run, is made with it.

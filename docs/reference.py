@@ -1,7 +1,7 @@
 """Make the reference from docstrings and from the tree of experiments: nothing in it is typed.
 
     src/theorylab/<room>/**.py ─► ast ─► docs/reference/<room>.md, index.md
-    src/theorylab/experiments/<concept>/*.py ─► docs/reference/experiments.md
+    src/theorylab/experiments/<concept>/**.py ─► docs/reference/experiments.md
 
 Modules are read, not imported, so it takes seconds. `generate.py` makes it with the gallery.
 """

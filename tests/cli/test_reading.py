@@ -101,6 +101,35 @@ def test_a_concept_offers_a_few_of_its_experiments(theorylab, tree, tmp_path):
     assert answer.err.endswith("theorylab list --concept toys shows all 7.\n")
 
 
+def test_an_old_name_still_works_and_the_new_one_is_said(theorylab, tree):
+    object.__setattr__(tree, "renames", {"toys/euro": "toys/coin"})
+    new, old = theorylab("show", "toys/coin"), theorylab("show", "toys/euro")
+    assert (old.code, old.out) == (0, new.out)
+    assert old.err == "theorylab: toys/euro is now toys/coin.\n"
+    assert new.err == ""
+    assert "--num-throws 1000" in theorylab("run", "toys/euro", "--help").out
+    assert "--num-throws" in candidates(tree, ["run", "toys/euro", "--num"])
+
+
+def test_themes_are_listed_completed_and_offered(theorylab, tree, tmp_path):
+    shutil.copytree(tree.root, tmp_path / "experiments")
+    (tmp_path / "experiments/toys/money").mkdir()
+    shutil.move(tmp_path / "experiments/toys/coin.py", tmp_path / "experiments/toys/money")
+    object.__setattr__(tree, "root", tmp_path / "experiments")
+    assert theorylab("show", "toys/money/coin").out.startswith("toys/money/coin\n")
+    (row,) = theorylab("list", "--concept", "toys/money").out.splitlines()
+    assert row.startswith("toys/money/coin ")
+    assert len(theorylab("list", "--concept", "toys").out.splitlines()) == 2
+    assert (
+        "no experiment 'toys/coin'. Did you mean toys/money/coin"
+        in theorylab("show", "toys/coin").err
+    )
+    for said in ("coin", "money/coin"):
+        assert theorylab("show", said).err.endswith(" Did you mean toys/money/coin?\n")
+    assert candidates(tree, ["run", "toys/m"]) == ["toys/money/coin"]
+    assert candidates(tree, ["list", "--concept", ""]) == ["toys", "toys/money"]
+
+
 def test_version(theorylab):
     assert theorylab("--version").out.startswith("theorylab 0.")
 

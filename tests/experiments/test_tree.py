@@ -10,7 +10,8 @@ import pytest
 
 from theorylab import choices
 from theorylab.claims.claim import Kind, Source
-from theorylab.experiments.entry import TYPES, Entry, Place, TreeError, read
+from theorylab.experiments.entry import TYPES, Entry, Place, TreeError, name_of, read
+from theorylab.experiments.renames import RENAMES
 from theorylab.experiments.tree import EXPERIMENTS, Tree
 
 TESTS = Path(__file__).parents[1]
@@ -86,6 +87,42 @@ def test_every_experiment_has_a_negative_control_and_a_printed_one_its_correctio
 
 def test_the_tour_goes_through_experiments_that_exist():
     assert set(EXPERIMENTS.tour) <= set(EXPERIMENTS.names())
+
+
+def test_old_names_lead_to_experiments_and_are_none_themselves():
+    names = set(EXPERIMENTS.names())
+    assert RENAMES
+    for old, new in RENAMES.items():
+        assert new in names, f"{old} leads nowhere"
+        assert old not in names, f"{old} is there, and moved"
+        assert EXPERIMENTS.has(old)
+
+
+def test_every_name_is_the_path_of_its_entry():
+    """Oracle: the files below the root, by a walk of the folders."""
+    walked = [
+        path.relative_to(EXPERIMENTS.root).with_suffix("").as_posix()
+        for folder in EXPERIMENTS.root.iterdir()
+        if folder.is_dir()
+        for path in folder.rglob("*.py")
+        if not path.name.startswith("_")
+    ]
+    assert list(EXPERIMENTS.names()) == sorted(walked)
+    assert max(name.count("/") for name in walked) >= 2
+    assert [entry.name for entry in EXPERIMENTS.entries()] == sorted(walked)
+
+
+def test_names_have_any_depth_and_private_modules_are_no_experiments(tmp_path):
+    root = tmp_path / "experiments/lab/experiments"  # the nearest folder of that name is the tree
+    for name in ("a", "b/c", "b/d/e/f", "b/_shared", "b/__init__", "_b/c", "b/.d"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / f"{name}.py").write_text(GOOD)
+    tree = Tree(root, "lab.experiments")
+    assert tree.names() == ("b/c", "b/d/e/f")  # what is beside the rooms is machinery
+    assert [entry.name for entry in tree.entries()] == ["b/c", "b/d/e/f"]
+    assert {entry.concept for entry in tree.entries()} == {"b"}
+    assert tree.module("b/d/e/f") == "lab.experiments.b.d.e.f"
+    assert name_of(tmp_path / "elsewhere/mine.py") == "mine"
 
 
 def test_help_is_the_comment_beside_a_field_also_behind_a_bracket():

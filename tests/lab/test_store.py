@@ -219,6 +219,17 @@ def test_outcomes_gives_the_latest_of_every_config_without_arrays(store, heard):
     assert Store(store.root / "none").outcomes(heard.append) == []
 
 
+def test_outcomes_are_found_at_any_depth(store, heard):
+    """Folders of experiments may look like keys."""
+    names = ["mine", "toys/coin", "toys/money/coin", "toys/bead/fade"]
+    for number, name in enumerate(names):
+        store.write(made_up(f"a{number}", experiment=name))
+    (store.root / "toys/money/coin/ff").mkdir()
+    assert [outcome.experiment for outcome in store.outcomes(heard.append)] == sorted(names)
+    assert len(heard) == 1
+    assert "toys/money/coin/ff is damaged" in heard[0]
+
+
 KILLING = """
 import itertools, os, random, signal, sys, time
 from pathlib import Path

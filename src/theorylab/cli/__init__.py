@@ -68,7 +68,7 @@ def dispatch(arguments: Sequence[str], tree: Tree) -> int:
         return print_candidates(tree, rest)
     command = command_named(name)
     if "--help" in rest or "-h" in rest:
-        names = [word for word in rest if command.takes_fields and word in tree.names()]
+        names = [word for word in rest if command.takes_fields and tree.has(word)]
         print(help_for(command, [find(tree, word) for word in names]), end="")
         return 0
     return _do(name, parse(command, rest), tree)

@@ -55,7 +55,7 @@ COMMANDS = (
         "List the experiments.",
         (
             _JSON,
-            Option("--concept", "CONCEPT", "Only those about one concept."),
+            Option("--concept", "CONCEPT", "Only those about one concept, or one folder of it."),
             Option("--source", "KEY", "Only those with claims from one document: see below."),
             Option(
                 "--by",

@@ -89,7 +89,8 @@ def candidates(tree: Tree, words: list[str]) -> list[str]:
 def _after(tree: Tree, command: Command, before: list[str], current: str) -> Iterable[str]:
     """What may follow inside a command."""
     names = tree.names()
-    entries = [tree.entry(word) for word in before if word in names] if command.takes_fields else []
+    said = [tree.renames.get(word, word) for word in before]
+    entries = [tree.entry(word) for word in said if word in names] if command.takes_fields else []
     values = {option.flag: option.choices for option in command.options if option.value}
     values |= _field_values(entries)
     last = before[-1] if before else ""
@@ -113,4 +114,6 @@ def _field_values(entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
 
 
 def _concepts(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({name.partition("/")[0] for name in names}))
+    """The folders of experiments: rooms, and themes in them."""
+    parts = [name.split("/") for name in names]
+    return tuple(sorted({"/".join(each[:n]) for each in parts for n in range(1, len(each))}))

@@ -1,6 +1,7 @@
 """From text to the values of a config: what `--field value` means, checked without JAX."""
 
 import math
+import sys
 from collections.abc import Mapping
 
 from theorylab.experiments.entry import Entry, Field, Literals
@@ -14,8 +15,11 @@ _LARGEST = 2**63  # what an array of whole numbers can hold
 
 
 def find(tree: Tree, name: str) -> Entry:
-    """Read the experiment of that name."""
+    """Read the experiment of that name; of an old name, say the new one."""
     name = name.removesuffix(".py").strip("/")
+    if name in tree.renames:
+        print(f"theorylab: {name} is now {tree.renames[name]}.", file=sys.stderr)
+        name = tree.renames[name]
     names = tree.names()
     if name in names:
         return tree.entry(name)

@@ -101,7 +101,8 @@ def print_json(value: Any) -> None:
 def _chosen(entries: Sequence[Entry], options: dict[str, str]) -> list[Entry]:
     concept, key = options.get("--concept"), options.get("--source")
     concepts = sorted({entry.concept for entry in entries})
-    if concept is not None and concept not in concepts:
+    inside = f"{concept}/"
+    if concept is not None and not any(entry.name.startswith(inside) for entry in entries):
         offer = nearest(concept, concepts) or f" They are {', '.join(concepts)}."
         raise Usage(f"--concept must be one that has experiments, got {concept!r}.{offer}")
     if key is not None and key not in KEYS:
@@ -110,7 +111,7 @@ def _chosen(entries: Sequence[Entry], options: dict[str, str]) -> list[Entry]:
     return [
         entry
         for entry in entries
-        if concept in (None, entry.concept) and (key is None or key in entry.keys)
+        if (concept is None or entry.name.startswith(inside)) and (key is None or key in entry.keys)
     ]
 
 

@@ -14,11 +14,19 @@ def nearest(word: str, words: Iterable[str]) -> str:
     Example:
         >>> nearest("catapul", ["dynamics/catapult", "bias/diagonal_network"])
         ' Did you mean dynamics/catapult?'
+        >>> nearest("sgd", ["features/agop/sgd", "features/agop/teacher"])
+        ' Did you mean features/agop/sgd?'
         >>> nearest("zzz", ["width"])
         ''
     """
-    # A name is recognised by its last part too: catapult is dynamics/catapult.
-    known = {part: word for word in words for part in (word.rpartition("/")[2], word)}
+    # A name is recognised by its last parts too: catapult is dynamics/catapult.
+    known: dict[str, list[str]] = {}
+    for each in words:
+        parts = each.split("/")
+        for first in range(len(parts)):
+            known.setdefault("/".join(parts[first:]), []).append(each)
     close = difflib.get_close_matches(word, known, n=6, cutoff=0.55)
-    offers = list(dict.fromkeys(known[part] for part in close))[:3]
+    if word in known:  # said in short
+        close = [word]
+    offers = list(dict.fromkeys(each for part in close for each in known[part]))[:3]
     return f" Did you mean {' or '.join(offers)}?" if offers else ""

@@ -1,6 +1,6 @@
 """What an experiment says of itself, read without importing it.
 
-    <concept>/<phenomenon>.py ─► ast ─► Entry: title, formula, fields, presets, claims
+    <concept>/[<theme>/]<phenomenon>.py ─► ast ─► Entry: title, formula, fields, presets, claims
 
 Reading takes milliseconds where importing takes seconds, so `list`, `show`, shell completion and
 the check of flags answer at once. It asks that an experiment writes literally what it says of
@@ -27,6 +27,7 @@ Config = Mapping[str, Literals]
 
 PRESETS = ("smoke", "default", "paper")
 TYPES = ("int", "float", "bool", "str", "tuple[int, ...]", "tuple[float, ...]")
+ROOT = "experiments"  # the name of a tree's folder
 RESERVED = ("preset", "out", "json", "force", "help")  # the command line's own flags
 
 
@@ -82,7 +83,7 @@ class Field:
 class Entry:
     """One experiment, read."""
 
-    name: str  # "dynamics/catapult"
+    name: str  # "dynamics/catapult", "features/agop/sgd"
     path: Path
     title: str
     description: str
@@ -95,7 +96,7 @@ class Entry:
 
     @property
     def concept(self) -> str:
-        """The folder it lives in."""
+        """The room it is about: the first part of its name."""
         return self.name.partition("/")[0]
 
     @property
@@ -343,5 +344,16 @@ def _as_type(kind: str, value: Any) -> Any:
 
 
 def name_of(path: Path) -> str:
-    """An experiment's name is its path: <concept>/<phenomenon>."""
-    return f"{path.parent.name}/{path.stem}"
+    """An experiment's name is its path below its tree, the nearest folder named `experiments`.
+
+    Example:
+        >>> name_of(Path("lab/experiments/features/agop/sgd.py"))
+        'features/agop/sgd'
+        >>> name_of(Path("elsewhere/mine.py"))  # in no tree
+        'mine'
+    """
+    folders = path.parts[:-1]
+    if ROOT not in folders:
+        return path.stem
+    below = len(folders) - folders[::-1].index(ROOT)
+    return "/".join((*folders[below:], path.stem))

@@ -1,7 +1,7 @@
 """What experiments with students and teachers on images share: sizes they refuse, bytes they take.
 
-Both take a config with the fields of `features/image_batches`: images, classes, shrink, num_train,
-num_known, num_test, widths, channels, teacher_scale, teacher_steps and num_seeds.
+Both take a config with the fields of `features/agop/image_batches`: images, classes, shrink,
+num_train, num_known, num_test, widths, channels, teacher_scale, teacher_steps and num_seeds.
 """
 
 import math

@@ -1,33 +1,41 @@
 """The tree is the registry of experiments: no list is kept by hand.
 
 experiments/dynamics/catapult.py ─► "dynamics/catapult"
+experiments/features/agop/sgd.py ─► "features/agop/sgd"
+
+A name is a path below the root, of any depth. `__init__.py` and private modules, `_x.py`, are no
+experiments.
 """
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from .entry import Entry, name_of, read
+from .entry import Entry, read
+from .renames import RENAMES
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A folder of experiments, `<root>/<concept>/<phenomenon>.py`, and the package it is.
+    """A folder of experiments, `<root>/<concept>/[<theme>/]<phenomenon>.py`, and its package.
 
     Example:
-        >>> len(EXPERIMENTS.names()) == len(list(EXPERIMENTS.root.glob("[a-z]*/[a-z]*.py")))
-        True
+        >>> [name for name in EXPERIMENTS.names() if name.startswith("features/fourier/")][:2]
+        ['features/fourier/attention', 'features/fourier/grokking']
     """
 
     root: Path
     package: str
     tour: tuple[str, ...] = ()  # the experiments a newcomer sees first
+    renames: Mapping[str, str] = field(default_factory=dict)  # old name ─► name
 
     def names(self) -> tuple[str, ...]:
         """Every experiment, in alphabetical order."""
-        paths = self.root.glob("*/*.py")
-        return tuple(sorted(name_of(path) for path in paths if path.name[0] not in "_."))
+        paths = (path.relative_to(self.root) for path in self.root.glob("*/**/*.py"))
+        shown = (path for path in paths if not any(part[0] in "_." for part in path.parts))
+        return tuple(sorted(path.with_suffix("").as_posix() for path in shown))
 
     def entries(self) -> tuple[Entry, ...]:
         """Read every experiment."""
@@ -38,6 +46,10 @@ class Tree:
         if name not in self.names():
             raise KeyError(f"there is no experiment {name!r}.")
         return read(self.root / f"{name}.py")
+
+    def has(self, name: str) -> bool:
+        """Whether there is an experiment of that name, or was."""
+        return name in self.renames or name in self.names()
 
     def module(self, name: str) -> str:
         """The name under which Python imports an experiment."""
@@ -58,4 +70,5 @@ EXPERIMENTS = Tree(
         "bias/diagonal_network",
         "generalization/concentration",
     ),
+    renames=RENAMES,
 )

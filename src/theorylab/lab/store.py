@@ -1,6 +1,6 @@
 """The store keeps outcomes: a run is there whole or not at all, and is not run again.
 
-    <root>/<concept>/<phenomenon>/<key>/
+    <root>/<experiment>/<key>/
         config.json  findings.json  outcome.json    what a person reads
         arrays.npz   figure.svg                     what was measured
         manifest.json                               SHA-256 of all of these
@@ -119,10 +119,13 @@ class Store:
 
     def _folders(self) -> list[Path]:
         """The folders of all outcomes, the oldest first."""
-        folders = [
-            path for path in self.root.glob("[!.]*/*/*") if re.fullmatch("[0-9a-f]+", path.name)
-        ]
+        folders = filter(_is_outcome, self.root.glob("[!.]*/**/*/"))
         return sorted(folders, key=lambda path: path.stat().st_mtime)
+
+
+def _is_outcome(folder: Path) -> bool:
+    """Whether a folder is named like a key and has no others inside, whole or not."""
+    return bool(re.fullmatch("[0-9a-f]+", folder.name)) and not any(folder.glob("*/"))
 
 
 def to_json(value: Any) -> str:

@@ -1,0 +1,1 @@
+"""Average gradient outer products: feature learning by catapults, penalties and recursion."""

@@ -1,0 +1,1 @@
+"""Features that emerge in training: parities, intervals, dictionaries; against fixed features."""

@@ -1,0 +1,1 @@
+"""Fourier features of modular addition: neurons, attention, margins and grokking."""

@@ -1,0 +1,1 @@
+"""Local signal adaptivity: one informative patch among noisy ones, networks against kernels."""

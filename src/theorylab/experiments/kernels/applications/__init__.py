@@ -1,0 +1,1 @@
+"""Tangent kernels at work: images, tables, matrices and structures."""

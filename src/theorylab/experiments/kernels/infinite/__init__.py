@@ -1,0 +1,1 @@
+"""Kernels of infinitely wide networks, in closed form and by sampling."""

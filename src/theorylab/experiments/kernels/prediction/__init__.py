@@ -1,0 +1,1 @@
+"""What a constant tangent kernel predicts of training: times, means and spreads."""

@@ -1,0 +1,1 @@
+"""Kernel regression: features, exact and approximate solvers, and their cost."""

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics.quadratic import constants as experiment
+
+
+def test_every_verdict_is_the_expected_one(surprises):
+    assert surprises == []
+
+
+# One wrong number in what was measured, and the claim that looks at it.
+CORRUPTIONS = (
+    ("normal_curvatures", lambda r: 2 * r.normal_curvatures, "99 of 100"),
+    ("curvatures", lambda r: 1.1 * r.curvatures, "Its mean"),
+    ("curvatures", lambda r: r.normal_curvatures, "√(2/m)"),
+    ("normal_curvatures", lambda r: r.curvatures, "√(3/m)"),
+    ("path", lambda r: r.path * np.array([-1.0, 1.0, 1.0])[None, None], "positive throughout"),
+    ("path", lambda r: 2 * r.path, "whatever the inputs"),
+    ("path", lambda r: r.path[:, ::-1], "that of the next"),
+    ("changes", lambda r: -r.changes, "so that the curvature rises"),
+    ("corrected_falls", lambda r: r.printed_falls, "it does"),
+    ("lower_falls", lambda r: -r.lower_falls, "sharp"),
+    ("first_pulls", lambda r: r.first_pulls**1.5, "of order 1/m"),
+    ("after_two", lambda r: r.rest, "moves v by 8w"),
+    ("rest", lambda r: np.abs(r.rest) ** 0.5, "root that is so small"),
+    ("jacobians", lambda r: r.jacobians[:, ::-1] + 0 * r.jacobians, "√det J"),
+)
+
+
+@pytest.mark.parametrize(("field", "corrupt", "words"), CORRUPTIONS)
+def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, words):
+    wrong = smoke._replace(**{field: corrupt(smoke)})
+    assert verdict(words, wrong) == Verdict.REFUTED
+
+
+def test_bad_configs_are_refused():
+    with pytest.raises(ValueError, match="width must be at least 1, got 0"):
+        experiment.Config(width=0)
+    with pytest.raises(ValueError, match="num_networks must be at least 30, got 3"):
+        experiment.Config(num_networks=3)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics.quadratic import generalization as experiment
+
+
+def test_every_verdict_is_the_expected_one(surprises):
+    assert surprises == []
+
+
+def other_test_loss(result):
+    """Higher beyond the critical rate, and higher for models that are not linear."""
+    factor = np.where(result.ratios > 1, 2.0, 1.0)[:, None]
+    return result.test * factor * np.array([1.0, 1.2, 1.3])[:, None, None]
+
+
+def moving(result, first, last):
+    """Training losses that go straight from one number to another, in every run."""
+    line = np.linspace(first, last, result.train.shape[-1])
+    return np.broadcast_to(line, result.train.shape)
+
+
+# One wrong number in what was measured, and the claim that looks at it.
+CORRUPTIONS = (
+    ("test", other_test_loss, "Below the critical rate the quadratic"),
+    ("test", other_test_loss, "So is the network's"),
+    ("train", lambda r: moving(r, 2, 1), "Linear models diverge"),
+    ("train", lambda r: moving(r, 2, 1), "Quadratic models diverge"),
+    ("train", lambda r: r.train + 1, "Between, networks"),
+    ("test", other_test_loss, "Quadratic models: the test loss is lower"),
+    ("test", other_test_loss, "Networks: the test loss is lower"),
+    ("test", other_test_loss, "Networks: it falls with η"),
+    ("error", other_test_loss, "one in a hundred more"),
+    ("train", lambda r: r.train + 1, "trained too little"),
+    ("train", lambda r: moving(r, 1, 2), "ever exceeds"),
+)
+
+
+@pytest.mark.parametrize(("field", "corrupt", "words"), CORRUPTIONS)
+def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, words):
+    wrong = smoke._replace(**{field: corrupt(smoke)})
+    assert verdict(words, wrong) != Verdict.SUPPORTED
+
+
+def test_one_pair_of_four_may_fail(smoke, verdict):
+    """Four pairs made of the two: with one of them reversed it is supported, with two refuted."""
+    test = np.concatenate([smoke.test, smoke.test])
+    worse = test.copy()
+    worse[0] = other_test_loss(smoke)[0]
+    four = smoke._replace(test=worse, train=np.concatenate([smoke.train] * 2))
+    assert verdict("Networks: the test loss is lower", four) == Verdict.SUPPORTED
+    worse[1] = other_test_loss(smoke)[1]
+    assert verdict("Networks: the test loss is lower", four) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"pairs": (3,)}, r"pairs must be digits two by two, got \(3,\)"),
+        ({"depth": 1}, "depth must be at least 2, got 1"),
+        ({"ratios": (0.5, 3.0)}, "ratios must be positive, one below 1"),
+        ({"matched_loss": 0.0}, "matched_loss must be positive, got 0.0"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

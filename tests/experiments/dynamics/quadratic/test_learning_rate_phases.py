@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics.quadratic import learning_rate_phases as experiment
+
+
+def test_every_verdict_is_the_expected_one(surprises):
+    assert surprises == []
+
+
+def bent(travel, widths):
+    """Distances and curvatures with a wrong dependence on the width."""
+    factor = np.asarray(widths) ** 0.2
+    return travel._replace(
+        distance=travel.distance * factor, length=travel.length / factor, curvature=factor + 1
+    )
+
+
+def wrong_curvature(travel):
+    return travel._replace(curvature=np.full_like(travel.curvature, 0.9))
+
+
+# One wrong number in what was measured, and the claim that looks at it.
+CORRUPTIONS = (
+    ("quadratic", lambda r: bent(r.quadratic, r.widths), "does not depend on the width"),
+    ("network", lambda r: bent(r.network, r.widths), "Nor does it"),
+    ("quadratic", lambda r: bent(r.quadratic, r.widths), "at ηλ₀ = 2.5"),
+    ("quadratic", lambda r: bent(r.quadratic, r.widths), "So they do"),
+    ("quadratic", lambda r: bent(r.quadratic, r.widths), "length of their path"),
+    ("network", lambda r: bent(r.network, r.widths), "ReLU networks travel"),
+    ("quadratic", lambda r: wrong_curvature(r.quadratic), "two thirds"),
+    ("quadratic", lambda r: wrong_curvature(r.quadratic), "one in a hundred"),
+    ("map_limit", lambda r: 1.1 * r.map_limit, "The map converges"),
+    ("map_limit", lambda r: r.map_limit * np.linspace(1, 0.5, 6), "does not shrink"),
+    ("quadratic_limit", lambda r: 0.9 * r.quadratic_limit, "diverge there too"),
+    ("image_limit", lambda r: r.linear_limit, "survive more"),
+    ("linear_limit", lambda r: 2 * r.linear_limit, "no such interval"),
+)
+
+
+@pytest.mark.parametrize(("field", "corrupt", "words"), CORRUPTIONS)
+def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, words):
+    wrong = smoke._replace(**{field: corrupt(smoke)})
+    assert verdict(words, wrong) == Verdict.REFUTED
+
+
+def test_bad_configs_are_refused():
+    with pytest.raises(ValueError, match="num_seeds must be at least 1, got 0"):
+        experiment.Config(num_seeds=0)
+    with pytest.raises(ValueError, match="edge_width must be at least 1000, got 10"):
+        experiment.Config(edge_width=10)

@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics.spikes import critical_learning_rate as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_rates_that_differ_are_told(smoke, verdict):
+    scaled = smoke._replace(kernel=1.1 * smoke.kernel)
+    assert verdict("differ by less than 5 %", scaled) == Verdict.REFUTED
+    shuffled = smoke._replace(kernel=np.random.default_rng(0).permutation(smoke.kernel, axis=-1))
+    assert verdict("lie on a line", shuffled) == Verdict.REFUTED
+    constant = smoke._replace(start_exact=1.1 * smoke.start_kernel)
+    assert verdict("At the start", constant) == Verdict.REFUTED
+
+
+def test_controls_can_fail(smoke, verdict):
+    near = smoke._replace(far_exact=smoke.far_kernel)
+    assert verdict("thirty times", near) == Verdict.REFUTED
+    calm = smoke._replace(loss=np.ones_like(smoke.loss))
+    assert verdict("That training spiked", calm) == Verdict.REFUTED
+
+
+def test_the_half_is_seen(smoke, verdict):
+    doubled = smoke._replace(remainder=2 * smoke.remainder)
+    assert verdict("It is Δ_H", doubled) == Verdict.REFUTED
+    assert verdict("As printed: what the kernel", doubled) == Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"widths": (8,)}, r"widths must be two numbers or more, got \(8,\)"),
+        ({"depths": (1,)}, "depths must be at least 2 each"),
+        ({"batch_size": 1000}, "batch_size must be at most"),
+        ({"ratio": -1.0}, "ratio must be positive, got -1.0"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics.spikes import heavy_sample as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_spikes_at_other_examples_are_told(smoke, verdict):
+    """The same losses, each one step after another example than it was."""
+    moved = smoke._replace(chosen=np.roll(smoke.chosen, 1, axis=-1))
+    assert verdict("It spikes, by more than 10 %, only", moved) == Verdict.REFUTED
+    slow = smoke._replace(critical=10 * smoke.critical)
+    assert verdict("98 % of the spikes", slow) == Verdict.REFUTED
+
+
+def test_a_loss_that_only_falls_is_no_spike(smoke, verdict):
+    falling = smoke._replace(loss=np.sort(smoke.loss)[..., ::-1])
+    assert verdict("at least 5 spikes", falling) == Verdict.REFUTED
+    assert verdict("As printed", falling) == Verdict.SUPPORTED
+    assert verdict("nothing spikes", smoke._replace(loss=smoke.loss[::-1])) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_steps": 1}, "num_steps must be at least 2, got 1"),
+        ({"learning_rates": ()}, "learning_rates must be at least one number, got none"),
+        ({"control_learning_rate": 0.0}, "must be positive and finite, got 0.0"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,90 @@
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.dynamics.spikes import spike_match as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def with_high(result, **fields):
+    return result._replace(high=result.high._replace(**fields))
+
+
+def test_spikes_below_the_critical_rate_are_told(smoke, verdict):
+    """Critical rates of the batch before: they know nothing of the step."""
+    shifted = with_high(smoke, critical=np.roll(smoke.high.critical, 1, axis=-1))
+    assert verdict("At least 95 % of the spikes", shifted) == Verdict.REFUTED
+
+
+def test_a_base_rate_of_one_explains_everything(smoke, verdict):
+    """Always above: every rise matches, and Fisher's test sees that it means nothing."""
+    always = with_high(smoke, critical=0 * smoke.high.critical)
+    assert verdict("three of four steps", always) == Verdict.SUPPORTED
+    assert verdict("Fisher's test", always) == Verdict.REFUTED
+
+
+def test_runs_without_spikes_and_controls_with_them_are_told(smoke, verdict):
+    calm = with_high(smoke, loss=np.sort(smoke.high.loss)[..., ::-1])
+    assert verdict("at least 30 spikes", calm) == Verdict.REFUTED
+    assert verdict("nothing spikes", smoke._replace(low=smoke.high)) == Verdict.REFUTED
+    assert verdict("5 top directions", with_high(smoke, top=smoke.high.top / 2)) == Verdict.REFUTED
+
+
+def test_the_six_rates_are_those_of_the_steps(smoke):
+    """Oracle: counting, on the first task."""
+    up = np.diff(smoke.high.loss[0]) > 0
+    above = (smoke.high.learning_rate > smoke.high.critical)[0, :, :-1]
+    rates = [values[0] for values in smoke.rates]
+    match, base = above[up].mean(), above.mean()
+    big = up & (smoke.high.loss[0, :, 1:] > np.maximum(1.5 * smoke.high.loss[0, :, :-1], 0))
+    big &= np.diff(smoke.high.loss[0]) > 0.1
+    expected = [match, base, match / base, up[above].mean(), up[~above].mean(), above[big].mean()]
+    np.testing.assert_allclose(rates, expected, rtol=1e-12)
+
+
+def test_spikes_as_common_as_any_step_are_told(smoke, verdict):
+    """Always above: the base rate is 1, and no match rate is above it."""
+    always = with_high(smoke, critical=0 * smoke.high.critical)
+    assert verdict("more than their base rate", always) != Verdict.SUPPORTED
+    # Above the critical rate at every fourth step that raises the loss, and at no other.
+    up = np.diff(smoke.high.loss, append=0) > 0
+    rare = up & (np.cumsum(up, axis=-1) % 4 == 0)
+    only = with_high(smoke, critical=np.where(rare, 0.0, np.inf))
+    assert verdict("a quarter of all steps", only) == Verdict.REFUTED
+    assert verdict("lift is small", only) == Verdict.REFUTED
+
+
+def test_the_paper_has_the_networks_and_photographs_of_the_source():
+    """And all its networks pass through the program, in their sizes, on other images."""
+    paper = experiment.PRESETS["paper"]
+    assert (paper.images, paper.depth, paper.channels) == ("cifar10", 5, 512)
+    assert 1e9 < experiment.memory(paper) < 1e12
+    here = replace(paper, images="digits")
+    for task in experiment._tasks(here)[3:]:
+        seen = jax.eval_shape(
+            lambda key, task=task: experiment._train(here, task, jnp.array(1.2), key),
+            jax.random.key(0),
+        )
+        assert seen.loss.shape == (2000,)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_samples": 4}, "num_samples must be from 5 to 300, got 4"),
+        ({"batch_size": 200}, "batch_size must be at most 128 samples, got 200"),
+        ({"ratio": 0.1}, "must be positive and increasing, got 0.3 and 0.1"),
+        ({"num_networks": 4}, "num_networks must be from 1 to 3, got 4"),
+        ({"num_steps": 2}, "num_steps must be at least 10, got 2"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,76 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.agop import optimizers as experiment
+from theorylab.features import Learned, Task
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_alignment_that_grows_with_the_test_loss_is_refuted(smoke, verdict):
+    """Corrupted: alignment and misalignment with the opposite order."""
+    wrong = smoke._replace(alignment=-smoke.alignment, misalignment=-smoke.misalignment)
+    for words in ("ranked oppositely, seed by seed", "Means over seeds", "nearly on a line"):
+        assert verdict(words, wrong) == Verdict.REFUTED
+    assert verdict("that do not matter", wrong) == Verdict.REFUTED
+
+
+def test_optimisers_that_do_not_differ_or_do_not_fit_are_refuted(smoke, verdict):
+    assert verdict("10 % below", smoke._replace(test=np.ones_like(smoke.test))) == Verdict.REFUTED
+    unfitted = smoke._replace(reached=np.zeros_like(smoke.reached))
+    assert verdict("Most runs", unfitted) == Verdict.REFUTED
+
+
+def test_a_rank_that_is_learned_and_ranked_is_told(smoke, verdict):
+    """Corrupted: half the test loss; alignment that falls with it in each of many seeds."""
+    learned = smoke._replace(other_test=smoke.other_test / 2)
+    assert verdict("rank 3 is not learned", learned) == Verdict.REFUTED
+    many = np.tile(smoke.other_test, (1, 10))
+    ranked = smoke._replace(other_test=many, other_alignment=-many)
+    assert verdict("ranking is not found", ranked) == Verdict.REFUTED
+
+
+def test_inputs_without_use_are_those_that_the_truth_does_not_see():
+    """Oracle: the cosine of a whole matrix with a diagonal, for rank 4 from the fifth input on."""
+    root = np.random.default_rng(0).normal(size=(10, 10))
+    gram, truth = root @ root.T, np.diag([4.0, 3, 2, 1, 0, 0, 0, 0, 0, 0])
+    elsewhere = np.diag([0.0] * 4 + [1.0] * 6)
+
+    def cosine(other):
+        return np.sum(gram * other) / np.linalg.norm(gram) / np.linalg.norm(other)
+
+    learned = Learned(*[jnp.zeros(())] * len(Learned._fields))
+    measured = learned._replace(
+        corner=jnp.asarray(gram)[None], alignment=jnp.array([cosine(truth)])
+    )
+    learned = jax.tree.map(np.asarray, measured)
+    found = experiment._elsewhere(learned, Task(4))
+    np.testing.assert_allclose(found, [cosine(elsewhere)], rtol=1e-6)
+    assert np.isnan(experiment._elsewhere(learned, Task(3))).all()
+
+
+def test_each_rank_has_the_rates_of_the_table():
+    assert experiment.Config().rates == (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0)
+    assert experiment.Config(rank=4).rates == (1.0, 1.0, 1.0, 0.005, 0.001, 0.001, 1.0)
+    mine = (1.0,) * 7
+    for given in (mine, experiment.TABLE[2]):
+        assert experiment.Config(rank=3, learning_rates=given).rates == given
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"learning_rates": (1.0,)}, "learning_rates must be 7 positive numbers"),
+        ({"batch_size": 601}, r"batch_size must be in \[1, 600\], got 601"),
+        ({"rank": 5}, "rank must be 2, 3 or 4, got 5"),
+        ({"dimension": 5}, "dimension must be at least 10, got 5"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

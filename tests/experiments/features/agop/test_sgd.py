@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.agop import sgd as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [("smaller the test loss", "test"), ("better G is aligned", "alignment")],
+)
+def test_a_reversed_order_is_refuted(smoke, verdict, words, name):
+    reversed_order = smoke._replace(**{name: getattr(smoke, name)[::-1]})
+    assert verdict(words, reversed_order) == Verdict.REFUTED
+
+
+def test_other_values_and_counts_are_refuted(smoke, verdict):
+    """Test losses of a constant, batches that all catapult, and a run that did not fit."""
+    constant = smoke._replace(test=np.ones_like(smoke.test))
+    assert verdict("Test losses of all batch sizes", constant) == Verdict.REFUTED
+    unlike = smoke._replace(alignment=np.full_like(smoke.alignment, 0.5))
+    assert verdict("Alignments of all batch sizes", unlike) == Verdict.REFUTED
+    restless = smoke._replace(num_supercritical=np.ones_like(smoke.num_supercritical))
+    assert verdict("no step is super-critical", restless) == Verdict.REFUTED
+    assert verdict("are not rare", restless) == Verdict.REFUTED
+    unfitted = smoke._replace(loss=smoke.loss + 1)
+    assert verdict("at one training loss", unfitted) == Verdict.REFUTED
+
+
+def test_every_size_of_which_the_table_speaks_is_judged(smoke, verdict):
+    """The last of five sizes is off; then nothing is said of any."""
+    sizes = np.array([5, 10, 50, 100, 2000])
+    bands = experiment.PILOTS[2, 100, 2000, (1024,)]
+    expected = np.array([bands.get(size, np.full((2, 2), np.nan)) for size in sizes.tolist()])
+    middle = expected.mean(axis=2)
+    middle[3] = 0.75
+    test = np.repeat(middle[:, :1], 6, axis=1)
+    table = smoke._replace(batch_sizes=sizes, expected=expected, test=test)
+    assert verdict("Test losses of all batch sizes", table) == Verdict.SUPPORTED
+    off = table._replace(test=test + np.array([0, 0, 0, 0, 0.3])[:, None])
+    assert verdict("Test losses of all batch sizes", off) == Verdict.REFUTED
+    unknown = table._replace(expected=np.full((5, 2, 2), np.nan))
+    assert verdict("Test losses of all batch sizes", unknown) == Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"batch_sizes": (10, 5)}, "batch_sizes must be two or more and increasing"),
+        ({"batch_sizes": (5, 3000)}, "batch_sizes must be at most 2000, got 3000"),
+        ({"rank": 5}, "rank must be 2, 3 or 4, got 5"),
+        ({"rank": 3, "dimension": 9}, "dimension must be at least 10 for rank 3, got 9"),
+        ({"fraction": 0.0}, r"fraction must be in \(0, 2\), got 0"),
+        ({"target": 0.0}, "loss to reach must be positive, got 0"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.agop import small_rate as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_an_effect_at_the_small_rate_is_refuted(smoke, verdict):
+    """Corrupted: the measurements of the large rate in the place of the small one's."""
+    wrong = smoke._replace(
+        test=smoke.test[::-1],
+        alignment=smoke.alignment[::-1],
+        num_supercritical=smoke.num_supercritical[::-1],
+    )
+    assert verdict("changes the test loss by less", wrong) == Verdict.REFUTED
+    assert verdict("changes the alignment by less", wrong) == Verdict.REFUTED
+    assert verdict("no step is super-critical", wrong) == Verdict.REFUTED
+    assert verdict("a much larger test loss", wrong) == Verdict.REFUTED
+    assert verdict("have super-critical steps", wrong) == Verdict.REFUTED
+
+
+def test_the_printed_rate_needs_another_critical_rate(smoke, verdict):
+    other = smoke._replace(critical_rates=np.full_like(smoke.critical_rates, 4.0))
+    assert verdict("is 0.1.", other) == Verdict.SUPPORTED
+    assert verdict("is about 0.15", other) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"batch_sizes": (5, 10, 50)}, "batch_sizes must be two and increasing"),
+        ({"small_fraction": 0.6}, "fractions must be increasing"),
+        ({"widths": ()}, "widths must be at least 1 each"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.agop import torch_parametrization as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_a_reversed_order_is_refuted(smoke, verdict):
+    """Corrupted: the measurements of both batch sizes exchanged."""
+    wrong = smoke._replace(
+        test=smoke.test[:, ::-1],
+        alignment=smoke.alignment[:, ::-1],
+        num_supercritical=smoke.num_supercritical[:, ::-1],
+    )
+    for words in ("smaller test loss", "better aligned", "more super-critical"):
+        assert verdict(words, wrong) == Verdict.REFUTED
+
+
+def test_an_order_of_rank_3_is_told(smoke, verdict):
+    """Corrupted: larger batches with a larger loss."""
+    ordered = smoke._replace(other_test=smoke.other_test + np.array([0.0, 0.5])[:, None])
+    assert verdict("polynomial of rank 3", ordered) == Verdict.REFUTED
+
+
+def test_a_control_that_catapults_is_refuted(smoke, verdict):
+    """Corrupted: the measurements of both learning rates exchanged."""
+    wrong = smoke._replace(test=smoke.test[::-1], num_supercritical=smoke.num_supercritical[::-1])
+    assert verdict("no step is super-critical", wrong) == Verdict.REFUTED
+    assert verdict("a third as much", wrong) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"batch_sizes": (50, 5)}, "batch_sizes must be two and increasing"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive, got 0"),
+        ({"dimension": 5}, "dimension must be at least 10, got 5"),
+        ({"rank": 1}, "rank must be 2, 3 or 4, got 1"),
+        ({"calm_part": 1.0}, r"calm_part must be in \(0, 1\), got 1"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

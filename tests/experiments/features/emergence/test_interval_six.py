@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.emergence import interval_six as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("network learns it: at", "network", 0.98),
+        ("network learns it: at", "plain", 0.98),
+        ("memorised nothing", "train", 0.5),
+        ("within 1 point of the", "tangent", 0.9),
+        ("twice as many steps", "tangent", 1.0),
+        ("10 points behind", "random", 0.95),
+        ("second step's weights", "two_step", 0.9),
+        ("some neuron points", "cosines", 0.9),
+        ("random directions", "cosines", 0.9),
+        ("always right", "ceiling", 0.9),
+        ("structure the network learns", "fair_network", 0.9),
+        ("source's sizes", "base_rates", 0.5),
+        ("one answer", "one_step", 0.415),
+        ("multiplied by one constant", "one_step_scaled", 0.9),
+        ("weighing classes", "unweighed", 1.0),
+        ("that of saying −1", "unweighed_plain", 0.5),
+        ("no better than a coin", "unweighed", 0.9),
+    ],
+)
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) == Verdict.REFUTED
+
+
+def test_the_printed_statement_could_be_right(smoke, verdict):
+    right = smoke._replace(one_step_scaled=np.full_like(smoke.one_step_scaled, 0.6))
+    assert verdict("must improve them", right) == Verdict.SUPPORTED
+
+
+def test_who_never_arrives_comes_after_the_end():
+    curves = np.array([[0.5, 0.99, 0.98], [0.5, 0.6, 0.7]])
+    steps = np.array([3, 6, 9])
+    assert experiment._arrived(steps, curves).tolist() == [6, 10]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"least": 31}, r"least must be in \[1, num_relevant\]"),
+        ({"num_relevant": 10**9, "least": 5}, "num_relevant at most 1000"),
+        ({"num_patterns": 20}, "num_relevant must be at most num_patterns = 20"),
+        ({"dimension": 50}, r"dimension must be in \[num_patterns = 100"),
+        ({"num_seeds": 0}, "num_seeds must be at least 1"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

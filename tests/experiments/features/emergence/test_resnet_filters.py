@@ -1,0 +1,59 @@
+"""Filters of a residual network: verdicts of the smoke run, and corrupted measurements."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.emergence import resnet_filters as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("as close as printed", "within", 0.3),
+        ("than the same filters shuffled", "chance", 0.99),
+        ("In the last group centres", "between", -0.3),
+        ("keep their direction", "pairs", 0.2),
+        ("ten deviations", "pairs", 0.4),
+        ("is early", "late", 1e6),
+        ("tells the two apart", "accuracy", 0.8),
+        ("Before training", "within", 0.9),
+        ("From a usual start", "within", 0.9),
+        ("training adds", "added", 0.0),
+    ],
+)
+def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) != Verdict.SUPPORTED
+
+
+def test_opposite_centres_in_all_groups_would_be_reported(smoke, verdict):
+    perfect = smoke._replace(between=np.full_like(smoke.between, -0.9))
+    assert verdict("centres of some group are not", perfect) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"classes": (1, 1)}, "classes must be two"),
+        ({"width": 1}, r"width must be in \[2, 10⁴\], got 1"),
+        ({"width": 10**9}, r"width must be in \[2, 10⁴\]"),
+        ({"batch_size": 401}, "batch_size must be at most num_train, got 401"),
+        ({"early_epochs": 20}, "early_epochs must be below num_epochs, got 20"),
+        ({"chunk": 200}, "chunk must be at most a third of 400 steps, got 200"),
+        ({"small": 2.0}, "small must be positive and below usual"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)
+
+
+def test_too_few_images_are_refused():
+    with pytest.raises(ValueError, match="num_train and num_test must be at most 360 together"):
+        experiment.run(experiment.Config(images="digits"))

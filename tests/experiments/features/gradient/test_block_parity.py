@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.gradient import block_parity as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "change"),
+    [
+        ("no hinge loss", "exact", lambda v: v + 0.1),
+        ("2p_A on all blocks", "moments", lambda v: 0 * v),
+        ("p_A on it", "inside", lambda v: 2 * v),
+        ("Elsewhere", "outside", lambda v: v + 0.5),
+        ("finds each direction", "free", lambda v: v - 0.5),
+        ("below 2 %", "errors", lambda v: v + 0.1),
+        ("below 2 %", "cosine", lambda v: 0 * v),
+        ("err on 10 %", "fair", lambda v: 0 * v),
+        ("A linear model", "fair", lambda v: 0 * v),
+        ("in place of r", "term", lambda v: 10 * v),
+    ],
+)
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
+    broken = smoke._replace(**{field: change(getattr(smoke, field))})
+    assert verdict(words, broken) == Verdict.REFUTED
+
+
+def test_symmetry_would_be_believed_if_the_moment_were_zero(smoke, verdict):
+    broken = smoke._replace(moments=0 * smoke.moments)
+    assert verdict("because the law is symmetric", broken) == Verdict.SUPPORTED
+
+
+def test_the_printed_bound_would_be_believed_for_a_network_of_r_neurons(smoke, verdict):
+    few = smoke._replace(term=smoke.term / 18)
+    assert verdict("covers what turned directions", few) == Verdict.SUPPORTED
+
+
+def test_the_sign_of_a_sum_misses_five_in_sixteen():
+    """Oracle: all 32 patterns; the source's linear ceiling 27/32 is 1 − ½ · 5/16."""
+    signs = 1 - 2 * (np.arange(32)[:, None] >> np.arange(5)[None, :] & 1)
+    wrong = (signs.prod(axis=1) != np.sign(signs.sum(axis=1))).mean()
+    assert experiment._sum_error(5) == wrong == 5 / 16
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"block_size": 4}, "must be odd"),
+        ({"num_blocks": 5}, "must be at most 20"),
+        ({"background": 0.7}, "background must be in"),
+        ({"num_steps": 1}, "num_steps must be at least 2, got 1"),
+        ({"bias": 0.0}, "bias must be positive"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,47 @@
+"""Gaussian clusters: verdicts of the smoke run, and corrupted measurements."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.gradient import gaussian_mixture as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("below its bound", "losses", 1.0),
+        ("exceeds the bound", "losses", 0.0),
+        ("no worse than the detectors", "detectors", -1.0),
+        ("certificate", "certificate", -1.0),
+        ("moderate biases", "probability", 0.1),
+        ("below 1e-20", "exponent", -3.0),
+        ("says nothing", "violated", 0),
+        ("keeps the √d", "covered", 1.1),
+        ("random features", "network", 0.6),
+        ("at most by a point", "tangent", 0.5),
+    ],
+)
+def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
+    old = getattr(smoke, field)
+    new = np.full_like(old, value) if isinstance(old, np.ndarray) else value
+    assert verdict(words, smoke._replace(**{field: new})) != Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_clusters": 64}, "num_clusters must be from 2 to dimension - 1"),
+        ({"noise": 0.0}, "noise must be positive, got 0"),
+        ({"thresholds": (1.0, 0.5, 2.0)}, "thresholds must be three or more, growing"),
+        ({"num_seeds": 0}, "num_seeds must be from 1 to 10"),
+        ({"trained_clusters": (4, 64)}, "trained_clusters must be below 64"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,47 @@
+"""The good subnetwork: verdicts of the smoke run, and corrupted measurements."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.gradient import good_subnetwork as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("below its bound", "bound", -1),
+        ("there are some neurons", "counts", 0),
+        ("square root of the width", "counts", 7),
+        ("below 0.2", "loss", 1),
+        ("its fourth root", "norm", 7),
+        ("its square root or faster", "largest", 7),
+        ("make no good network", "shuffled", 0),
+    ],
+)
+def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) != Verdict.SUPPORTED
+
+
+def test_the_printed_sign_would_be_believed_if_it_left_some(smoke, verdict):
+    some = smoke._replace(positive=smoke.counts)
+    assert verdict("sign of their outputs", some) == Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"dimension": 4}, "dimension must be from 8 to 10"),
+        ({"tau": 0.0}, "tau must be positive, got 0"),
+        ({"widths": (100, 10)}, "widths must be two or more, growing"),
+        ({"opening": 0.5}, r"opening must be in \(0, 0.3\), got 0.5"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

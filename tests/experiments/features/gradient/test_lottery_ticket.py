@@ -1,0 +1,51 @@
+"""Lottery tickets: verdicts of the smoke run, and corrupted measurements."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.gradient import lottery_ticket as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("end within a point", "whole", 0.0),
+        ("drawn anew ends", "redrawn_outputs", 0.0),
+        ("neurons drawn anew learn it too", "redrawn", 0.5),
+        ("within 2 points of the ticket", "early", 0.5),
+        ("chosen at random are less than 5", "random", 0.5),
+        ("chosen before the step ends higher", "early_outputs", 0.0),
+    ],
+)
+def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) != Verdict.SUPPORTED
+
+
+def test_a_large_part_is_no_ticket_and_an_empty_one_neither(smoke, verdict):
+    for size in (smoke.num_neurons // 2, 0):
+        wrong = smoke._replace(found=np.full_like(smoke.found, size))
+        assert verdict("a tenth", wrong) == Verdict.REFUTED
+
+
+def test_a_slow_ticket_would_be_seen(smoke, verdict):
+    slow = np.where(smoke.steps[None, :] < smoke.steps[-1], 0.5, smoke.ticket)
+    assert verdict("1.2 times", smoke._replace(ticket=slow)) != Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"opening": 0.5}, r"opening must be in \(0, 0.3\), got 0.5"),
+        ({"noise": 0.0}, "noise must be positive, got 0"),
+        ({"width": 0}, "width must be from 1 to 10"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,44 @@
+"""One step, then the output layer: verdicts of the smoke run, and corrupted measurements."""
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.gradient import one_step_freeze as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("at most the bound", "bounds", 0.0),
+        ("in 95 %", "gap_bound", -1.0),
+        ("never rises", "rises", 0.1),
+        ("Divided by ln 2", "at_zero", 0.5),
+        ("slower than 1/t", "losses", 0.5),
+        ("the loss rises at some step", "long_rises", 0.0),
+        ("as fast as 1/√n", "gap", 0.1),
+        ("runs err less", "error", 0.1),
+        ("Without the first step", "frozen", 0.0),
+    ],
+)
+def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) != Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"margin": 0.0}, "margin must be positive, got 0"),
+        ({"sample_sizes": (100, 50)}, "sample_sizes must be two or more, growing"),
+        ({"num_steps": 5}, "num_steps must be from 10 to 10"),
+        ({"width": 0}, "width must be from 1 to 10"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

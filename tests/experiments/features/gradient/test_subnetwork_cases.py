@@ -1,0 +1,54 @@
+"""Good subnetworks of a half-space and of a parity: verdicts, and corrupted measurements."""
+
+import jax
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.gradient import subnetwork_cases as experiment
+from theorylab.features.gradient import risk
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_the_targets_have_no_loss_and_their_constants_bound_them():
+    """Oracle: both g* have margin 1 everywhere, by construction."""
+    config = experiment.PRESETS["smoke"]
+    for make in (experiment._half_space, experiment._parity):
+        task = make(jax.random.key(0), config)
+        assert float(risk(task.target, task.law)) < 1e-4
+        assert float(np.abs(task.target.biases).max()) <= task.constants.bias_bound + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("half-space the subnetwork's loss is below", "bound", -1),
+        ("On the parity too", "bound", -1),
+        ("there are some neurons", "fewest", 0),
+        ("half-space their number grows", "counts", 7),
+        ("so it does on the parity", "counts", 7),
+        ("below 0.2", "loss", 1),
+        ("no good network at these widths", "loss", 0),
+        ("on other neurons make no good", "shuffled", 0),
+    ],
+)
+def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
+    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, broken) != Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"block_size": 4}, "block_size must be odd, from 3 to 15, got 4"),
+        ({"dimension": 5}, "dimension must exceed block_size, got 5"),
+        ({"widths": (100, 10)}, "widths must be two or more, growing"),
+        ({"opening": 0.5}, r"opening must be in \(0, 0.3\), got 0.5"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.features.gradient import uniform_parity as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "change"),
+    [
+        ("and ½ξ_{k+1} elsewhere", "formula", lambda v: 2 * v),
+        ("C((d−1)/2, (k−1)/2)", "majority", lambda v: v * np.array([[1.0], [1.01], [1.0]])),
+        ("has the cosine", "cosines", lambda v: v * np.array([[1.0], [1.01]])),
+        ("No coordinate of it", "distances", lambda v: v[::-1]),
+        ("One neuron in", "aligned", lambda v: v // 2),
+        ("slope 1 ± 0.3", "needed", lambda v: v**1.5),
+        ("slope 3 ± 0.3", "needed", lambda v: v**1.5),
+        ("trained output layer", "error", lambda v: v + 0.1),
+        ("Without the step", "unmoved", lambda v: 0 * v),
+        ("At a bias of 1.5", "tilted", lambda v: 0 * v),
+    ],
+)
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
+    broken = smoke._replace(**{field: change(getattr(smoke, field))})
+    assert verdict(words, broken) == Verdict.REFUTED
+
+
+def test_the_printed_gradient_would_be_believed_if_it_were_right(smoke, verdict):
+    assert verdict("without a ½", smoke._replace(listed=smoke.printed)) == Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"listed": (8,)}, "dimension must be odd"),
+        ({"listed": (21,)}, "listed must be some dimensions of at most 15"),
+        ({"pair_dimensions": (33,)}, "pair_dimensions must be two or more"),
+        ({"num_steps": 0}, "num_steps must be at least 1, got 0"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)

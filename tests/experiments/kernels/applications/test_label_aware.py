@@ -1,0 +1,62 @@
+"""The experiment on label-aware kernels: verdicts, results that are not so, bad configs."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.kernels.applications import label_aware as experiment
+
+TINY = experiment.Config(num_samples=4, num_tests=3, num_folds=2, num_seeds=1)
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """Labels that do not help, or harm; a kernel that serves both; labels that are no chance."""
+    useless = smoke._replace(
+        aware_error=smoke.plain_error,
+        aware_alignment=smoke.plain_alignment,
+        weight=0 * smoke.weight,
+    )
+    assert verdict("With labels it has fewer errors", useless) != Verdict.SUPPORTED
+    assert verdict("alignment with the parity", useless) != Verdict.SUPPORTED
+    assert verdict("Cross-validation", useless) == Verdict.REFUTED
+    swapped = smoke._replace(
+        plain_error=smoke.plain_error[:, ::-1, ::-1], aware_error=smoke.aware_error[:, :, ::-1]
+    )
+    assert verdict("One kernel does not serve", swapped) != Verdict.SUPPORTED
+    assert verdict("From random labels", swapped) == Verdict.REFUTED
+    harmed = smoke._replace(aware_error=smoke.aware_error + 0.1)
+    assert verdict("at most one error in 50", harmed) == Verdict.REFUTED
+    helped = smoke._replace(aware_error=smoke.aware_error - 0.1)
+    assert verdict("gains nothing from labels", helped) == Verdict.REFUTED
+
+
+def test_folds_part_the_samples():
+    """Oracle: in every fold each sample is on one side; each is tested once."""
+    train, test = (np.asarray(part) for part in experiment._folds(6, 3))
+    assert sorted(test.ravel()) == list(range(6))
+    for inside, outside in zip(train, test, strict=True):
+        assert sorted([*inside, *outside]) == list(range(6))
+
+
+def test_figure_has_two_panels(smoke):
+    assert len(experiment.plot(smoke).axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_tests", 0, "num_tests must be at least 1, got 0"),
+        ("num_inputs", 1, "num_inputs must be at least 2, got 1"),
+        ("noise", 0.0, "noise must be positive, got 0.0"),
+        ("num_samples", 5, "num_samples must be a multiple of num_folds >= 2, got 5 and 2"),
+    ],
+)
+def test_config_outside_its_domain_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TINY, **{field: value})

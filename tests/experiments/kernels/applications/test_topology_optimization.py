@@ -1,0 +1,50 @@
+"""The experiment on topology optimisation: verdicts, results that are not so, bad configs."""
+
+import dataclasses
+
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.kernels.applications import topology_optimization as experiment
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """More material, weak beams, detail that gets lost, designs of another kernel."""
+    wrong = smoke._replace(
+        density=1.01 * smoke.density[:, ::-1],
+        compliance=2 * smoke.compliance,
+        detail=smoke.detail[:, ::-1],
+        energy=smoke.energy / 2,
+        odd_density=smoke.kernel_density[-1],
+        odd_compliance=float(smoke.kernel_compliance[-1]),
+        uniform_compliance=float(smoke.kernel_compliance[-1]),
+    )
+    for words in (
+        "has the volume",
+        "bend at most 10 % more",
+        "the finer is what",
+        "networks build what their kernel",
+        "UᵀKU = UᵀF",
+        "left out on the other",
+        "Such a beam",
+        "equally distributed",
+    ):
+        assert verdict(words, wrong) != Verdict.SUPPORTED, words
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_rows", 0, "num_rows must be at least 1, got 0"),
+        ("volume", 1.0, r"volume must be in \(0, 1\), got 1.0"),
+        ("frequencies", (4.0, 2.0), r"frequencies must be two or more that grow, got \(4.0, 2.0\)"),
+        ("bias_scale", 0.0, "bias_scale must be positive, got 0.0"),
+    ],
+)
+def test_config_outside_its_domain_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(experiment.Config(), **{field: value})

@@ -1,0 +1,63 @@
+"""The experiment on the hierarchy's scaling: verdicts, results that are not so, bad configs."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.kernels.finite import hierarchy as experiment
+from theorylab.kernels import ntk
+from theorylab.models import Standard, mlp, network
+
+TINY = experiment.Config(widths=(4, 8), num_seeds=4, num_groups=2)
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """Orders that do not fall, or fall too fast; a control in which they fall."""
+    flat = smoke._replace(third=smoke.standard_third, means=smoke.means[[0, 1, 2, 3, 3, 1, 0, 0]])
+    assert verdict("What moves the kernel is of order 1/m", flat) == Verdict.REFUTED
+    for words in ("So is the mean of what moves that", "O₃ O₃", "O₄ Θ", "O₄ f f"):
+        assert verdict(words, flat) == Verdict.REFUTED, words
+    steep = smoke._replace(means=smoke.means[[3, 3, 3, 4, 4, 4, 4, 4]])
+    for words in ("does not depend on the width", "f f, of two", "Θ Θ", "O₃ f"):
+        assert verdict(words, steep) == Verdict.REFUTED, words
+    control = smoke._replace(standard_third=smoke.third)
+    assert verdict("In the standard parametrization", control) == Verdict.REFUTED
+
+
+def test_the_control_is_the_standard_parametrization():
+    """Oracle: the kernel of a network in that parametrization, at the same function."""
+    x = jax.random.normal(jax.random.key(0), (2, 8))
+    config = dataclasses.replace(TINY, widths=(8, 4), num_seeds=2)
+    keys = jax.random.split(jax.random.key(1), (4, 2))
+    _, standard = experiment._orders(x, jax.random.key(1), config)
+    networks = experiment.nested(8, 8, "erf")
+    inner, outer = networks.init(keys[2, 0])
+    model = network(mlp([8], activation="erf"), (8,), Standard())
+    params = ({"weight": inner / np.sqrt(8)}, (), {"weight": outer / np.sqrt(8)})
+    kernel = ntk(model.apply, params, x, learning_rates=({"weight": 1 / 8}, (), {"weight": 1.0}))
+    np.testing.assert_allclose(standard[1][0, 0], kernel, rtol=1e-10)
+
+
+def test_figure_has_two_panels(smoke):
+    assert len(experiment.plot(smoke).axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_inputs", 0, "num_inputs must be at least 1, got 0"),
+        ("widths", (8, 8), r"widths must be two or more different counts, got \(8, 8\)"),
+        ("num_samples", 9, "num_samples must be at most 8, got 9"),
+        ("num_seeds", 3, "num_seeds must be a multiple of num_groups = 2, got 3"),
+    ],
+)
+def test_config_outside_its_domain_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TINY, **{field: value})

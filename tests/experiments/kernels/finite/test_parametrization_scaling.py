@@ -1,0 +1,63 @@
+"""The experiment on two parametrizations: verdicts, results that are not so, bad configs."""
+
+import dataclasses
+
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.kernels.finite import parametrization_scaling as experiment
+
+TINY = experiment.Config(
+    widths=(4, 8), num_samples=2, num_steps=2, num_seeds=2, num_standard=1, num_groups=2
+)
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """Kernels that stay away, or move at every width, or do not grow; a missing residual."""
+    wrong = smoke._replace(
+        start_error=smoke.wrong_error,
+        mean_movement=smoke.wrong_error,
+        movement=smoke.wrong_error,
+        standard_start=smoke.driven_movement,
+        driven_movement=smoke.standard_movement,
+        wrong_error=smoke.start_error,
+        limit=1.001 * smoke.limit,
+        corrected=-smoke.corrected,
+    )
+    for words in (
+        "approach it as m^(−1/2)",
+        "moves the mean kernel by 1/m",
+        "kernel of each network",
+        "the kernel grows as the width",
+        "if residuals were held",
+        "of the a alone",
+        "is the mean over w and a",
+        "sums over residuals",
+    ):
+        assert verdict(words, wrong) == Verdict.REFUTED, words
+    lively = smoke._replace(standard_movement=smoke.driven_movement, printed=smoke.velocity)
+    assert verdict("training moves it as much", lively) == Verdict.SUPPORTED
+    assert verdict("a fixed number of stable steps", lively) == Verdict.REFUTED
+    assert verdict("sums over the inputs alone", lively) == Verdict.SUPPORTED
+
+
+def test_figure_has_two_panels(smoke):
+    assert len(experiment.plot(smoke).axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_standard", 0, "num_standard must be at least 1, got 0"),
+        ("widths", (8,), r"widths must be two or more different counts, got \(8,\)"),
+        ("num_seeds", 3, "num_seeds must be a multiple of num_groups = 2, got 3"),
+        ("time", 20.0, r"time must be in \(0, 1.333\) to be stable, got 20.0"),
+    ],
+)
+def test_config_outside_its_domain_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TINY, **{field: value})

@@ -1,0 +1,83 @@
+"""The experiment on dual activations: verdicts, claims that can fail, bad configs."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.kernels.infinite import dual_activations as experiment
+
+TINY = experiment.Config(
+    num_correlations=3, variances=(1.0,), node_counts=(4, 6, 8), term_counts=(3, 4, 5)
+)
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """A wrong closed form, a series that lies about its error, a gradient that breaks."""
+    wrong = smoke._replace(
+        relu_error=smoke.wrong_error,
+        smooth_error=smoke.smooth_error + 1e-6,
+        series_error=2 * smoke.series_error,
+        slope=-smoke.slope,
+        num_broken=1,
+        num_broken_plainly=0,
+    )
+    for words in (
+        "closed forms are the integrals",
+        "goes to the arc-cosine kernel",
+        "inverse root or faster",
+        "never a larger error",
+        "just that error",
+        "is E σ′σ′",
+        "Gradients are finite",
+        "Differentiated as printed",
+    ):
+        assert verdict(words, wrong) == Verdict.REFUTED, words
+    right = smoke._replace(wrong_error=smoke.wrong_error / np.array([1.0, 5.0, 25.0]))
+    assert verdict("closed form of |u|", right) == Verdict.REFUTED
+    broken = smoke._replace(relu_error=smoke.relu_error * np.nan)
+    assert verdict("goes to the arc-cosine kernel", broken) == Verdict.INCONCLUSIVE
+
+
+def test_printed_formula_is_the_closed_form(smoke):
+    """Oracle: the formula once more, by NumPy."""
+    rho = smoke.correlations
+    angle = np.pi - np.arccos(rho)
+    value = (rho * angle + np.sqrt(1 - rho**2)) / (2 * np.pi)
+    np.testing.assert_allclose(smoke.relu, [value, angle / (2 * np.pi)], atol=1e-12)
+
+
+def test_same_config_same_bytes():
+    first, second = experiment.run(TINY), experiment.run(TINY)
+    for one, other in zip(first, second, strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def test_figure_has_three_panels(smoke):
+    assert len(experiment.plot(smoke).axes) == 3
+
+
+def test_memory_grows_with_the_nodes():
+    large = dataclasses.replace(TINY, node_counts=(16, 32, 4096))
+    assert experiment.memory(large) > 1e9 > experiment.memory(TINY)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_correlations", 10, "must be odd and at least 3, got 10"),
+        ("variances", (), "variances must be at least 0, one of them positive"),
+        ("variances", (0.0,), "variances must be at least 0, one of them positive"),
+        ("variances", (-1.0, 1.0), "variances must be at least 0"),
+        ("node_counts", (16, 32), "node_counts must be three or more growing counts"),
+        ("term_counts", (8, 8, 16), "term_counts must be three or more growing counts"),
+    ],
+)
+def test_config_outside_its_domain_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TINY, **{field: value})

@@ -1,0 +1,61 @@
+"""The experiment on global convergence: verdicts, claims that can fail, the critical width."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.kernels.prediction import global_convergence as experiment
+
+TINY = experiment.Config(widths=(2, 4), samples=(2, 3), num_inputs=3, num_steps=20, num_seeds=2)
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """Slow runs that count as wide, rows that move too far, theorems that are tight."""
+    all_wide = smoke._replace(smallest_ratio=np.ones_like(smoke.smallest_ratio))
+    assert verdict("the loss is never above", all_wide) == Verdict.REFUTED
+    far = smoke._replace(row_margin=0 * smoke.row_margin - 0.1)
+    assert verdict("for ‖x‖ = 1", far) == Verdict.REFUTED
+    assert verdict("with a factor ‖x‖", smoke._replace(radius=1.0)) == Verdict.REFUTED
+    steep = smoke._replace(critical_width=smoke.second_theorem)
+    assert verdict("grows far slower", steep) == Verdict.REFUTED
+    assert verdict("ten thousand times", steep) == Verdict.REFUTED
+    idle = smoke._replace(row_movement=np.ones_like(smoke.row_movement))
+    assert verdict("The row that moves most", idle) == Verdict.REFUTED
+    fitted = smoke._replace(loss_margin=np.abs(smoke.loss_margin) + 1)
+    assert verdict("narrowest networks", fitted) == Verdict.REFUTED
+
+
+def test_critical_width_is_where_the_ratio_crosses_a_half():
+    """By hand: a crossing in the middle of a logarithmic step, at once, never."""
+    widths = np.array([4, 8, 16])
+    crossing = np.array([0.2, 0.5 / 2**0.5, 0.5 * 2**0.5])
+    ratios = np.array([[crossing, [0.6, 0.9, 1.0], [0.2, 0.3, 0.4]]])
+    found = experiment._critical_widths(widths, ratios)
+    np.testing.assert_allclose(found, [[8 * 2**0.5, 4.0, np.nan]])
+
+
+def test_figure_has_three_panels(smoke):
+    assert len(experiment.plot(smoke).axes) == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
+        ("widths", (4, 2), "widths must be two or more growing counts"),
+        ("samples", (4,), "samples must be two or more growing counts"),
+        ("num_steps", 30, "num_steps must be a multiple of 20, got 30"),
+        ("learning_rate", 0.5, r"learning_rate must be in \(0, 0.5\), got 0.5"),
+        ("radius", 1.0, "radius must be above 1, got 1.0"),
+        ("delta", 1.0, r"delta must be in \(0, 1\), got 1.0"),
+    ],
+)
+def test_config_outside_its_domain_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TINY, **{field: value})

@@ -1,0 +1,48 @@
+"""The experiment on moving outputs: verdicts, results that are not so, bad configs."""
+
+import dataclasses
+
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.kernels.prediction import output_dynamics as experiment
+
+TINY = experiment.Config(width=3, num_samples=2, num_steps=2, num_seeds=1)
+
+
+def test_smoke_run_has_the_expected_verdicts(surprises):
+    assert surprises == []
+
+
+def test_what_is_not_so_is_not_supported(smoke, verdict):
+    """A kernel of old weights, an implementation off by a little, a control that holds."""
+    stale = smoke._replace(error=smoke.stale_error)
+    assert verdict("Outputs move by", stale) == Verdict.REFUTED
+    for name, words in (
+        ("products", "Whole Jacobians"),
+        ("layerwise", "sum over layers"),
+        ("structured", "of this package"),
+    ):
+        wrong = smoke._replace(**{name: getattr(smoke, name) * (1 + 1e-9)})
+        assert verdict(words, wrong) == Verdict.REFUTED
+    right = smoke._replace(stale_error=smoke.error, other_error=smoke.error)
+    assert verdict("where training began", right) == Verdict.REFUTED
+    assert verdict("of another network", right) == Verdict.REFUTED
+
+
+def test_figure_has_two_panels(smoke):
+    assert len(experiment.plot(smoke).axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("width", 0, "width must be at least 1, got 0"),
+        ("learning_rate", 0.0, "learning_rate must be positive, got 0.0"),
+        ("probes", (0.1,), r"probes must be two or more learning rates, got \(0.1,\)"),
+        ("probes", (0.1, -0.1), "probes must be two or more learning rates"),
+    ],
+)
+def test_config_outside_its_domain_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TINY, **{field: value})
