@@ -13,7 +13,7 @@ def test_everything_that_is_downloaded_can_be_fetched():
 
 def test_fetch_says_what_there_is_and_where(theorylab, monkeypatch, tmp_path):
     monkeypatch.setenv("THEORYLAB_CACHE", str(tmp_path))
-    monkeypatch.setattr(downloads, "downloaded", lambda name: {"labels": np.zeros(7)})
+    monkeypatch.setattr(downloads, "download", lambda name: {"labels": np.zeros(7)})
     answer = theorylab("fetch", "mnist", "cifar10")
     assert (answer.code, answer.err) == (0, "")
     assert answer.out == f"mnist: 7 images in {tmp_path}\ncifar10: 7 images in {tmp_path}\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from theorylab.curvature import hessian_in_ball
-from theorylab.models import fully_connected, graph_network, wire
+from theorylab.models import dag_network, fully_connected, wire
 
 KEY = jax.random.key(0)
 CENTRE = jnp.array([0.5, -2.0, 1.0, 0.0])
@@ -53,7 +53,7 @@ def test_entries_that_are_no_weights_take_no_length_of_a_direction():
 def test_padded_networks_are_searched_as_far_as_plain_ones():
     """Oracle: the same weights on the graph alone; one draw differs, the mean of many does not."""
     small, large = (fully_connected(2, [width, width], activation="tanh") for width in (4, 12))
-    model, (wired, wirings) = graph_network(small), wire([small, large])
+    model, (wired, wirings) = dag_network(small), wire([small, large])
     wiring = jax.tree.map(lambda leaf: leaf[0], wirings)
     weights, x = model.init(KEY), jnp.array([1.0, -0.5])
     numbers = np.asarray(wiring.numbers)

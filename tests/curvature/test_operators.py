@@ -5,9 +5,9 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from theorylab.curvature import (
+    batched_operator,
     gauss_newton,
     hessian,
-    in_batches,
     jacobian,
     output_hessian,
     preconditioned,
@@ -114,7 +114,7 @@ def test_batches_add_up_and_a_preconditioner_scales(setting):
         def of_batch(batch):
             return hessian(lambda w: risk(w, *batch), params)
 
-        batched = in_batches(of_batch, (x, y), params, batch_size=4)
+        batched = batched_operator(of_batch, (x, y), params, batch_size=4)
         scales = jax.tree.map(lambda leaf: 1 + leaf**2, params)
         whole = matrix(of_batch((x, y)), params)
         roots = jnp.sqrt(ravel_pytree(scales)[0])
@@ -129,7 +129,7 @@ def test_batches_add_up_and_a_preconditioner_scales(setting):
 
 def test_batches_have_a_size():
     with pytest.raises(ValueError, match="batch_size must be between 1 and n = 3, got 4"):
-        in_batches(lambda batch: lambda v: v, jnp.ones((3, 1)), jnp.ones(1), 4)
+        batched_operator(lambda batch: lambda v: v, jnp.ones((3, 1)), jnp.ones(1), 4)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theorylab.curvature import tensor_norm, two_layer_tensor_norm
-from theorylab.models import fully_connected, graph_network
+from theorylab.models import dag_network, fully_connected
 
 X = jnp.array([0.6, -1.1, 0.3])
 
@@ -14,7 +14,7 @@ X = jnp.array([0.6, -1.1, 0.3])
 @pytest.fixture(scope="module")
 def measured():
     """A network of three layers with two outputs: its weights, what was found, and its tensor."""
-    model = graph_network(fully_connected(3, [4, 3], num_outputs=2, activation="tanh"))
+    model = dag_network(fully_connected(3, [4, 3], num_outputs=2, activation="tanh"))
 
     @jax.jit
     def both(weights, key):
@@ -47,7 +47,7 @@ def test_two_layers_have_the_closed_form():
     """Oracle: the search. And each output alone has less."""
     inner = jax.random.normal(jax.random.key(1), (3, 5))
     outer = jax.random.normal(jax.random.key(2), (5, 3))
-    model = graph_network(fully_connected(3, [5], num_outputs=3, activation="tanh"))
+    model = dag_network(fully_connected(3, [5], num_outputs=3, activation="tanh"))
     weights = jnp.concatenate([inner.ravel(), outer.ravel()])
     found = jax.jit(
         lambda w: tensor_norm(model.apply, w, X, jax.random.key(0), 8, 60, num_steps=30)

@@ -10,11 +10,11 @@ from theorylab.data import (
     canvas_moments,
     dataset_on_background,
     digits,
+    downsample,
     offsets,
     on_background,
     on_backgrounds_apart,
     pixel_coverage,
-    shrunk,
 )
 from theorylab.data.backgrounds import background, paste
 
@@ -157,7 +157,7 @@ def test_a_dataset_says_what_was_done_to_it():
 
 def test_shrinking_keeps_the_mean_and_a_checkerboard_vanishes():
     board = jnp.asarray(np.indices((4, 6)).sum(axis=0) % 2.0)[None, :, :, None]
-    np.testing.assert_array_equal(shrunk(board, 2), np.full((1, 2, 3, 1), 0.5))
+    np.testing.assert_array_equal(downsample(board, 2), np.full((1, 2, 3, 1), 0.5))
 
 
 def test_what_does_not_fit_is_refused():
@@ -175,4 +175,4 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"tiles must fill a canvas \(4, 4, 1\) exactly"):
         background(KEY, "tiles", 1, (4, 4, 1), image)
     with pytest.raises(ValueError, match="factor must divide 3 and 3, got 2"):
-        shrunk(image, 2)
+        downsample(image, 2)

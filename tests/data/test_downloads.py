@@ -80,4 +80,4 @@ def test_what_comes_with_the_install_has_a_name_too():
     with pytest.raises(ValueError, match=r"images must be one of digits, .* got 'imagenet'"):
         image_set("imagenet")
     with pytest.raises(ValueError, match=r"what is downloaded is one of mnist, .* got 'digits'"):
-        downloads.downloaded("digits")
+        downloads.download("digits")

@@ -9,12 +9,12 @@ import pytest
 from scipy import special
 
 from theorylab.models import (
+    ABReLU,
     Activation,
-    BentLine,
     Cosine,
     Erf,
     Exponential,
-    Gaussian,
+    GaussianActivation,
     Hermite,
     LeakyReLU,
     Monomial,
@@ -35,7 +35,7 @@ POINTS = np.linspace(-3, 3, 7)  # 0 is among them
     ("function", "formula"),
     [
         (LeakyReLU(0.2), lambda z: np.maximum(z, z / 5)),
-        (BentLine(-0.3, 1.4), lambda z: 1.4 * np.maximum(z, 0) - 0.3 * np.minimum(z, 0)),
+        (ABReLU(-0.3, 1.4), lambda z: 1.4 * np.maximum(z, 0) - 0.3 * np.minimum(z, 0)),
         (Monomial(0), np.ones_like),
         (Monomial(4), lambda z: z * z * z * z),
         (RectifiedMonomial(3), lambda z: np.maximum(z, 0) ** 3),
@@ -45,7 +45,7 @@ POINTS = np.linspace(-3, 3, 7)  # 0 is among them
         (Erf(0.7, 1.3, 0.2), lambda z: 0.7 * special.erf(1.3 * z) + 0.2),
         (Sine(1.2, 0.8, 0.3), lambda z: 1.2 * np.sin(0.8 * z + 0.3)),
         (Cosine(1.2, 0.8, 0.3), lambda z: 1.2 * np.cos(0.8 * z + 0.3)),
-        (Gaussian(0.9, 0.6), lambda z: 0.9 * np.exp(-0.6 * z**2)),
+        (GaussianActivation(0.9, 0.6), lambda z: 0.9 * np.exp(-0.6 * z**2)),
         (Exponential(0.5, 0.4), lambda z: 0.5 * np.exp(0.4 * z)),
         (rbf(0.7), lambda z: np.sin(np.sqrt(1.4) * z) + np.cos(np.sqrt(1.4) * z)),
         (normalised_exponential(0.7), lambda z: np.exp(np.sqrt(0.7) * z - 0.7)),
@@ -84,7 +84,7 @@ def test_sigmoid_like_is_like_a_sigmoid():
 
 
 @pytest.mark.parametrize(
-    ("function", "slope"), [(BentLine(-0.3, 1.4), 1.4), (RectifiedMonomial(2), 0.0)]
+    ("function", "slope"), [(ABReLU(-0.3, 1.4), 1.4), (RectifiedMonomial(2), 0.0)]
 )
 def test_derivatives_at_kinks_are_as_stated(function, slope):
     assert jax.grad(function)(0.0) == slope
@@ -97,7 +97,7 @@ def test_derivatives_at_kinks_are_as_stated(function, slope):
         (lambda: RectifiedMonomial(-1), "degree must be at least 0, got -1"),
         (lambda: Hermite(-2), "degree must be at least 0, got -2"),
         (lambda: Polynomial(()), r"at least one number, got \(\)"),
-        (lambda: Gaussian(b=-1.0), "b must be at least 0, got -1.0"),
+        (lambda: GaussianActivation(b=-1.0), "b must be at least 0, got -1.0"),
         (lambda: rbf(0.0), "gamma must be positive, got 0.0"),
         (lambda: normalised_exponential(-1.0), "gamma must be positive, got -1.0"),
     ],

@@ -17,13 +17,13 @@ from theorylab.models import (
     network,
     summary,
 )
-from theorylab.models.parameters import draw
+from theorylab.models.parameters import draw_weights
 
 
 @pytest.mark.parametrize("law", ["normal", "uniform", "rademacher", "exponential"])
 def test_laws_have_mean_zero_and_variance_one(law):
     """Moments, within 5 standard errors; the variance of a square is at most 8 (exponential)."""
-    sample = draw(jax.random.key(0), (100, 1000), law)
+    sample = draw_weights(jax.random.key(0), (100, 1000), law)
     assert abs(float(sample.mean())) < 5 / math.sqrt(1e5)
     assert float(jnp.square(sample).mean()) == pytest.approx(1, abs=5 * math.sqrt(8 / 1e5))
 
@@ -51,7 +51,7 @@ def test_weights_of_another_law_have_normal_biases():
 
 def test_unknown_law_is_refused():
     with pytest.raises(Exception, match="cauchy"):
-        draw(jax.random.key(0), (2,), "cauchy")  # pyright: ignore[reportArgumentType]
+        draw_weights(jax.random.key(0), (2,), "cauchy")  # pyright: ignore[reportArgumentType]
 
 
 def test_summary_counts_every_parameter():

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.models import Transformer, continued, turned
+from theorylab.models import Transformer, greedy_decode, rotary
 
 KEY = jax.random.key(3)
 TOKENS = jax.random.randint(jax.random.key(1), (2, 6), 0, 7)
@@ -94,7 +94,7 @@ def test_continued_takes_the_most_likely_token():
     for _ in range(3):
         new = MODEL.apply(PARAMS, tokens)[:, -1].argmax(axis=-1)
         tokens = jnp.concatenate([tokens, new[:, None]], axis=1)
-    np.testing.assert_array_equal(continued(MODEL, PARAMS, TOKENS[:, :2], 3), tokens[:, 2:])
+    np.testing.assert_array_equal(greedy_decode(MODEL, PARAMS, TOKENS[:, :2], 3), tokens[:, 2:])
 
 
 def test_rotary_products_depend_on_the_distance():
@@ -103,12 +103,12 @@ def test_rotary_products_depend_on_the_distance():
     places = jnp.arange(4)
 
     def products(shift):
-        both = [turned(x, places + shift) for x in (q, k)]
+        both = [rotary(x, places + shift) for x in (q, k)]
         return jnp.einsum("bnhe,bmhe->nm", *both)
 
     np.testing.assert_allclose(products(0), products(11), rtol=1e-10)
     assert jnp.abs(products(0) - jnp.einsum("bnhe,bmhe->nm", q, k)).max() > 0.1
-    np.testing.assert_array_equal(turned(q, 0 * places), q)
+    np.testing.assert_array_equal(rotary(q, 0 * places), q)
 
 
 def test_without_places_order_is_not_seen():
@@ -159,4 +159,4 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="only a causal transformer"):
         replace(MODEL, causal=False).begin(1)
     with pytest.raises(ValueError, match="num_new must be at least 1"):
-        continued(MODEL, PARAMS, TOKENS, 2)
+        greedy_decode(MODEL, PARAMS, TOKENS, 2)

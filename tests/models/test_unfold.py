@@ -14,8 +14,8 @@ from theorylab.models import (
     Residual,
     Serial,
     Standard,
+    im2col,
     network,
-    unfolded,
 )
 
 
@@ -29,7 +29,7 @@ def test_an_unfolded_network_is_the_same_network(padding):
     )
     settings = ((7, 6, 2), Standard(), "normal")
     folded = network(architecture, *settings)
-    flat = network(unfolded(architecture), *settings)
+    flat = network(im2col(architecture), *settings)
     key = jax.random.key(0)
     params, x = folded.init(key), jax.random.normal(key, (4, 7 * 6 * 2)).reshape(4, 7, 6, 2)
     like = flat.init(key)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from theorylab.models.windows import (
-    average,
     convolve,
     convolve_locally,
     convolve_transposed,
     num_transposed_windows,
     num_windows,
-    total,
     upsample,
+    window_mean,
+    window_sum,
 )
 
 CASES = [  # positions, window, strides
@@ -69,9 +69,9 @@ def test_convolution_and_average_are_the_sums_over_windows(positions, window, st
 
     x, weight = jnp.asarray(x), jnp.asarray(weight)
     np.testing.assert_allclose(convolve(x, weight, strides, padding), convolved, rtol=1e-12)
-    np.testing.assert_allclose(average(x, window, strides, padding), averaged, rtol=1e-12)
+    np.testing.assert_allclose(window_mean(x, window, strides, padding), averaged, rtol=1e-12)
     summed = averaged * np.prod(window)
-    np.testing.assert_allclose(total(x, window, strides, padding), summed, rtol=1e-12)
+    np.testing.assert_allclose(window_sum(x, window, strides, padding), summed, rtol=1e-12)
 
 
 @pytest.mark.parametrize("padding", ["valid", "same", "circular"])

@@ -9,9 +9,9 @@ import pytest
 from scipy import integrate
 
 from theorylab.numerics import (
-    cumulative,
     marchenko_pastur,
-    smoothed,
+    smoothed_density,
+    spectral_cdf,
     spectral_density,
     spectral_distance,
 )
@@ -53,13 +53,13 @@ def test_the_distance_to_the_exact_spectrum_is_below_a_hundredth_of_the_range(co
 def test_the_cumulative_is_the_law_of_marchenko_and_pastur(covariance):
     """Oracle: the law, off by O(1/p); most points lie in the band, which is not idle."""
     t = np.linspace(0.2, 2.6, 13)
-    found = cumulative(density_of(covariance, KEY), jnp.asarray(t))
+    found = spectral_cdf(density_of(covariance, KEY), jnp.asarray(t))
     expected = law(t, 0.5)
     np.testing.assert_allclose(marchenko_pastur(jnp.asarray(t), 0.5), expected, atol=1e-6)
     assert np.abs(found.value - expected).max() < 0.02
     assert np.mean((found.low - 2e-3 <= expected) & (expected <= found.high + 2e-3)) > 0.8
     assert np.max(found.high - found.low) < 0.05
-    middle = smoothed(density_of(covariance, KEY), jnp.asarray(t[3:-3]), 0.1)
+    middle = smoothed_density(density_of(covariance, KEY), jnp.asarray(t[3:-3]), 0.1)
     slope = (law(t[3:-3] + 1e-3, 0.5) - law(t[3:-3] - 1e-3, 0.5)) / 2e-3
     np.testing.assert_allclose(middle.value, slope, rtol=0.1)
 
@@ -78,9 +78,9 @@ def test_bad_requests_are_refused():
     with pytest.raises(ValueError, match="must be at least 1, got 0 and 20"):
         spectral_density(lambda v: v, 3, KEY, num_steps=0)
     with pytest.raises(ValueError, match="num_probes must be at least 2 for an interval, got 1"):
-        cumulative(density_of(jnp.eye(4), KEY, 2, 1), jnp.zeros(1))
+        spectral_cdf(density_of(jnp.eye(4), KEY, 2, 1), jnp.zeros(1))
     found = density_of(jnp.eye(4), KEY, 2, 2)
     with pytest.raises(ValueError, match=r"confidence must be in \(0, 1\), got 95"):
-        cumulative(found, jnp.zeros(1), confidence=95.0)
+        spectral_cdf(found, jnp.zeros(1), confidence=95.0)
     with pytest.raises(ValueError, match="bandwidth must be positive, got 0"):
-        smoothed(found, jnp.zeros(1), bandwidth=0.0)
+        smoothed_density(found, jnp.zeros(1), bandwidth=0.0)

@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from theorylab.training import Batches, descend, empirical_risk, every, sgd, squared
-from theorylab.training.sgd import draw, sampler_before
+from theorylab.training.sgd import draw_indices, new_sampler
 
 
 class Examples(NamedTuple):
@@ -35,9 +35,9 @@ def drawn(batch, num_batches, key=KEY, num_samples=N):
     """The first batches of a stream, (batches, size)."""
 
     def next_batch(sampler, _):
-        return draw(batch, sampler, num_samples)
+        return draw_indices(batch, sampler, num_samples)
 
-    return jax.lax.scan(next_batch, sampler_before(num_samples, key), length=num_batches)[1]
+    return jax.lax.scan(next_batch, new_sampler(num_samples, key), length=num_batches)[1]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 7])
@@ -74,7 +74,7 @@ def test_batches_with_replacement_are_independent_and_uniform():
 def test_gradient_noise_is_that_of_all_possible_batches(replace, examples):
     """Oracle: enumeration of all batches gives γ²/B, times (n - B)/(n - 1) without replacement.
 
-    What `draw` gives then agrees within 4 standard errors of its mean.
+    What `draw_indices` gives then agrees within 4 standard errors of its mean.
     """
     size, w = 3, jnp.array([[0.5], [-1.0]])
     one = jax.vmap(jax.grad(risk), in_axes=(None, 0, 0))(

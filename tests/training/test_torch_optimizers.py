@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from theorylab.training import one_of, torch_optimizer
+from theorylab.training import select_optimizer, torch_optimizer
 
 NAMES = ("sgd", "momentum", "adadelta", "adagrad", "rmsprop", "adam")
 RATE, NUM_STEPS = 0.3, 4
@@ -45,7 +45,7 @@ def by_hand(name):
 @jax.jit
 def weights_of(index, gradients):
     """The weights after every step, from 0, with the optimiser of this number."""
-    optimizer = one_of([torch_optimizer(name, RATE) for name in NAMES], index)
+    optimizer = select_optimizer([torch_optimizer(name, RATE) for name in NAMES], index)
 
     def step(state, gradient):
         params, memory = state
@@ -72,4 +72,4 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="learning_rate must be positive, got 0"):
         torch_optimizer("adam", 0.0)
     with pytest.raises(ValueError, match="needs at least one optimizer, got none"):
-        one_of([], 0)
+        select_optimizer([], 0)

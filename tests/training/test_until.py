@@ -10,7 +10,7 @@ import pytest
 
 from theorylab.data import Dataset
 from theorylab.training import Batches, Until, ensemble, train_until
-from theorylab.training.sgd import draw, sampler_before
+from theorylab.training.sgd import draw_indices, new_sampler
 
 KEY = jax.random.key(3)
 
@@ -68,9 +68,9 @@ def test_a_run_is_a_loop_of_steps_and_checks(size):
 
     fitted = jax.tree.map(lambda leaf: leaf[0], ensemble(run, KEY[None]))
 
-    params, sampler, counted, checks = np.zeros((6, 1)), sampler_before(8, KEY), 0, []
+    params, sampler, counted, checks = np.zeros((6, 1)), new_sampler(8, KEY), 0, []
     momentum, x, y = 0.0, np.asarray(TRAIN.x), np.asarray(TRAIN.y)
-    drawn = jax.jit(lambda sampler: draw(batch, sampler, 8))
+    drawn = jax.jit(lambda sampler: draw_indices(batch, sampler, 8))
     for step in range(51):
         if step % 4 == 0 or step == 50:
             error = np.asarray(VALIDATION.x) @ params - np.asarray(VALIDATION.y)

@@ -16,6 +16,6 @@ def fetch(parsed: Parsed) -> int:
     from theorylab.data import cache_folder, downloads  # heavy, and not needed to complain
 
     for name in parsed.words:
-        images = downloads.downloaded(name)
+        images = downloads.download(name)
         print(f"{name}: {len(images['labels'])} images in {cache_folder()}")
     return 0

@@ -63,7 +63,7 @@ def hessian_in_ball(
         num_directions: How many random directions, at least 1.
         num_ascent: How many steps of ascent, each of half the radius.
         num_steps: How many products with the Hessian one norm takes.
-        used: A tree like the parameters, 0 at entries that are none (as `graph_ensemble` fills
+        used: A tree like the parameters, 0 at entries that are none (as `dag_ensemble` fills
             up its vectors) and 1 elsewhere: random directions then spend no length on nothing.
     """
     if num_directions < 1 or num_ascent < 0:

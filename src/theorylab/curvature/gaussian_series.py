@@ -24,14 +24,14 @@ from jaxtyping import Array, Float
 from theorylab.typing import Scalar
 
 
-class Bound(NamedTuple):
+class TailBound(NamedTuple):
     """A bound, and the probability with which it may fail."""
 
     value: Float[Array, ""]
     failure: Float[Array, ""]
 
 
-def form_bound(vector: Float[Array, " d"], t: Scalar, radius: Scalar = 0.0) -> Bound:
+def form_bound(vector: Float[Array, " d"], t: Scalar, radius: Scalar = 0.0) -> TailBound:
     """Bound |(a + Δ)ᵀb|.
 
     Args:
@@ -44,10 +44,10 @@ def form_bound(vector: Float[Array, " d"], t: Scalar, radius: Scalar = 0.0) -> B
         20.0
     """
     norm = jnp.linalg.norm(vector)
-    return Bound(t + norm * radius, 2 * jnp.exp(-(t**2) / (2 * norm**2)))
+    return TailBound(t + norm * radius, 2 * jnp.exp(-(t**2) / (2 * norm**2)))
 
 
-def image_bound(matrix: Float[Array, "k d"], t: Scalar, radius: Scalar = 0.0) -> Bound:
+def image_bound(matrix: Float[Array, "k d"], t: Scalar, radius: Scalar = 0.0) -> TailBound:
     """Bound ‖B(a + Δ)‖.
 
     Args:
@@ -56,12 +56,12 @@ def image_bound(matrix: Float[Array, "k d"], t: Scalar, radius: Scalar = 0.0) ->
         radius: R.
     """
     norm, frobenius = jnp.linalg.norm(matrix, 2), jnp.linalg.norm(matrix)
-    return Bound(t + frobenius + norm * radius, jnp.exp(-(t**2) / (2 * norm**2)))
+    return TailBound(t + frobenius + norm * radius, jnp.exp(-(t**2) / (2 * norm**2)))
 
 
 def columns_bound(
     matrices: Float[Array, "n k d"], t: Scalar, radius: Scalar = 0.0, constant: Scalar = 1.0
-) -> Bound:
+) -> TailBound:
     """Bound ‖[B₁(a₁ + Δ₁) … Bₙ(aₙ + Δₙ)]‖, up to a constant that is not stated.
 
     Args:
@@ -73,7 +73,9 @@ def columns_bound(
     norm = jnp.linalg.norm(matrices, 2, axis=(1, 2)).max()
     frobenius = jnp.linalg.norm(matrices, axis=(1, 2)).max()
     root = jnp.sqrt(matrices.shape[0])
-    return Bound(constant * (norm * (root + radius + t) + frobenius), 2 * jnp.exp(-jnp.square(t)))
+    return TailBound(
+        constant * (norm * (root + radius + t) + frobenius), 2 * jnp.exp(-jnp.square(t))
+    )
 
 
 def series_variance(matrices: Float[Array, "n k d"]) -> Float[Array, ""]:
@@ -91,7 +93,7 @@ def series_variance(matrices: Float[Array, "n k d"]) -> Float[Array, ""]:
     return jnp.maximum(jnp.linalg.norm(left, 2), jnp.linalg.norm(right, 2))
 
 
-def series_bound(matrices: Float[Array, "n k d"], t: Scalar, radius: Scalar = 0.0) -> Bound:
+def series_bound(matrices: Float[Array, "n k d"], t: Scalar, radius: Scalar = 0.0) -> TailBound:
     """Bound ‖Σ (γₖ + Δₖ)Bₖ‖.
 
     Args:
@@ -101,7 +103,7 @@ def series_bound(matrices: Float[Array, "n k d"], t: Scalar, radius: Scalar = 0.
     """
     variance = series_variance(matrices)
     failure = sum(matrices.shape[1:]) * jnp.exp(-(t**2) / (2 * variance))
-    return Bound(t + radius * jnp.sqrt(variance), failure)
+    return TailBound(t + radius * jnp.sqrt(variance), failure)
 
 
 def worst_move(

@@ -11,7 +11,7 @@
 The Gauss–Newton operator is what remains of the Hessian of ℓ(f(w)) without ∇²f; both agree where
 the network is linear in w or where it fits (∇ℓ = 0). What does not depend on v is computed once,
 when the operator is made; one application then costs about two gradients. (Whoever has no memory
-to keep that for all samples takes `in_batches`, which computes it anew.)
+to keep that for all samples takes `batched_operator`, which computes it anew.)
 
 The second derivative of a ReLU is 0 here, also at its kink: delta functions are left out.
 
@@ -34,7 +34,7 @@ Operator = Callable[[Params], Params]  # linear and symmetric
 Part = int | str | tuple[int | str, ...]  # where in a tree: the key of a child, or of a descendant
 
 
-class Jacobian(NamedTuple):
+class JacobianProducts(NamedTuple):
     """Both ways through the Jacobian of the outputs: v ─► J v, and u ─► Jᵀu."""
 
     forward: Callable[[Params], Array]
@@ -98,7 +98,7 @@ def gauss_newton(
     return lambda vector: both.transpose(bend(both.forward(vector)))
 
 
-def jacobian(outputs: Callable[[Params], Array], params: Params) -> Jacobian:
+def jacobian(outputs: Callable[[Params], Array], params: Params) -> JacobianProducts:
     """Give v ─► J v and u ─► Jᵀu; the tangent kernel is their product J Jᵀ.
 
     Args:
@@ -108,7 +108,7 @@ def jacobian(outputs: Callable[[Params], Array], params: Params) -> Jacobian:
     check_params(params)
     _, forward = jax.linearize(outputs, params)
     _, backward = jax.vjp(outputs, params)
-    return Jacobian(forward, lambda cotangent: backward(cotangent)[0])
+    return JacobianProducts(forward, lambda cotangent: backward(cotangent)[0])
 
 
 def preconditioned(operator: Operator, diagonal: Params) -> Operator:
@@ -136,7 +136,7 @@ def preconditioned(operator: Operator, diagonal: Params) -> Operator:
     return lambda vector: scaled(operator(scaled(vector)))
 
 
-def in_batches(
+def batched_operator(
     operator_of: Callable[[Any], Operator], data: Any, params: Params, batch_size: int
 ) -> Operator:
     """Give v ─► Σ_b (n_b/n) A_b v: the operator of a mean over samples, one batch at a time.

@@ -8,12 +8,12 @@ from .backgrounds import Placement as Placement
 from .backgrounds import background as background
 from .backgrounds import canvas_moments as canvas_moments
 from .backgrounds import dataset_on_background as dataset_on_background
+from .backgrounds import downsample as downsample
 from .backgrounds import offsets as offsets
 from .backgrounds import on_background as on_background
 from .backgrounds import on_backgrounds_apart as on_backgrounds_apart
 from .backgrounds import paste as paste
 from .backgrounds import pixel_coverage as pixel_coverage
-from .backgrounds import shrunk as shrunk
 from .cache import cache_folder as cache_folder
 from .contrast import image_like as image_like
 from .contrast import image_like_covariance as image_like_covariance
@@ -31,7 +31,7 @@ from .dictionary import parity_counts as parity_counts
 from .dictionary import parity_mixture as parity_mixture
 from .dictionary import threshold_counts as threshold_counts
 from .downloads import IMAGE_SETS as IMAGE_SETS
-from .downloads import downloaded as downloaded
+from .downloads import download as download
 from .downloads import image_set as image_set
 from .downloads import image_shape as image_shape
 from .downloads import num_images as num_images
@@ -69,7 +69,7 @@ from .patches import PatchLaw as PatchLaw
 from .patches import noise_scale as noise_scale
 from .patches import patch_law as patch_law
 from .patches import signal_among_noise as signal_among_noise
-from .polynomials import Moments as Moments
+from .polynomials import PolynomialMoments as PolynomialMoments
 from .polynomials import Rank as Rank
 from .polynomials import low_rank_polynomial as low_rank_polynomial
 from .polynomials import polynomial_agop as polynomial_agop

@@ -278,11 +278,11 @@ def canvas_moments(
     return found[0], found[1]
 
 
-def shrunk(images: Float[Array, "n h w c"], factor: int) -> Float[Array, "n _h _w c"]:
+def downsample(images: Float[Array, "n h w c"], factor: int) -> Float[Array, "n _h _w c"]:
     """Average over squares of factor × factor pixels, such as 32×32 ─► 16×16.
 
     Example:
-        >>> shrunk(jnp.arange(4.0).reshape(1, 2, 2, 1), 2).tolist()
+        >>> downsample(jnp.arange(4.0).reshape(1, 2, 2, 1), 2).tolist()
         [[[[1.5]]]]
     """
     n, height, width, channels = images.shape

@@ -113,11 +113,11 @@ def image_set(
         return mnist5k(scaling, classes, labels).reshaped(*shape)
     found = DOWNLOADS[name]
     words = (found.what, "×".join(map(str, shape[:2])), found.source)
-    data = image_dataset(lambda: downloaded(name), 255, scaling, classes, labels, words)
+    data = image_dataset(lambda: download(name), 255, scaling, classes, labels, words)
     return data.reshaped(*shape)
 
 
-def downloaded(name: str) -> Arrays:
+def download(name: str) -> Arrays:
     """Read pixels (n, height · width · channels) and labels (n,) from the cache or the network.
 
     Args:

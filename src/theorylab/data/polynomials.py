@@ -42,7 +42,7 @@ _WORDS = {
 }
 
 
-class Moments(NamedTuple):
+class PolynomialMoments(NamedTuple):
     """Mean and variance of f*(x), without the noise."""
 
     mean: float
@@ -103,20 +103,20 @@ def polynomial_teacher(rank: Rank) -> Callable[[Float[Array, "n d"]], Float[Arra
     return teacher
 
 
-def polynomial_moments(rank: Rank, dimension: int) -> Moments:
+def polynomial_moments(rank: Rank, dimension: int) -> PolynomialMoments:
     """Mean and variance of f*(x) for x ~ N(0, I_d), in closed form.
 
     Example:
         >>> polynomial_moments(3, 100)
-        Moments(mean=0.0, variance=14.0)
+        PolynomialMoments(mean=0.0, variance=14.0)
     """
     _check(rank, dimension)
     if rank == "full":
         d = dimension
         log_norm = math.lgamma((d + 1) / 2) - math.lgamma(d / 2)
         mean = math.sqrt(2 / d) * math.exp(log_norm)
-        return Moments(mean, 1 - mean**2)
-    return Moments(0.0, {2: 1.0, 3: 4.0 + _NUM_SUMMED, 4: 4.0}[rank])
+        return PolynomialMoments(mean, 1 - mean**2)
+    return PolynomialMoments(0.0, {2: 1.0, 3: 4.0 + _NUM_SUMMED, 4: 4.0}[rank])
 
 
 def polynomial_agop(rank: Rank, dimension: int) -> Float[Array, "d d"]:

@@ -31,7 +31,7 @@ class File(NamedTuple):
     md5: str
 
 
-class Published(NamedTuple):
+class Publication(NamedTuple):
     """Where a set of images is, and how its files are read."""
 
     address: str  # of the folder
@@ -98,7 +98,7 @@ def _read_sparse(file: IO[bytes]) -> Arrays:
 
 
 PUBLISHED = {
-    "svhn": Published(
+    "svhn": Publication(
         "http://ufldl.stanford.edu/housenumbers/",
         (
             File("train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373"),
@@ -106,7 +106,7 @@ PUBLISHED = {
         ),
         _read_matlab,
     ),
-    "usps": Published(
+    "usps": Publication(
         "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/",
         (
             File("usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),

@@ -19,8 +19,8 @@ from theorylab.models import (
     Bias,
     Parametrization,
     activation,
+    map_layers,
     network,
-    rebuilt,
 )
 from theorylab.typing import Params
 
@@ -55,7 +55,7 @@ def activations(
 
         return Activation(watched)
 
-    model = network(rebuilt(architecture, tap), input_shape, parametrization, bias)
+    model = network(map_layers(architecture, tap), input_shape, parametrization, bias)
 
     def probe(params: Params, x: Array) -> tuple[Array, ...]:
         seen.clear()

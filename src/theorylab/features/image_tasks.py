@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from theorylab.data import Dataset, image_set, shrunk
+from theorylab.data import Dataset, downsample, image_set
 from theorylab.kernels import ntk_eigenpairs
-from theorylab.models import Flatten, Model, Serial, Standard, mlp, network, unfolded
+from theorylab.models import Flatten, Model, Serial, Standard, im2col, mlp, network
 from theorylab.training import Batches, Until, empirical_risk, squared, train_until, zero_one
 from theorylab.typing import Params, RandomKey, Scalar
 
@@ -111,7 +111,7 @@ def image_task(
             f"num_known and num_test must be at most {data.num_samples} together, the images of"
             f" these classes, got {num_known + num_test}."
         )
-    small = replace(data, x=shrunk(data.x, shrink))
+    small = replace(data, x=downsample(data.x, shrink))
     return ImageTask(small, num_train, num_known, num_test, turned)
 
 
@@ -149,7 +149,7 @@ def image_teacher(
         scale: Of its weights at the start, times √fan-in.
         num_steps: Of Adam, batches of 50.
     """
-    layers, shape = unfolded(halving_cnn(channels)), task.data.input_shape
+    layers, shape = im2col(halving_cnn(channels)), task.data.input_shape
     model = network(layers, shape, Standard(weight_scale=scale), "zero")
     known, test, inputs = parts.known, parts.test, parts.train.x
     return teach(key, model, known, test, inputs, LOSS, _TEACHER_RATE, num_steps)

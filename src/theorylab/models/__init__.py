@@ -1,7 +1,7 @@
 """What learns: architectures, their finite networks, their parametrizations, Taylor expansions.
 
 An `Architecture` says what a network is; `network` reads it as `Model(init, apply)` in a chosen
-parametrization, and `graph_network` makes one of any directed acyclic graph; `linearize` and
+parametrization, and `dag_network` makes one of any directed acyclic graph; `linearize` and
 `quadratize` expand any `apply(params, x)` in its parameters. `Transformer` stands for itself, with
 `init` and `apply` of its own, and a cache.
 """
@@ -26,14 +26,27 @@ from .architecture import Serial as Serial
 from .builders import cnn as cnn
 from .builders import densenet as densenet
 from .builders import mlp as mlp
+from .dag_builders import bottleneck_neurons as bottleneck_neurons
+from .dag_builders import convolutional as convolutional
+from .dag_builders import densely_connected as densely_connected
+from .dag_builders import drop_edges as drop_edges
+from .dag_builders import fully_connected as fully_connected
+from .dag_builders import random_dag as random_dag
+from .dag_builders import residual as residual
+from .dag_network import Wiring as Wiring
+from .dag_network import dag_network as dag_network
+from .dag_network import wire as wire
+from .dags import Dag as Dag
+from .dags import dag as dag
+from .dags import read_dag as read_dag
 from .families import GELU as GELU
+from .families import ABReLU as ABReLU
 from .families import Abs as Abs
-from .families import BentLine as BentLine
 from .families import Cosine as Cosine
 from .families import Erf as Erf
 from .families import Exponential as Exponential
 from .families import Gabor as Gabor
-from .families import Gaussian as Gaussian
+from .families import GaussianActivation as GaussianActivation
 from .families import Hermite as Hermite
 from .families import Identity as Identity
 from .families import LeakyReLU as LeakyReLU
@@ -46,19 +59,6 @@ from .families import Sine as Sine
 from .families import normalised_exponential as normalised_exponential
 from .families import rbf as rbf
 from .families import sigmoid_like as sigmoid_like
-from .graph_builders import bottleneck_neurons as bottleneck_neurons
-from .graph_builders import convolutional as convolutional
-from .graph_builders import densely_connected as densely_connected
-from .graph_builders import drop_edges as drop_edges
-from .graph_builders import fully_connected as fully_connected
-from .graph_builders import random_graph as random_graph
-from .graph_builders import residual as residual
-from .graph_network import Wiring as Wiring
-from .graph_network import graph_network as graph_network
-from .graph_network import wire as wire
-from .graphs import Graph as Graph
-from .graphs import graph as graph
-from .graphs import read_graph as read_graph
 from .mixing import Aggregate as Aggregate
 from .mixing import Dropout as Dropout
 from .mixing import SelfAttention as SelfAttention
@@ -89,11 +89,11 @@ from .transformer import Cache as Cache
 from .transformer import Transformer as Transformer
 from .transformer import TransformerLayer as TransformerLayer
 from .transformer import TransformerWeights as TransformerWeights
-from .transformer import continued as continued
-from .transformer import turned as turned
+from .transformer import greedy_decode as greedy_decode
+from .transformer import rotary as rotary
 from .unfold import Patches as Patches
-from .unfold import rebuilt as rebuilt
-from .unfold import unfolded as unfolded
+from .unfold import im2col as im2col
+from .unfold import map_layers as map_layers
 from .vision import myrtle as myrtle
 from .vision import resnet as resnet
 from .vision import vit as vit

@@ -50,7 +50,7 @@ class LeakyReLU:
 
 
 @dataclass(frozen=True)
-class BentLine:
+class ABReLU:
     """φ(z) = left · min(z, 0) + right · max(z, 0): all lines with a bend at 0."""
 
     left: float
@@ -211,7 +211,7 @@ class Cosine:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianActivation:
     """φ(z) = a exp(−b z²), with b ≥ 0."""
 
     a: float = 1.0

@@ -13,7 +13,7 @@ from typing import Literal
 
 from .architecture import Architecture, Shape
 
-Graph = tuple[tuple[float, ...], ...]  # A, row by row: hashable
+Adjacency = tuple[tuple[float, ...], ...]  # A, row by row: hashable
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Aggregate(Architecture):
             beside the inputs: `apply(params, x, graphs)`, graphs (n, nodes, nodes).
     """
 
-    graph: Graph | None = None
+    graph: Adjacency | None = None
 
     def __post_init__(self) -> None:
         if self.graph is None:

@@ -45,11 +45,11 @@ from .mixing import Aggregate, Dropout, SelfAttention, Upsample
 from .parameters import Law, initialize, learning_rates
 from .parametrization import NTK, Parametrization
 from .parts import (
-    Beside,
     Bias,
-    Part,
-    Place,
-    Settings,
+    FiniteLayer,
+    LayerPlace,
+    NetworkSettings,
+    SideInputs,
     aggregate,
     dropout,
     fixed,
@@ -58,7 +58,14 @@ from .parts import (
     self_attention,
 )
 from .unfold import Patches, unfold
-from .windows import average, convolve, convolve_locally, convolve_transposed, total, upsample
+from .windows import (
+    convolve,
+    convolve_locally,
+    convolve_transposed,
+    upsample,
+    window_mean,
+    window_sum,
+)
 
 
 class Model(NamedTuple):
@@ -108,8 +115,8 @@ def network(
     _check_settings(architecture, input_shape, parametrization, bias, law)
     input_shape = tuple(input_shape)
     architecture.output_shape(input_shape)  # says what does not fit, before any work
-    settings = Settings(parametrization, bias, law)
-    whole = _read(architecture, Place(input_shape, wide=False, last=True), settings)
+    settings = NetworkSettings(parametrization, bias, law)
+    whole = _read(architecture, LayerPlace(input_shape, wide=False, last=True), settings)
     factors = learning_rates(whole.parameters)
     needs_graphs = any(
         isinstance(layer, Aggregate) and layer.graph is None for layer in _layers(architecture)
@@ -120,11 +127,11 @@ def network(
 
     def apply(params: Params, x: Array, graphs: Array | None = None) -> Array:
         _check_inputs(x, graphs, input_shape, needs_graphs)
-        return whole.apply(params, x, Beside(graphs))
+        return whole.apply(params, x, SideInputs(graphs))
 
     def noisy(params: Params, x: Array, key: RandomKey, graphs: Array | None = None) -> Array:
         _check_inputs(x, graphs, input_shape, needs_graphs)
-        return whole.apply(params, x, Beside(graphs, key))
+        return whole.apply(params, x, SideInputs(graphs, key))
 
     def factors_of(params: Params) -> Params:
         return jax.tree.map(lambda factor, _: factor, factors, params)
@@ -160,7 +167,7 @@ def in_batches(apply: Apply, batch_size: int) -> Apply:
     return in_turn
 
 
-def _read(layer: Architecture, place: Place, settings: Settings) -> Part:
+def _read(layer: Architecture, place: LayerPlace, settings: NetworkSettings) -> FiniteLayer:
     match layer:
         case Serial():
             return _serial(layer, place, settings)
@@ -185,13 +192,13 @@ def _read(layer: Architecture, place: Place, settings: Settings) -> Part:
     return fixed(_function(layer, place), place)
 
 
-def _function(layer: Architecture, place: Place) -> Callable[[Array], Array]:
+def _function(layer: Architecture, place: LayerPlace) -> Callable[[Array], Array]:
     """What a layer without parameters computes."""
     match layer:
         case Activation():
             return activation(layer.function)
         case AvgPool():
-            pool = average if layer.reduce == "mean" else total
+            pool = window_mean if layer.reduce == "mean" else window_sum
             return lambda x: pool(x, layer.window, layer.strides, layer.padding)
         case GlobalPool():
             reduce = jnp.mean if layer.reduce == "mean" else jnp.sum
@@ -205,7 +212,9 @@ def _function(layer: Architecture, place: Place) -> Callable[[Array], Array]:
     raise TypeError(f"network has no reading for a layer of type {type(layer).__name__}.")
 
 
-def _convolution(layer: Conv | ConvTranspose, place: Place, settings: Settings) -> Part:
+def _convolution(
+    layer: Conv | ConvTranspose, place: LayerPlace, settings: NetworkSettings
+) -> FiniteLayer:
     shape = (*layer.window, place.shape[-1], layer.channels)
     copies = ()
     if isinstance(layer, ConvTranspose):
@@ -218,46 +227,48 @@ def _convolution(layer: Conv | ConvTranspose, place: Place, settings: Settings) 
     return linear(layer, shape, product, place, settings, copies)
 
 
-def _serial(serial: Serial, place: Place, settings: Settings) -> Part:
+def _serial(serial: Serial, place: LayerPlace, settings: NetworkSettings) -> FiniteLayer:
     shape, wide = place.shape, place.wide
-    parts: list[Part] = []
+    parts: list[FiniteLayer] = []
     for index, layer in enumerate(serial.layers):
         last = place.last and not any(map(_has_weights, serial.layers[index + 1 :]))
-        parts.append(_read(layer, Place(shape, wide, last), settings))
+        parts.append(_read(layer, LayerPlace(shape, wide, last), settings))
         shape, wide = layer.output_shape(shape), parts[-1].wide
 
-    def apply(params: Params, x: Array, beside: Beside) -> Array:
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         for index, (part, part_params) in enumerate(zip(parts, params, strict=True)):
             x = part.apply(part_params, x, beside.at(index))
         return x
 
-    return Part(tuple(part.parameters for part in parts), apply, wide)
+    return FiniteLayer(tuple(part.parameters for part in parts), apply, wide)
 
 
 def _two_ways(
     layer: Residual | Product,
     join: Callable[[Array, Array], Array],
-    place: Place,
-    settings: Settings,
-) -> Part:
+    place: LayerPlace,
+    settings: NetworkSettings,
+) -> FiniteLayer:
     branch = _read(layer.branch, place, settings)
     shortcut = _read(layer.shortcut, place, settings)
 
-    def apply(params: Params, x: Array, beside: Beside) -> Array:
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         first = shortcut.apply(params["shortcut"], x, beside.at(0))
         return join(first, branch.apply(params["branch"], x, beside.at(1)))
 
     parameters = {"branch": branch.parameters, "shortcut": shortcut.parameters}
-    return Part(parameters, apply, branch.wide or shortcut.wide)
+    return FiniteLayer(parameters, apply, branch.wide or shortcut.wide)
 
 
-def _concatenate(concatenate: Concatenate, place: Place, settings: Settings) -> Part:
+def _concatenate(
+    concatenate: Concatenate, place: LayerPlace, settings: NetworkSettings
+) -> FiniteLayer:
     branch = _read(concatenate.branch, place, settings)
 
-    def apply(params: Params, x: Array, beside: Beside) -> Array:
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         return jnp.concatenate([x, branch.apply(params, x, beside)], axis=-1)
 
-    return Part(branch.parameters, apply, place.wide or branch.wide)
+    return FiniteLayer(branch.parameters, apply, place.wide or branch.wide)
 
 
 def _layers(layer: Architecture) -> Iterator[Architecture]:

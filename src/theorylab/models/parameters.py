@@ -67,7 +67,9 @@ def learning_rates(parameters: Params) -> Params:
     )
 
 
-def draw(key: RandomKey, shape: tuple[int, ...], law: Law = "normal") -> Float[Array, "..."]:
+def draw_weights(
+    key: RandomKey, shape: tuple[int, ...], law: Law = "normal"
+) -> Float[Array, "..."]:
     """Draw independent entries of mean 0 and variance 1.
 
     Args:
@@ -77,7 +79,7 @@ def draw(key: RandomKey, shape: tuple[int, ...], law: Law = "normal") -> Float[A
             "exponential": E − 1 with E ~ Exp(1), which is not symmetric.
 
     Example:
-        >>> draw(jax.random.key(0), (2, 3)).shape
+        >>> draw_weights(jax.random.key(0), (2, 3)).shape
         (2, 3)
     """
     match law:
@@ -138,7 +140,7 @@ def _pieces(
     """The arrays that start with this law, cut from one draw: one program, whatever the shapes."""
     *ends, total = itertools.accumulate(map(math.prod, shapes))
     key_of_law = jax.random.fold_in(key, get_args(Law).index(law))
-    numbers = jnp.split(draw(key_of_law, (total,), law), ends)
+    numbers = jnp.split(draw_weights(key_of_law, (total,), law), ends)
     return [piece.reshape(shape) for shape, piece in zip(shapes, numbers, strict=True)]
 
 

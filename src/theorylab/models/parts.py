@@ -30,7 +30,7 @@ from .parametrization import Parametrization, Role, Scaling
 Bias = Literal["none", "zero", "normal", "uniform"]
 
 
-class Settings(NamedTuple):
+class NetworkSettings(NamedTuple):
     """What holds for the whole network."""
 
     parametrization: Parametrization
@@ -38,7 +38,7 @@ class Settings(NamedTuple):
     law: Law
 
 
-class Place(NamedTuple):
+class LayerPlace(NamedTuple):
     """Where a layer stands: what comes in, is it wide, and are these the last weights?"""
 
     shape: Shape
@@ -46,7 +46,7 @@ class Place(NamedTuple):
     last: bool
 
 
-class Beside(NamedTuple):
+class SideInputs(NamedTuple):
     """What a network may be given beside its inputs.
 
     Args:
@@ -57,34 +57,34 @@ class Beside(NamedTuple):
     graphs: Float[Array, "n nodes nodes"] | None = None
     key: RandomKey | None = None
 
-    def at(self, index: int) -> "Beside":
+    def at(self, index: int) -> "SideInputs":
         """Give the layer with this number noise of its own."""
         if self.key is None:
             return self
         return self._replace(key=jax.random.fold_in(self.key, index))
 
 
-class Part(NamedTuple):
+class FiniteLayer(NamedTuple):
     """A layer in its place: its parameters, what it computes, and whether that is wide."""
 
     parameters: Params
-    apply: Callable[[Params, Array, Beside], Array]
+    apply: Callable[[Params, Array, SideInputs], Array]
     wide: bool
 
 
-def fixed(function: Callable[[Array], Array], place: Place) -> Part:
+def fixed(function: Callable[[Array], Array], place: LayerPlace) -> FiniteLayer:
     """Read a layer without parameters."""
-    return Part((), lambda params, x, beside: function(x), place.wide)
+    return FiniteLayer((), lambda params, x, beside: function(x), place.wide)
 
 
 def linear(
     layer: Dense | Conv | ConvTranspose,
     shape: Shape,
     product: Callable[[Array, Array], Array],
-    place: Place,
-    settings: Settings,
+    place: LayerPlace,
+    settings: NetworkSettings,
     num_copies: Shape = (),
-) -> Part:
+) -> FiniteLayer:
     """Read a layer with weights, y = product(x, W) + b.
 
     Args:
@@ -102,14 +102,16 @@ def linear(
     if layer.bias:
         parameters |= _bias((*num_copies, fan_out), fan_in, place, settings)
 
-    def apply(params: Params, x: Array, beside: Beside) -> Array:
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         y = weight.scaling.multiplier * product(x, params["weight"])
         return _plus_bias(y, params, parameters)
 
-    return Part(parameters, apply, wide=not place.last)
+    return FiniteLayer(parameters, apply, wide=not place.last)
 
 
-def self_attention(layer: SelfAttention, place: Place, settings: Settings) -> Part:
+def self_attention(
+    layer: SelfAttention, place: LayerPlace, settings: NetworkSettings
+) -> FiniteLayer:
     """Read softmax attention, y = [softmax(Qₕ Kₕᵀ · scale) Vₕ]ₕ W_O, in all heads at once."""
     channels, width = place.shape[-1], layer.num_heads * layer.head_width
     inner = place._replace(last=False)
@@ -123,7 +125,7 @@ def self_attention(layer: SelfAttention, place: Place, settings: Settings) -> Pa
         parameters |= _bias((layer.channels,), width, outer, settings)
     scale = layer.head_width ** (-0.5 if layer.scaling == "root" else -1.0)
 
-    def apply(params: Params, x: Array, beside: Beside) -> Array:
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         positions = x.reshape(x.shape[0], -1, channels)
 
         def heads(name: str) -> Array:
@@ -138,10 +140,12 @@ def self_attention(layer: SelfAttention, place: Place, settings: Settings) -> Pa
         y = parameters["output"].scaling.multiplier * (mixed @ params["output"])
         return _plus_bias(y, params, parameters)
 
-    return Part(parameters, apply, wide=not place.last)
+    return FiniteLayer(parameters, apply, wide=not place.last)
 
 
-def normalization(layer: LayerNorm | BatchNorm, place: Place, settings: Settings) -> Part:
+def normalization(
+    layer: LayerNorm | BatchNorm, place: LayerPlace, settings: NetworkSettings
+) -> FiniteLayer:
     """Read a normalisation of the channels, or of each channel over the batch."""
 
     def normalise(x: Array) -> Array:
@@ -161,47 +165,49 @@ def normalization(layer: LayerNorm | BatchNorm, place: Place, settings: Settings
         "offset": Parameter((width,), "gain", scaling, "zero"),
     }
 
-    def apply(params: Params, x: Array, beside: Beside) -> Array:
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         gain = jnp.broadcast_to(scaling.multiplier * params["gain"], x.shape)
         offset = jnp.broadcast_to(scaling.multiplier * params["offset"], x.shape)
         return gain * normalise(x) + offset
 
-    return Part(parameters, apply, place.wide)
+    return FiniteLayer(parameters, apply, place.wide)
 
 
-def aggregate(layer: Aggregate, place: Place) -> Part:
+def aggregate(layer: Aggregate, place: LayerPlace) -> FiniteLayer:
     """Read a sum over neighbours, of one graph or of a graph for every input."""
 
-    def apply(params: Params, x: Array, beside: Beside) -> Array:
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         if layer.graph is None:
             return jnp.einsum("nst,ntc->nsc", beside.graphs, x)
         return jnp.einsum("st,ntc->nsc", jnp.asarray(layer.graph, x.dtype), x)
 
-    return Part((), apply, place.wide)
+    return FiniteLayer((), apply, place.wide)
 
 
-def dropout(layer: Dropout, place: Place) -> Part:
+def dropout(layer: Dropout, place: LayerPlace) -> FiniteLayer:
     """Read the noise of training; without a key there is none."""
 
-    def apply(params: Params, x: Array, beside: Beside) -> Array:
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         if beside.key is None:
             return x
         mask = jax.random.bernoulli(beside.key, layer.keep, x.shape)
         return jnp.where(mask, x / layer.keep, 0.0)
 
-    return Part((), apply, place.wide)
+    return FiniteLayer((), apply, place.wide)
 
 
 def _with_scales(
-    settings: Settings, weight_scale: float | None, bias_scale: float | None
-) -> Settings:
+    settings: NetworkSettings, weight_scale: float | None, bias_scale: float | None
+) -> NetworkSettings:
     """The settings of a layer that may have scales of its own."""
     scales = {"weight_scale": weight_scale, "bias_scale": bias_scale}
     own = {name: scale for name, scale in scales.items() if scale is not None}
     return settings._replace(parametrization=dataclasses.replace(settings.parametrization, **own))
 
 
-def _weight(shape: Shape, fan_in: int, fan_out: int, place: Place, settings: Settings) -> Parameter:
+def _weight(
+    shape: Shape, fan_in: int, fan_out: int, place: LayerPlace, settings: NetworkSettings
+) -> Parameter:
     roles: dict[tuple[bool, bool], Role] = {
         (False, False): "input",
         (True, False): "hidden",
@@ -213,7 +219,9 @@ def _weight(shape: Shape, fan_in: int, fan_out: int, place: Place, settings: Set
     return Parameter(shape, role, scaling, settings.law)
 
 
-def _bias(shape: Shape, fan_in: int, place: Place, settings: Settings) -> dict[str, Parameter]:
+def _bias(
+    shape: Shape, fan_in: int, place: LayerPlace, settings: NetworkSettings
+) -> dict[str, Parameter]:
     """The declaration of a bias, if the network has biases."""
     if settings.bias == "none":
         return {}

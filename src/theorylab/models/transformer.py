@@ -289,7 +289,7 @@ class Transformer:
         split = mixed.reshape(*h.shape[:2], 3, self.num_heads, self.head_width)
         queries, keys, values = split[:, :, 0], split[:, :, 1], split[:, :, 2]
         if self.places == "rotary":
-            queries, keys = turned(queries, places), turned(keys, places)
+            queries, keys = rotary(queries, places), rotary(keys, places)
         seen = places
         if memory is not None:
             at = (0, places[0], 0, 0)
@@ -320,7 +320,7 @@ class Transformer:
             )
 
 
-def turned(x: Float[Array, "b n h e"], places: Int[Array, " n"]) -> Float[Array, "b n h e"]:
+def rotary(x: Float[Array, "b n h e"], places: Int[Array, " n"]) -> Float[Array, "b n h e"]:
     """Rotary places: turn entries j and j + e/2 by the angle place / 10000^(2j/e).
 
     The product of a turned query and a turned key depends on the distance of their places alone.
@@ -333,7 +333,7 @@ def turned(x: Float[Array, "b n h e"], places: Int[Array, " n"]) -> Float[Array,
     return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
 
 
-def continued(
+def greedy_decode(
     model: Transformer, params: TransformerWeights, prompt: Int[Array, "b n"], num_new: int
 ) -> Int[Array, "b t"]:
     """The most likely next token, again and again, with the cache: `num_new` of them.

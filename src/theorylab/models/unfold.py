@@ -70,14 +70,14 @@ def unfold(
     return jnp.concatenate([seen(offset) for offset in offsets], axis=-1)
 
 
-def unfolded(architecture: Architecture) -> Architecture:
+def im2col(architecture: Architecture) -> Architecture:
     """Replace every convolution by patches and a dense layer; the network stays the same.
 
     Args:
         architecture: Any; convolutions whose weights every position has for itself stay.
 
     Example:
-        >>> unfolded(Conv(8, (3, 3), (2, 2)))
+        >>> im2col(Conv(8, (3, 3), (2, 2)))
         Serial(Patches(window=(3, 3), strides=(2, 2), padding='valid'), Dense(width=8, bias=True, \
 weight_scale=None, bias_scale=None))
     """
@@ -88,10 +88,10 @@ weight_scale=None, bias_scale=None))
         dense = Dense(layer.channels, layer.bias, layer.weight_scale, layer.bias_scale)
         return Serial(Patches(layer.window, layer.strides, layer.padding), dense)
 
-    return rebuilt(architecture, unfold_one)
+    return map_layers(architecture, unfold_one)
 
 
-def rebuilt(
+def map_layers(
     architecture: Architecture, change: Callable[[Architecture], Architecture]
 ) -> Architecture:
     """Replace every layer that has no layers inside by what `change` makes of it.
@@ -102,10 +102,10 @@ def rebuilt(
     """
     match architecture:
         case Serial():
-            return Serial(*(rebuilt(layer, change) for layer in architecture.layers))
+            return Serial(*(map_layers(layer, change) for layer in architecture.layers))
         case Residual() | Product():
             ways = (architecture.branch, architecture.shortcut)
-            return type(architecture)(*(rebuilt(way, change) for way in ways))
+            return type(architecture)(*(map_layers(way, change) for way in ways))
         case Concatenate():
-            return Concatenate(rebuilt(architecture.branch, change))
+            return Concatenate(map_layers(architecture.branch, change))
     return change(architecture)

@@ -39,7 +39,7 @@ def paddings(
         max((-(-size // stride) - 1) * stride + width - size, 0)
         for size, width, stride in zip(positions, window, strides, strict=True)
     ]
-    return tuple((total // 2, total - total // 2) for total in added)
+    return tuple((window_sum // 2, window_sum - window_sum // 2) for window_sum in added)
 
 
 def num_windows(
@@ -136,17 +136,17 @@ def convolve_transposed(
     return adjoint(x)[0]
 
 
-def average(
+def window_mean(
     x: Float[Array, "n *positions i"],
     window: tuple[int, ...],
     strides: tuple[int, ...],
     padding: Padding,
 ) -> Float[Array, "n *counts i"]:
     """Average over every window, padded values included."""
-    return total(x, window, strides, padding) / math.prod(window)
+    return window_sum(x, window, strides, padding) / math.prod(window)
 
 
-def total(
+def window_sum(
     x: Float[Array, "n *positions i"],
     window: tuple[int, ...],
     strides: tuple[int, ...],

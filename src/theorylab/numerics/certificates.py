@@ -41,7 +41,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from theorylab.typing import RandomKey
 
-from .spectra import Operator, Vector, Which, flattened, foremost, rank, ritz, template
+from .spectra import Operator, Vector, Which, flat_operator, foremost, rank, ritz, template
 
 Flat = Callable[[Float[Array, " p"]], Float[Array, " p"]]  # an operator on flat vectors
 
@@ -106,7 +106,7 @@ def certified_eigenpairs(
     if num_checks is None:
         fewest = needed_checks(0.05, flat.size, k, risk) if k < flat.size else 1
         num_checks = max(-(-num_steps // 2), fewest)
-    apply = flattened(matvec, unravel)
+    apply = flat_operator(matvec, unravel)
     search_key, look_key = jax.random.split(key)
     found = ritz(apply, flat, num_steps, search_key)
     chosen = foremost(k, which, found.values)

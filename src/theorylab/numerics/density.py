@@ -24,7 +24,7 @@ from scipy import special
 
 from theorylab.typing import RandomKey, Scalar
 
-from .spectra import Operator, Vector, flattened, lanczos, template, tridiagonal_matrix
+from .spectra import Operator, Vector, flat_operator, lanczos, template, tridiagonal_matrix
 
 
 class SpectralDensity(NamedTuple):
@@ -63,7 +63,7 @@ def spectral_density(
             f"num_steps and num_probes must be at least 1, got {num_steps} and {num_probes}."
         )
     flat, unravel = template(like)
-    apply = flattened(matvec, unravel)
+    apply = flat_operator(matvec, unravel)
 
     def one(key: RandomKey) -> SpectralDensity:
         start_key, lanczos_key = jax.random.split(key)
@@ -75,7 +75,9 @@ def spectral_density(
     return jax.lax.map(one, jax.random.split(key, num_probes))
 
 
-def cumulative(density: SpectralDensity, at: Float[Array, " t"], confidence: float = 0.95) -> Band:
+def spectral_cdf(
+    density: SpectralDensity, at: Float[Array, " t"], confidence: float = 0.95
+) -> Band:
     """F(t), the share of eigenvalues up to t, with Student's interval over the probes.
 
     Half of a node's weight counts at the node itself, as Gauss quadrature has it.
@@ -90,7 +92,7 @@ def cumulative(density: SpectralDensity, at: Float[Array, " t"], confidence: flo
     return _band(jnp.sum(below * density.weights[:, None, :], axis=2), confidence)
 
 
-def smoothed(
+def smoothed_density(
     density: SpectralDensity,
     at: Float[Array, " t"],
     bandwidth: Scalar,

@@ -24,15 +24,16 @@ from .intervals import HostArray, Interval, Samples, generator
 Alternative = Literal["two-sided", "less", "greater"]
 
 
-class Test(NamedTuple):
+class HypothesisTest(NamedTuple):
     """A statistic and how improbable one at least as extreme is if there is no effect."""
 
-    __test__ = False  # pytest would collect it for its name
     statistic: float
     p_value: float
 
 
-def sign_test(first: Samples, second: Samples, alternative: Alternative = "two-sided") -> Test:
+def sign_test(
+    first: Samples, second: Samples, alternative: Alternative = "two-sided"
+) -> HypothesisTest:
     """Count the pairs with second > first among those that differ: Binomial(n, ½) without effect.
 
     Args:
@@ -42,15 +43,17 @@ def sign_test(first: Samples, second: Samples, alternative: Alternative = "two-s
 
     Example:
         >>> sign_test(np.zeros(5), np.ones(5), "greater")
-        Test(statistic=5.0, p_value=0.03125)
+        HypothesisTest(statistic=5.0, p_value=0.03125)
     """
     differences = _differences(first, second)
     if not np.isfinite(differences).all():
-        return Test(math.nan, math.nan)
+        return HypothesisTest(math.nan, math.nan)
     wins, pairs = int((differences > 0).sum()), int((differences != 0).sum())
     if pairs == 0:
-        return Test(0.0, 1.0)
-    return Test(float(wins), float(scipy.stats.binomtest(wins, pairs, 0.5, alternative).pvalue))
+        return HypothesisTest(0.0, 1.0)
+    return HypothesisTest(
+        float(wins), float(scipy.stats.binomtest(wins, pairs, 0.5, alternative).pvalue)
+    )
 
 
 def permutation_test(
@@ -59,14 +62,14 @@ def permutation_test(
     key: RandomKey,
     alternative: Alternative = "two-sided",
     num_resamples: int = 9999,
-) -> Test:
+) -> HypothesisTest:
     """Compare the mean of second - first with its values when every pair may be swapped.
 
     All 2ⁿ swaps are used if they are at most `num_resamples`; then the p-value is exact.
     """
     differences = _differences(first, second)
     if not np.isfinite(differences).all():
-        return Test(math.nan, math.nan)
+        return HypothesisTest(math.nan, math.nan)
     outcome = scipy.stats.permutation_test(
         (differences,),
         np.mean,
@@ -75,12 +78,12 @@ def permutation_test(
         n_resamples=num_resamples,
         rng=generator(key),
     )
-    return Test(float(outcome.statistic), float(outcome.pvalue))
+    return HypothesisTest(float(outcome.statistic), float(outcome.pvalue))
 
 
 def jonckheere(
     groups: Real[HostArray, "levels seeds"], alternative: Alternative = "greater"
-) -> Test:
+) -> HypothesisTest:
     """Test for a trend across ordered groups of equal size (Jonckheere 1954, Terpstra 1952).
 
     J = Σ_{a<b} #{(i, j): x_ai < x_bj}, ties counting ½. Its law without a trend is exact if there
@@ -93,15 +96,15 @@ def jonckheere(
 
     Example:
         >>> jonckheere(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        Test(statistic=4.0, p_value=0.16666666666666666)
+        HypothesisTest(statistic=4.0, p_value=0.16666666666666666)
     """
     values = _checked_groups(groups)
     if not np.isfinite(values).all():
-        return Test(math.nan, math.nan)
+        return HypothesisTest(math.nan, math.nan)
     count, pairs = _ordered_pairs(values), _num_pairs(*values.shape)
     greater, less = _tail(values, count), _tail(values, pairs - count)
     p_value = {"greater": greater, "less": less, "two-sided": min(1.0, 2 * min(greater, less))}
-    return Test(count, p_value[alternative])
+    return HypothesisTest(count, p_value[alternative])
 
 
 def ordered_share(groups: Real[HostArray, "levels seeds"], confidence: float = 0.95) -> Interval:

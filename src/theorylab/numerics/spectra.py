@@ -79,7 +79,7 @@ def power_iteration(
     """
     _check_steps(num_steps)
     flat, unravel = ravel_pytree(vector)
-    apply = flattened(matvec, unravel)
+    apply = flat_operator(matvec, unravel)
 
     def step(v, _):
         return _normalised(apply(v) + shift * v, instead=v), None
@@ -115,7 +115,7 @@ def lanczos(
     _check_steps(num_steps)
     flat, unravel = ravel_pytree(vector)
     blocks, diagonal, off_diagonal = _project(
-        flattened(matvec, unravel), flat, num_steps, key, outside
+        flat_operator(matvec, unravel), flat, num_steps, key, outside
     )
     return Tridiagonal(jnp.concatenate(blocks), diagonal, off_diagonal)
 
@@ -201,7 +201,7 @@ def eigenpairs(
         raise ValueError(
             f"k must be between 1 and num_steps = {num_steps} and size = {flat.size}, got {k}."
         )
-    apply = flattened(matvec, unravel)
+    apply = flat_operator(matvec, unravel)
     found = ritz(apply, flat, num_steps, key)
     chosen = foremost(k, which, found.values)
     values, vectors = found.values[chosen], found.vectors(chosen)
@@ -233,7 +233,7 @@ def extreme_eigenvalues(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Smallest and largest eigenvalue, with their signs, from one Lanczos run."""
     flat, unravel = template(like)
-    values = ritz(flattened(matvec, unravel), flat, num_steps, key).values
+    values = ritz(flat_operator(matvec, unravel), flat, num_steps, key).values
     return values[0], values[-1]
 
 
@@ -286,7 +286,7 @@ def template(like: Vector | int) -> tuple[Float[Array, " p"], Callable[[Array], 
     return ravel_pytree(jnp.zeros(int(like)))
 
 
-def flattened(matvec: Operator, unravel: Callable[[Array], Vector]) -> Callable[[Array], Array]:
+def flat_operator(matvec: Operator, unravel: Callable[[Array], Vector]) -> Callable[[Array], Array]:
     """The same operator on flat vectors."""
 
     def apply(flat):

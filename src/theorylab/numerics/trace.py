@@ -26,7 +26,7 @@ from scipy import special
 from theorylab.typing import RandomKey
 
 from .intervals import hall_ends
-from .spectra import Operator, Vector, flattened, template
+from .spectra import Operator, Vector, flat_operator, template
 
 
 class TraceEstimate(NamedTuple):
@@ -68,7 +68,7 @@ def trace(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), got {confidence}.")
     flat, unravel = template(like)
-    apply = flattened(matvec, unravel)
+    apply = flat_operator(matvec, unravel)
     rank = min(rank, flat.size)
     direction_key, probe_key = jax.random.split(key)
     basis = jnp.zeros((0, flat.size), flat.dtype)

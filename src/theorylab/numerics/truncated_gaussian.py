@@ -27,7 +27,7 @@ Numbers = Scalar | Float[Array, "..."]
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
-class Conditional(NamedTuple):
+class ConditionalMoments(NamedTuple):
     """Moments of z given z ≥ a."""
 
     mean: Float[Array, "..."]
@@ -35,7 +35,7 @@ class Conditional(NamedTuple):
     variance: Float[Array, "..."]
 
 
-class Excess(NamedTuple):
+class ExcessMoments(NamedTuple):
     """What exceeds the threshold: P[z ≥ a], E(z − a)₊ and E(z − a)₊²."""
 
     probability: Float[Array, "..."]
@@ -65,7 +65,7 @@ def mills_bounds(threshold: Numbers) -> tuple[Float[Array, "..."], Float[Array, 
     return 2 / (jnp.sqrt(a**2 + 4) + a), 2 / (jnp.sqrt(a**2 + 2) + a)
 
 
-def conditional_moments(threshold: Numbers) -> Conditional:
+def conditional_moments(threshold: Numbers) -> ConditionalMoments:
     """Mean, mean square and variance of z given z ≥ a.
 
     Example:
@@ -74,10 +74,10 @@ def conditional_moments(threshold: Numbers) -> Conditional:
     """
     a = jnp.asarray(threshold, float)
     mean = 1 / mills_ratio(a)
-    return Conditional(mean=mean, square=1 + a * mean, variance=1 + a * mean - mean**2)
+    return ConditionalMoments(mean=mean, square=1 + a * mean, variance=1 + a * mean - mean**2)
 
 
-def excess_moments(threshold: Numbers) -> Excess:
+def excess_moments(threshold: Numbers) -> ExcessMoments:
     """P[z ≥ a], E(z − a)₊ and E(z − a)₊²: twice as much for what a soft threshold leaves.
 
     Example:
@@ -86,7 +86,7 @@ def excess_moments(threshold: Numbers) -> Excess:
     """
     a = jnp.asarray(threshold, float)
     ratio, density = mills_ratio(a), jnp.exp(-(a**2) / 2 - _LOG_ROOT)
-    return Excess(
+    return ExcessMoments(
         probability=ndtr(-a),
         mean=density * (1 - a * ratio),
         square=density * ((1 + a**2) * ratio - a),

@@ -5,12 +5,12 @@
 Every run is a pure function: jit it, vmap it over seeds, or give it to `ensemble`.
 """
 
+from .dag_ensemble import dag_ensemble as dag_ensemble
 from .descent import descend as descend
 from .ensemble import ensemble as ensemble
 from .flow import Solver as Solver
 from .flow import flow as flow
 from .flow import gradient_flow as gradient_flow
-from .graph_ensemble import graph_ensemble as graph_ensemble
 from .losses import Loss as Loss
 from .losses import convert_learning_rate as convert_learning_rate
 from .losses import cross_entropy as cross_entropy
@@ -35,7 +35,7 @@ from .sgd import Probe as Probe
 from .sgd import probed_sgd as probed_sgd
 from .sgd import sgd as sgd
 from .torch_optimizers import TorchOptimizer as TorchOptimizer
-from .torch_optimizers import one_of as one_of
+from .torch_optimizers import select_optimizer as select_optimizer
 from .torch_optimizers import torch_optimizer as torch_optimizer
 from .trajectory import Measure as Measure
 from .trajectory import Steps as Steps
@@ -43,6 +43,6 @@ from .trajectory import Trajectory as Trajectory
 from .trajectory import every as every
 from .trajectory import logarithmic as logarithmic
 from .trajectory import record as record
-from .until import Fitted as Fitted
+from .until import StoppedRun as StoppedRun
 from .until import Until as Until
 from .until import train_until as train_until

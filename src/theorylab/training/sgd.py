@@ -98,7 +98,7 @@ def sgd(
         sampler, drawn = _draw_batch(batch, state.sampler, dataset)
         return _State(_learned(loss_of, state.learner, optimizer, drawn), sampler)
 
-    state = _State((params, optimizer.init(params)), sampler_before(len(dataset.x), key))
+    state = _State((params, optimizer.init(params)), new_sampler(len(dataset.x), key))
     return record(advance, state, steps, measure, params_of=lambda state: state.learner[0])
 
 
@@ -158,7 +158,7 @@ def probed_sgd(
         return _State(learner, sampler), (measured, all_finite(measured))
 
     steps = jnp.arange(num_steps)
-    state = _State((params, optimizer.init(params)), sampler_before(len(dataset.x), key))
+    state = _State((params, optimizer.init(params)), new_sampler(len(dataset.x), key))
     (learner, _), (records, finite) = jax.lax.scan(advance, state, steps)
     finite = finite.at[-1].set(finite[-1] & all_finite(learner[0]))
     return Trajectory(steps, records, learner[0], ~finite.all(), first_failure(steps, finite))
@@ -172,7 +172,7 @@ def _check_examples(dataset: Examples, batch: Batches) -> None:
 
 
 def _draw_batch(batch: Batches, sampler: "Sampler", dataset: Examples) -> tuple["Sampler", Batch]:
-    sampler, chosen = draw(batch, sampler, len(dataset.x))
+    sampler, chosen = draw_indices(batch, sampler, len(dataset.x))
     return sampler, Batch(dataset.x[chosen], dataset.y[chosen], chosen)
 
 
@@ -197,18 +197,20 @@ class Sampler(NamedTuple):
     position: Int[Array, ""]  # in this order: what comes before it has been drawn
 
 
-def sampler_before(num_samples: int, key: RandomKey) -> Sampler:
+def new_sampler(num_samples: int, key: RandomKey) -> Sampler:
     """The sampler before the first batch: at the end of an epoch that never was."""
     order = jnp.zeros(num_samples, int)
     return Sampler(key, jnp.array(0), order, position=jnp.array(num_samples))
 
 
-def draw(batch: Batches, sampler: Sampler, num_samples: int) -> tuple[Sampler, Int[Array, " b"]]:
+def draw_indices(
+    batch: Batches, sampler: Sampler, num_samples: int
+) -> tuple[Sampler, Int[Array, " b"]]:
     """Draw the examples of the next batch.
 
     Args:
         batch: How batches are drawn.
-        sampler: The state of the stream; `sampler_before` begins it.
+        sampler: The state of the stream; `new_sampler` begins it.
         num_samples: The number of samples n.
     """
     key, epoch, order, position = sampler

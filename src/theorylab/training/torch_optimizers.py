@@ -58,7 +58,7 @@ def torch_optimizer(name: TorchOptimizer, learning_rate: Scalar) -> optax.Gradie
             return optax.adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8)
 
 
-def one_of(
+def select_optimizer(
     optimizers: Sequence[optax.GradientTransformation], index: int | Int[Array, ""]
 ) -> optax.GradientTransformation:
     """Give the optimiser with this number, chosen when it runs: one program for all of them.

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from theorylab.typing import Params, RandomKey
 
 from .descent import updated
-from .sgd import Batches, Examples, Sampler, draw, sampler_before
+from .sgd import Batches, Examples, Sampler, draw_indices, new_sampler
 
 BatchLoss = Callable[[Params, Array, Array], Float[Array, ""]]
 Event = Callable[[Params, Array, Array], Bool[Array, ""]]
@@ -50,7 +50,7 @@ class Until:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
 
 
-class Fitted(NamedTuple):
+class StoppedRun(NamedTuple):
     """A run that has ended; under `vmap` every field gets the axis of the seeds in front.
 
     Args:
@@ -84,7 +84,7 @@ def train_until(
     key: RandomKey,
     until: Until,
     event: Event | None = None,
-) -> Fitted:
+) -> StoppedRun:
     """Minimise an empirical risk until it is small, and keep what validated best.
 
     Args:
@@ -135,7 +135,7 @@ def train_until(
         return checked(jax.lax.fori_loop(state.step, end, lambda _, state: advance(state), state))
 
     zero = jnp.array(0, jnp.int32)
-    sampler = sampler_before(len(train.x), key)
+    sampler = new_sampler(len(train.x), key)
     dtype = jax.eval_shape(loss_of, params, train.x, train.y).dtype
     infinite = jnp.array(jnp.inf, dtype)
     best = _Best(params, infinite, zero, zero)
@@ -143,11 +143,11 @@ def train_until(
     first = _State(learner, sampler, zero, zero, best, infinite, begun=jnp.array(False))
     end = jax.lax.while_loop(unfinished, stretch, first)
     reached = end.loss < until.loss
-    return Fitted(*end.best, end.loss, end.step, reached, ~jnp.isfinite(end.loss))
+    return StoppedRun(*end.best, end.loss, end.step, reached, ~jnp.isfinite(end.loss))
 
 
 class _Best(NamedTuple):
-    """The first fields of `Fitted`, so far."""
+    """The first fields of `StoppedRun`, so far."""
 
     params: Params
     validation: Float[Array, ""]
@@ -179,7 +179,7 @@ def _advance(
     def advance(state: _State) -> _State:
         sampler, inputs, targets = state.sampler, x, y
         if not whole:
-            sampler, chosen = draw(batch, state.sampler, len(x))
+            sampler, chosen = draw_indices(batch, state.sampler, len(x))
             inputs, targets = x[chosen], y[chosen]
         count = state.num_events
         if event is not None:

@@ -14,7 +14,7 @@ from theorylab.features.emergence import (
     spherical_means,
     stacked,
 )
-from theorylab.models import network, resnet, unfolded
+from theorylab.models import im2col, network, resnet
 from theorylab.training import Batches, gradient_descent, sgd
 
 SHAPE = (8, 8, 1)
@@ -29,7 +29,7 @@ def drawn():
 def test_filters_are_read_alike_from_convolutions_and_from_patches(drawn):
     """Oracle: an unfolded network has the same numbers, as matrices (window · channels, m)."""
     _, params = drawn
-    matrices = network(unfolded(resnet(2, blocks=1)), SHAPE, bias="zero").init(jax.random.key(0))
+    matrices = network(im2col(resnet(2, blocks=1)), SHAPE, bias="zero").init(jax.random.key(0))
     for rows, others in zip(block_filters(params), block_filters(matrices), strict=True):
         np.testing.assert_array_equal(rows, others)
 

@@ -52,7 +52,7 @@ def analytic(mp: Any) -> dict[str, tuple[Callable[[Any], Any], Callable[[Any], A
             lambda z: mp.sqrt(2) * mp.sin(frequency * z + mp.pi / 4),
             lambda z: mp.sqrt(2) * frequency * mp.cos(frequency * z + mp.pi / 4),
         ),
-        "Gaussian(0.9, 0.6)": (
+        "GaussianActivation(0.9, 0.6)": (
             lambda z: m("0.9") * mp.exp(-m("0.6") * z * z),
             lambda z: -m("1.2") * z * m("0.9") * mp.exp(-m("0.6") * z * z),
         ),
@@ -82,7 +82,7 @@ def bent(mp: Any) -> dict[str, tuple[int, Callable[[Any], Any], Callable[[Any], 
     positive = lambda z: max(z, mp.zero)  # noqa: E731
     return {
         "ReLU()": (1, positive, half),
-        "BentLine(-0.25, 1.5)": (
+        "ABReLU(-0.25, 1.5)": (
             1,
             lambda z: mp.mpf("1.5") * positive(z) - min(z, mp.zero) / 4,
             lambda z: mp.mpf("1.5") * half(z) - half(-z) / 4,

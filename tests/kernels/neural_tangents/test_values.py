@@ -15,11 +15,11 @@ import pytest
 from theorylab.kernels import infinite_kernels
 from theorylab.models import (
     NTK,
+    ABReLU,
     Activation,
     Aggregate,
     Architecture,
     AvgPool,
-    BentLine,
     Bias,
     Concatenate,
     Conv,
@@ -30,7 +30,7 @@ from theorylab.models import (
     Erf,
     Exponential,
     Flatten,
-    Gaussian,
+    GaussianActivation,
     GlobalPool,
     Hermite,
     LayerNorm,
@@ -105,7 +105,7 @@ DENSE = {
 SMALL = NTK(weight_scale=0.8, bias_scale=0.2)
 TWICE = {
     "leaky relu": LeakyReLU(0.2),
-    "two slopes": BentLine(-0.3, 1.4),
+    "two slopes": ABReLU(-0.3, 1.4),
     "abs": "abs",
     "sign": "sign",
     "erf": "erf",
@@ -119,7 +119,7 @@ TWICE = {
     "rbf": rbf(0.7),
     "gabor": "gabor",
     "exponential": Exponential(0.5, 0.4),
-    "gaussian": Gaussian(0.9, 0.6),
+    "gaussian": GaussianActivation(0.9, 0.6),
     "square": "square",
     "cube": "cube",
     "fifth power": Monomial(5),

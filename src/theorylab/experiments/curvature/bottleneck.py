@@ -19,11 +19,11 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, median_at_least, ordered
-from theorylab.curvature import graph_norms
+from theorylab.curvature import dag_norms
 from theorylab.data import sphere
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import Graph, bottleneck_neurons, densely_connected, fully_connected
+from theorylab.models import Dag, bottleneck_neurons, densely_connected, fully_connected
 from theorylab.progress import report
 
 PRECISION = "float32"
@@ -90,14 +90,14 @@ def run(config: Config) -> Result:
         for _ in range(config.num_seeds)
         for at in range(len(config.widths))
     ]
-    found = graph_norms(graphs, x, key, config.num_steps)
+    found = dag_norms(graphs, x, key, config.num_steps)
     shape = (len(NAMES), config.num_seeds, len(config.widths))
     return Result(
         np.asarray(config.widths), found.norms.reshape(shape), found.residuals.reshape(shape)
     )
 
 
-def _kinds(d: int, m: int, narrow: int) -> list[Graph]:
+def _kinds(d: int, m: int, narrow: int) -> list[Dag]:
     """The four networks, in the order of `NAMES`."""
     return [
         fully_connected(d, [m, m, m], activation="tanh"),

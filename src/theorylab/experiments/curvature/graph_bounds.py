@@ -26,8 +26,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, between, exponent_between, probability_at_most
 from theorylab.curvature import (
     columns_bound,
+    dag_series,
     form_bound,
-    graph_series,
     image_bound,
     series_bound,
     series_variance,
@@ -42,12 +42,12 @@ from theorylab.experiments.checks import (
 )
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import (
-    Graph,
+    Dag,
     activation,
     densely_connected,
     drop_edges,
     fully_connected,
-    random_graph,
+    random_dag,
 )
 from theorylab.numerics import power_law
 from theorylab.progress import report
@@ -165,14 +165,14 @@ def run(config: Config) -> Result:
 
 
 def _series(
-    key: RandomKey, graph: Graph, x: Float[Array, " d"], num_seeds: int
+    key: RandomKey, graph: Dag, x: Float[Array, " d"], num_seeds: int
 ) -> Float[Array, "s m p p"]:
     """Bₖ = ∇²fₖ/√m of the neurons that the output reads, for many weights before them."""
     draws = jax.random.normal(key, (num_seeds, graph.num_weights))
-    return jax.jit(jax.vmap(lambda weights: graph_series(graph, weights, x)))(draws)
+    return jax.jit(jax.vmap(lambda weights: dag_series(graph, weights, x)))(draws)
 
 
-def _graphs(key: RandomKey, d: int, m: int) -> list[Graph]:
+def _graphs(key: RandomKey, d: int, m: int) -> list[Dag]:
     """Of the smallest width, in the order of `NAMES`."""
     dense = densely_connected(d, [m, m], activation="tanh")
     most = round(m**1.5)
@@ -180,7 +180,7 @@ def _graphs(key: RandomKey, d: int, m: int) -> list[Graph]:
         fully_connected(d, [m, m], activation="tanh"),
         dense,
         drop_edges(key, dense, 0.5),
-        random_graph(key, d, [most, m], (m, most), activation="tanh"),
+        random_dag(key, d, [most, m], (m, most), activation="tanh"),
     ]
 
 

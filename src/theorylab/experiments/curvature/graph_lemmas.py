@@ -30,10 +30,10 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, holds, identity
 from theorylab.curvature import (
-    GraphBlocks,
+    DagBlocks,
+    dag_blocks,
     dependence,
     dependence_bound,
-    graph_blocks,
     read_lengths,
 )
 from theorylab.data import sphere
@@ -44,7 +44,7 @@ from theorylab.experiments.checks import (
     refuse_unordered,
 )
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import densely_connected, fully_connected, random_graph
+from theorylab.models import densely_connected, fully_connected, random_dag
 from theorylab.progress import report
 from theorylab.typing import RandomKey
 
@@ -143,9 +143,9 @@ def run(config: Config) -> Result:
     num_started = len(graphs)
     graphs += chosen[EQUAL] * config.num_moved  # at the distance R
     radii = [0.0] * num_started + [config.radius] * (len(graphs) - num_started)
-    everywhere = graph_blocks(graphs, x, block_key, config.num_steps, num_probes=16, radii=radii)
-    found = GraphBlocks(*(part[:num_started] for part in everywhere))
-    ball = GraphBlocks(*(part[num_started:] for part in everywhere))
+    everywhere = dag_blocks(graphs, x, block_key, config.num_steps, num_probes=16, radii=radii)
+    found = DagBlocks(*(part[:num_started] for part in everywhere))
+    ball = DagBlocks(*(part[num_started:] for part in everywhere))
     blocks = found.norms.reshape(*shape, 3, 3)
     report("what neurons read and depend on", 0.8)
     degrees, reads = _reads(read_key, x, config)
@@ -182,7 +182,7 @@ def _reads(key: RandomKey, x: Float[Array, " d"], config: Config):
     graph_key, weight_key = jax.random.split(key)
     m = config.widths[-1]
     sizes, in_degrees = [_more(m), m], (m, _more(m))
-    uneven = random_graph(graph_key, len(x), sizes, in_degrees, activation="softplus")
+    uneven = random_dag(graph_key, len(x), sizes, in_degrees, activation="softplus")
     draws = jax.random.normal(weight_key, (config.num_seeds, uneven.num_weights))
     lengths = jax.jit(jax.vmap(lambda weights: read_lengths(uneven, weights, x, 2)))(draws)
     degrees = uneven.in_degrees[uneven.layers == 2]
@@ -195,7 +195,7 @@ def _counts(key: RandomKey, config: Config) -> tuple[Int[np.ndarray, "s w"], ...
     rows = []
     for seed_key in jax.random.split(key, config.num_seeds):
         graphs = [
-            random_graph(seed_key, config.num_inputs, [16 * m] * 2, (FEW, FEW), FEW)
+            random_dag(seed_key, config.num_inputs, [16 * m] * 2, (FEW, FEW), FEW)
             for m in config.widths
         ]
         counts = [dependence(graph, int(graph.outputs[0])).sum() for graph in graphs]
@@ -209,8 +209,8 @@ def _margins(key: RandomKey, d: int) -> Float[np.ndarray, "g l"]:
     graphs = [
         fully_connected(d, [12, 30]),
         densely_connected(d, [12, 30]),
-        random_graph(key, d, [60, 15], (15, 60)),
-        random_graph(key, d, [60, 15], (FEW, FEW), FEW),
+        random_dag(key, d, [60, 15], (15, 60)),
+        random_dag(key, d, [60, 15], (FEW, FEW), FEW),
     ]
     pairs = [(graph, int(graph.outputs[0])) for graph in graphs]
     return np.stack([dependence_bound(*pair) / dependence(*pair) - 1 for pair in pairs])

@@ -42,7 +42,7 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.curvature import (
-    graph_norms,
+    dag_norms,
     hessian_in_ball,
     output_hessian,
     spectral_norm,
@@ -52,18 +52,18 @@ from theorylab.data import sphere
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import (
-    Graph,
+    Dag,
     convolutional,
+    dag_network,
     densely_connected,
     drop_edges,
     fully_connected,
-    graph_network,
-    random_graph,
+    random_dag,
     residual,
 )
 from theorylab.numerics import power_law_exponents
 from theorylab.progress import report
-from theorylab.training import ensemble, graph_ensemble
+from theorylab.training import dag_ensemble, ensemble
 from theorylab.typing import Apply, RandomKey
 
 PRECISION = "float32"
@@ -168,7 +168,7 @@ def run(config: Config) -> Result:
     )
     report("in the ball", 0.75)
     inside = kinds[0][: min(config.num_ball, config.num_seeds) * len(config.widths)]
-    ratio = graph_ensemble(_in_ball(x, config), inside, _keys(ball_key, len(inside)))
+    ratio = dag_ensemble(_in_ball(x, config), inside, _keys(ball_key, len(inside)))
     report("two layers", 0.95)
     closed_form, two_layers = ensemble(_two_layers(x), _keys(exact_key, config.num_seeds))
     every = [graph.width for kind in kinds for graph in kind]
@@ -187,12 +187,12 @@ def run(config: Config) -> Result:
     )
 
 
-def _builders(d: int, drop: float) -> list[Callable[[RandomKey, int], Graph]]:
+def _builders(d: int, drop: float) -> list[Callable[[RandomKey, int], Dag]]:
     """The kinds of graphs, in the order of `NAMES`; the convolution has 4 positions of m/4."""
 
-    def spread(key: RandomKey, width: int) -> Graph:
+    def spread(key: RandomKey, width: int) -> Dag:
         m, most = width // 2, round((width // 2) ** 1.5)
-        return random_graph(key, d, [most, m], (m, most), activation="tanh")
+        return random_dag(key, d, [most, m], (m, most), activation="tanh")
 
     dense = cache(lambda m: densely_connected(d, [m, m], activation="tanh"))
     plain = cache(lambda m: fully_connected(d, [m, m], activation="tanh"))
@@ -205,22 +205,22 @@ def _builders(d: int, drop: float) -> list[Callable[[RandomKey, int], Graph]]:
         lambda key, m: skip(m),
         lambda key, m: shared(m),
         spread,
-        lambda key, m: random_graph(key, d, [m, m], (4, 4), 4, activation="tanh"),
+        lambda key, m: random_dag(key, d, [m, m], (4, 4), 4, activation="tanh"),
     ]
 
 
-def _neuron(d: int, layer: int) -> Callable[[RandomKey, int], Graph]:
+def _neuron(d: int, layer: int) -> Callable[[RandomKey, int], Dag]:
     """A network of three layers whose output is what comes into the first neuron of a layer."""
 
     @cache
-    def build(width: int) -> Graph:
+    def build(width: int) -> Dag:
         whole = fully_connected(d, [width] * 2, activation="tanh")
         return dataclasses.replace(whole, outputs=np.array([d + (layer - 1) * width]))
 
     return lambda key, width: build(width)
 
 
-def _kind(build: Callable[[RandomKey, int], Graph], key: RandomKey, config: Config) -> list[Graph]:
+def _kind(build: Callable[[RandomKey, int], Dag], key: RandomKey, config: Config) -> list[Dag]:
     """One graph for every seed and width, the widths in a row."""
     each = _keys(key, config.num_seeds)
     return [build(one, width) for one in each for width in config.widths]
@@ -231,10 +231,10 @@ def _keys(key: RandomKey, count: int) -> Array:
 
 
 def _norms(
-    kinds: list[list[Graph]], x: Float[Array, " d"], key: RandomKey, config: Config
+    kinds: list[list[Dag]], x: Float[Array, " d"], key: RandomKey, config: Config
 ) -> tuple[Float[np.ndarray, "a s w"], Float[np.ndarray, "a s w"]]:
     """The norms of all networks, and their residuals."""
-    found = graph_norms([graph for kind in kinds for graph in kind], x, key, config.num_steps)
+    found = dag_norms([graph for kind in kinds for graph in kind], x, key, config.num_steps)
     shape = (len(kinds), config.num_seeds, len(config.widths))
     return found.norms.reshape(shape), found.residuals.reshape(shape)
 
@@ -262,7 +262,7 @@ def _two_layers(x: Float[Array, " d"], width: int = 8):
     def one(key: RandomKey) -> tuple[Float[Array, " 2"], Float[Array, " 2"]]:
         closed_forms, measured = [], []
         for name in ("relu", "tanh"):
-            model = graph_network(fully_connected(d, [width], activation=name))
+            model = dag_network(fully_connected(d, [width], activation=name))
             weights = model.init(key)
             inner, outer = weights[: d * width].reshape(d, width), weights[d * width :]
             closed_forms.append(two_layer_norm(inner, outer, x, name))

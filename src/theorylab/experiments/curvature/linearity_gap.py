@@ -34,7 +34,7 @@ from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import fully_connected, linearize
 from theorylab.numerics import eigenpairs
 from theorylab.progress import report
-from theorylab.training import graph_ensemble
+from theorylab.training import dag_ensemble
 from theorylab.typing import Apply, RandomKey
 
 PRECISION = "float32"
@@ -119,7 +119,7 @@ def run(config: Config) -> Result:
     ]
     radii = jnp.asarray(config.radii)
     run_one = _measured(x, radii, config.num_steps, config.num_descent)
-    found = graph_ensemble(run_one, graphs, jax.random.split(key, len(graphs)))
+    found = dag_ensemble(run_one, graphs, jax.random.split(key, len(graphs)))
     shape = (config.num_seeds, len(config.widths))
     each = (part.reshape(*shape, *part.shape[1:]) for part in found)
     return Result(np.asarray(config.widths), np.asarray(radii), *each)

@@ -29,7 +29,7 @@ from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import fully_connected
 from theorylab.progress import report
-from theorylab.training import graph_ensemble
+from theorylab.training import dag_ensemble
 from theorylab.typing import Apply, RandomKey
 
 PRECISION = "float32"
@@ -94,7 +94,7 @@ def run(config: Config) -> Result:
         return tensor_norm(apply, weights, x, key, 1, config.num_rounds, config.num_steps)
 
     report("mixtures of outputs", 0.05)
-    found = graph_ensemble(search, graphs, jax.random.split(graph_key, len(graphs)))
+    found = dag_ensemble(search, graphs, jax.random.split(graph_key, len(graphs)))
     shape = (num_seeds, len(config.widths))
     report("two layers", 0.8)
     return Result(

@@ -30,7 +30,7 @@ from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import ntk
 from theorylab.models import fully_connected
 from theorylab.progress import report
-from theorylab.training import descend, gradient_descent, graph_ensemble, logarithmic, squared
+from theorylab.training import dag_ensemble, descend, gradient_descent, logarithmic, squared
 from theorylab.typing import Apply, RandomKey
 
 PRECISION = "float32"
@@ -122,12 +122,12 @@ def run(config: Config) -> Result:
         for width in config.widths
     ]
     keys = jax.random.split(norm_key, len(graphs))
-    norms = graph_ensemble(_measured(x[0], config.output, config.num_steps), graphs, keys)
+    norms = dag_ensemble(_measured(x[0], config.output, config.num_steps), graphs, keys)
     report("gradient descent", 0.8)
     ends = (config.widths[0], config.widths[-1])
     both = [graph for graph in graphs if graph.width in ends]
     keys = jax.random.split(train_key, len(both))
-    fits: Fit = graph_ensemble(_trained(x, config.num_descent, config.num_records), both, keys)
+    fits: Fit = dag_ensemble(_trained(x, config.num_descent, config.num_records), both, keys)
     last_loss, least, margins = (np.asarray(each).reshape(-1, 2) for each in fits)
     return Result(
         widths=np.asarray(config.widths),

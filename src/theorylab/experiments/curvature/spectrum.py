@@ -41,10 +41,10 @@ from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.numerics import (
     certified_eigenpairs,
-    cumulative,
     lanczos,
     marchenko_pastur,
     power_iteration,
+    spectral_cdf,
     spectral_density,
     spectral_distance,
 )
@@ -239,7 +239,7 @@ def _densities(
         exact = jnp.linalg.eigvalsh(matrix)
         found = spectral_density(lambda v: matrix @ v, size, key, num_steps, num_probes)
         distance = spectral_distance(found, exact) / (exact[-1] - exact[0])
-        return distance, cumulative(found, points).value
+        return distance, spectral_cdf(found, points).value
 
     return jax.lax.map(one, keys)
 

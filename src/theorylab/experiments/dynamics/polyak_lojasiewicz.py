@@ -28,8 +28,8 @@ from theorylab.dynamics import descent_bound, gradient_bound, polyak_ratio, relu
 from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import (
-    BentLine,
-    Graph,
+    ABReLU,
+    Dag,
     Wiring,
     densely_connected,
     drop_edges,
@@ -37,7 +37,7 @@ from theorylab.models import (
     wire,
 )
 from theorylab.progress import report
-from theorylab.training import graph_ensemble, squared
+from theorylab.training import dag_ensemble, squared
 from theorylab.typing import Apply, RandomKey
 
 PRECISION = "float64"
@@ -134,11 +134,11 @@ def run(config: Config) -> Result:
         for _ in range(config.num_seeds)
     ]
     trained = _trained(x, config.num_steps, config.learning_rate)
-    found: Run = graph_ensemble(trained, graphs, jax.random.split(run_key, len(graphs)))
+    found: Run = dag_ensemble(trained, graphs, jax.random.split(run_key, len(graphs)))
     shape = (len(NAMES), config.num_seeds)
     report("gradients of random networks", 0.7)
     kinds = _kinds(graph_key, d, config.gradient_width, "relu")
-    root = BentLine(0.0, math.sqrt(2.0))  # √2 ReLU, for which C = 1
+    root = ABReLU(0.0, math.sqrt(2.0))  # √2 ReLU, for which C = 1
     narrow = _gradient_squares([fully_connected(1, [1], activation=root)], draw_key, config)
     return Result(
         *(np.asarray(each).reshape(*shape, *each.shape[1:]) for each in found),
@@ -152,7 +152,7 @@ def run(config: Config) -> Result:
     )
 
 
-def _kinds(key: RandomKey, d: int, width: int, activation: str) -> list[Graph]:
+def _kinds(key: RandomKey, d: int, width: int, activation: str) -> list[Dag]:
     """The graphs, in the order of `NAMES`."""
     dense = densely_connected(d, [width, width], activation=activation)
     plain = fully_connected(d, [width, width], activation=activation)
@@ -185,7 +185,7 @@ def _trained(x: Float[Array, "n d"], num_steps: int, learning_rate: float):
 
 
 def _gradient_squares(
-    graphs: list[Graph], key: RandomKey, config: Config
+    graphs: list[Dag], key: RandomKey, config: Config
 ) -> Float[np.ndarray, "a q"]:
     """‖∇f‖² at x ~ N(0, I), for many networks on every graph."""
     wired, wirings = wire(graphs)

@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from scipy import special
 
-from theorylab.numerics import Test
+from theorylab.numerics import HypothesisTest
 
 from .polynomial import Neurons, neuron_norms
 
@@ -104,7 +104,7 @@ def coverage(counts: Int[Array, " f"]) -> Float[Array, ""]:
     return (counts > 0).mean()
 
 
-def uniformity(counts: Int[Array | np.ndarray, " f"]) -> Test:
+def uniformity(counts: Int[Array | np.ndarray, " f"]) -> HypothesisTest:
     """Pearson's χ² against equally many neurons at all frequencies, and its p-value.
 
     The p-value is that of independent neurons, and is good from about five for each frequency on.
@@ -124,7 +124,7 @@ def uniformity(counts: Int[Array | np.ndarray, " f"]) -> Test:
         raise ValueError(f"counts must be at least 0, got {counts}.")
     expected = observed.mean()
     statistic = float(((observed - expected) ** 2 / expected).sum())
-    return Test(statistic, float(special.chdtrc(len(observed) - 1, statistic)))
+    return HypothesisTest(statistic, float(special.chdtrc(len(observed) - 1, statistic)))
 
 
 def interpolated(weights: Float[Array, " p"], points: Float[Array, " t"]) -> Float[Array, " t"]:

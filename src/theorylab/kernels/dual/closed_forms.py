@@ -33,14 +33,14 @@ from jaxtyping import Array
 
 from theorylab.models import (
     GELU,
+    ABReLU,
     Abs,
-    BentLine,
     Cosine,
     Elementwise,
     Erf,
     Exponential,
     Gabor,
-    Gaussian,
+    GaussianActivation,
     Hermite,
     Identity,
     LeakyReLU,
@@ -67,7 +67,7 @@ def closed_form(function: Elementwise) -> ClosedForm | None:
             return partial(_bent_line, 0.0, 1.0)
         case LeakyReLU(slope=slope):
             return partial(_bent_line, slope, 1.0)
-        case BentLine(left=left, right=right):
+        case ABReLU(left=left, right=right):
             return partial(_bent_line, left, right)
         case Abs():
             return partial(_bent_line, -1.0, 1.0)
@@ -94,7 +94,7 @@ def _analytic(function: Elementwise) -> ClosedForm | None:
             return partial(_sine, a, b, phase)
         case Cosine(a=a, b=b, c=phase):
             return partial(_sine, a, b, phase + math.pi / 2)
-        case Gaussian(a=a, b=b):
+        case GaussianActivation(a=a, b=b):
             return partial(_gaussian, a, b)
         case Exponential(a=a, b=b):
             return partial(_exponential, a, b)

@@ -52,7 +52,7 @@ from theorylab.training import (
     TorchOptimizer,
     Until,
     gradient_descent,
-    one_of,
+    select_optimizer,
     torch_optimizer,
 )
 from theorylab.typing import Scalar
@@ -211,7 +211,7 @@ def run(config: Config) -> Result:
 
 def _optimizer(rate: Scalar, index: Int[Array, ""]) -> optax.GradientTransformation:
     """The optimiser with this number, chosen when it runs."""
-    return one_of([torch_optimizer(method, rate) for method in METHODS], index)
+    return select_optimizer([torch_optimizer(method, rate) for method in METHODS], index)
 
 
 def _elsewhere(learned: Learned, task: Task) -> np.ndarray:

@@ -32,7 +32,7 @@ from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Teacher, agop_alignment, halving_cnn, teach
 from theorylab.features.teachers import FEWEST
-from theorylab.models import Flatten, Model, Serial, Standard, mlp, network, unfolded
+from theorylab.models import Flatten, Model, Serial, Standard, im2col, mlp, network
 from theorylab.progress import report
 from theorylab.training import cross_entropy, ensemble
 from theorylab.typing import RandomKey, Scalar
@@ -118,7 +118,7 @@ def run(config: Config) -> Result:
     """Train teachers and students, and compare what they look at."""
     data = image_set(config.images, "standard").shuffled(jax.random.key(config.seed))
     train, others = data.split(config.num_train)
-    layers = unfolded(halving_cnn(config.channels, data.num_outputs))
+    layers = im2col(halving_cnn(config.channels, data.num_outputs))
     teacher = network(layers, data.input_shape, Standard(), "zero")
     layers = Serial(Flatten(), mlp([config.width], data.num_outputs))
     student = network(layers, data.input_shape, Standard(), "zero")

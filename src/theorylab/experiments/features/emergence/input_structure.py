@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_between, ordered
-from theorylab.data import image_set, shrunk
+from theorylab.data import downsample, image_set
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features.emergence import (
@@ -185,11 +185,11 @@ def _images(
 ) -> tuple[Float[Array, "n d"], Float[Array, "n k"], Float[Array, "n d"]]:
     """Images of mean square 1, their labels, and images with another structure."""
     data = image_set(config.images, "standard")
-    small = shrunk(data.x, config.shrink)
+    small = downsample(data.x, config.shrink)
     if config.others == "turned":
         other = jnp.swapaxes(small[:, ::-1], 1, 2)
     else:
-        other = shrunk(image_set(config.others, "standard").x, config.shrink)
+        other = downsample(image_set(config.others, "standard").x, config.shrink)
     flat, rest = (jnp.reshape(part, (len(part), -1)) for part in (small, other))
     deviation = jnp.sqrt(jnp.mean(flat**2))
     return flat / deviation, data.y, rest / deviation

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 
 from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import Dataset, image_set, image_shape, num_images, shrunk
+from theorylab.data import Dataset, downsample, image_set, image_shape, num_images
 from theorylab.experiments.checks import refuse_classes, refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features import accuracy
@@ -41,7 +41,7 @@ from theorylab.features.emergence import (
     spherical_means,
     stacked,
 )
-from theorylab.models import Model, Standard, network, resnet, unfolded
+from theorylab.models import Model, Standard, im2col, network, resnet
 from theorylab.progress import report
 from theorylab.training import Batches, empirical_risk, ensemble, gradient_descent, logistic, sgd
 from theorylab.typing import RandomKey
@@ -195,14 +195,14 @@ def run(config: Config) -> Result:
             f"num_train and num_test must be at most {images.num_samples} together, "
             f"got {config.num_train} and {config.num_test}."
         )
-    x = shrunk(images.x, config.shrink)
+    x = downsample(images.x, config.shrink)
     x = x - x.mean(axis=0, keepdims=True)
     data = Dataset(x / jnp.sqrt(jnp.mean(x**2)), images.y, images.law, images.source)
     report("training", 0.1)
     keys = jnp.tile(jax.random.split(jax.random.key(config.seed), config.num_seeds), 2)
     scales = jnp.repeat(jnp.array([config.small, config.usual]), config.num_seeds)
     architecture = resnet(config.width, 1, config.blocks, normalized=config.normalized)
-    model = network(unfolded(architecture), data.input_shape, Standard(), bias="zero")
+    model = network(im2col(architecture), data.input_shape, Standard(), bias="zero")
     one = partial(_measured, model=model, data=data, config=config)
     measured = ensemble(one, (keys, scales))
     inputs = 9 * config.width * 2 ** np.arange(NUM_GROUPS)

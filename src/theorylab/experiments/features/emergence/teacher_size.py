@@ -32,7 +32,7 @@ from theorylab.claims import (
     median_between,
     trend,
 )
-from theorylab.data import image_set, shrunk
+from theorylab.data import downsample, image_set
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features.emergence import (
@@ -161,7 +161,7 @@ def run(config: Config) -> Result:
             f"num_images and num_test must be at most {data.num_samples} together, "
             f"got {config.num_images} and {config.num_test}."
         )
-    x = jnp.reshape(shrunk(data.x, config.shrink), (data.num_samples, -1))
+    x = jnp.reshape(downsample(data.x, config.shrink), (data.num_samples, -1))
     images = Part(x / jnp.sqrt(jnp.mean(x**2)), data.y)
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     learned = partial(_learned, images=images, config=config)

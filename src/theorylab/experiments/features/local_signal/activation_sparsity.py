@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most, ordered
-from theorylab.data import Dataset, image_set, image_shape, shrunk
+from theorylab.data import Dataset, downsample, image_set, image_shape
 from theorylab.experiments.drawing import panels
 from theorylab.features import accuracy
 from theorylab.features.activity import activations, active_shares
@@ -37,9 +37,9 @@ from theorylab.models import (
     LayerNorm,
     Serial,
     Standard,
+    im2col,
+    map_layers,
     network,
-    rebuilt,
-    unfolded,
     wide_resnet,
 )
 from theorylab.numerics import rank_correlations
@@ -149,7 +149,7 @@ def run(config: Config) -> Result:
     images = image_set(config.images, scaling="standard")
     if images.num_samples < config.num_train:
         raise ValueError(f"num_train must be at most {images.num_samples}, got {config.num_train}.")
-    data = Dataset(shrunk(images.x, config.shrink), images.y, images.law, images.source)
+    data = Dataset(downsample(images.x, config.shrink), images.y, images.law, images.source)
     steps = _steps(config)
     report(f"training {3 * config.num_seeds} networks", 0.05)
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
@@ -190,10 +190,10 @@ def _architecture(config: Config, num_outputs: int) -> Architecture:
         after = (LayerNorm(), Activation("relu"))
         hidden = [layer for each in convolutions for layer in (each, *after)]
         layers = Serial(*hidden, GlobalPool(), Dense(num_outputs))
-    trained = rebuilt(
+    trained = map_layers(
         layers, lambda layer: LayerNorm(affine=True) if isinstance(layer, LayerNorm) else layer
     )
-    return unfolded(trained)
+    return im2col(trained)
 
 
 def _watched(config: Config, data: Dataset, steps: Int[np.ndarray, " t"]):

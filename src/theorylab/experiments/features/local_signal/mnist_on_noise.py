@@ -40,7 +40,7 @@ from theorylab.claims import (
     median_at_most,
     ordered,
 )
-from theorylab.data import Dataset, image_set, on_background, shrunk
+from theorylab.data import Dataset, downsample, image_set, on_background
 from theorylab.experiments import checks
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import accuracy
@@ -53,7 +53,7 @@ from theorylab.features.own_kernel import (
     strided_cnn,
 )
 from theorylab.kernels import cholesky_solve, infinite_kernels, ntk
-from theorylab.models import NTK, Standard, network, unfolded
+from theorylab.models import NTK, Standard, im2col, network
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey
@@ -214,7 +214,7 @@ def run(config: Config) -> Result:
 
 
 def _shrunk(images: Dataset, by: int) -> Dataset:
-    x, y = shrunk(images.x, by).astype(jnp.float32), images.y.astype(jnp.float32)
+    x, y = downsample(images.x, by).astype(jnp.float32), images.y.astype(jnp.float32)
     return Dataset(x, y, images.law, images.source)
 
 
@@ -248,7 +248,7 @@ def _canvas(objects: Dataset) -> tuple[int, int, int]:
 
 def _own(config: Config, objects: Dataset, levels: np.ndarray, keys: Array) -> Compared:
     """Networks of width factor 1 and their linearisations, at all levels and seeds."""
-    layers = unfolded(strided_cnn(CHANNELS, objects.num_outputs))
+    layers = im2col(strided_cnn(CHANNELS, objects.num_outputs))
     model = network(layers, _canvas(objects), Standard(), bias="zero")
     num_steps = config.num_epochs * config.num_train // config.batch_size
     recipe = Recipe(config.learning_rate, 0.0, config.batch_size, num_steps)
@@ -268,7 +268,7 @@ def _finite(
     config: Config, objects: Dataset, keys: Array, width_factor: int
 ) -> Float[np.ndarray, "s 2"]:
     """Accuracies of the finite kernel on black, in the parametrization of the infinite one."""
-    layers = unfolded(strided_cnn(CHANNELS * width_factor, objects.num_outputs))
+    layers = im2col(strided_cnn(CHANNELS * width_factor, objects.num_outputs))
     model = network(layers, _canvas(objects), NTK(weight_scale=2**0.5), bias="zero")
     sizes = config.num_kernel_train, config.num_kernel_test
 

@@ -43,10 +43,10 @@ from theorylab.data import (
     Background,
     Dataset,
     Placement,
+    downsample,
     image_set,
     image_shape,
     on_backgrounds_apart,
-    shrunk,
 )
 from theorylab.experiments.checks import refuse_classes, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import panels
@@ -58,7 +58,7 @@ from theorylab.features.own_kernel import (
     retention,
     strided_cnn,
 )
-from theorylab.models import Architecture, Standard, in_batches, network, unfolded, wide_resnet
+from theorylab.models import Architecture, Standard, im2col, in_batches, network, wide_resnet
 from theorylab.progress import report
 from theorylab.training import ensemble
 
@@ -237,18 +237,18 @@ def _images(config: Config) -> tuple[Dataset, Float[Array, "t h w c"] | None]:
             f"num_train and num_test must be at most {objects.num_samples} together, "
             f"got {config.num_train} and {config.num_test}."
         )
-    small = Dataset(shrunk(objects.x, config.shrink), objects.y, objects.law, objects.source)
+    small = Dataset(downsample(objects.x, config.shrink), objects.y, objects.law, objects.source)
     if "tiles" not in config.backgrounds:
         return small, None
     left = tuple(digit for digit in range(10) if digit not in config.classes)
-    return small, shrunk(image_set(config.images, classes=left).x, config.shrink)
+    return small, downsample(image_set(config.images, classes=left).x, config.shrink)
 
 
 def _architecture(config: Config, num_outputs: int) -> Architecture:
     if config.architecture == "cnn":
-        return unfolded(strided_cnn(config.width, num_outputs))
+        return im2col(strided_cnn(config.width, num_outputs))
     wide = wide_resnet(10, config.width, num_outputs, "relu", config.base, True, config.norm)
-    return unfolded(wide)
+    return im2col(wide)
 
 
 def _compared(

@@ -45,7 +45,7 @@ from theorylab.experiments.checks import count_fields, refuse_below, refuse_unor
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import densely_connected, drop_edges
 from theorylab.progress import report
-from theorylab.training import descend, gradient_descent, graph_ensemble, logarithmic, squared
+from theorylab.training import dag_ensemble, descend, gradient_descent, logarithmic, squared
 from theorylab.typing import Apply, RandomKey
 
 PRECISION = "float32"
@@ -140,7 +140,7 @@ def run(config: Config) -> Result:
     ]
     steps = logarithmic(config.num_steps, config.num_records)
     keys = jax.random.split(run_key, len(graphs))
-    drift, last_loss = graph_ensemble(_trained(x, y, steps), graphs, keys)
+    drift, last_loss = dag_ensemble(_trained(x, y, steps), graphs, keys)
     shape = (config.num_seeds, len(config.widths))
     images = densely_connected(NUM_PIXELS, [2, 2], activation="tanh")
     counted = densely_connected(10, [128, 128])

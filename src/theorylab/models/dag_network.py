@@ -1,6 +1,6 @@
 """Networks on graphs, compiled: one matrix product for every layer of the graph.
 
-`graph_network` makes a `Model` whose parameters are one vector, the weights of the graph in their
+`dag_network` makes a `Model` whose parameters are one vector, the weights of the graph in their
 order. A layer whose vertices all read the same ones is a plain matrix product; otherwise its
 matrix is gathered from the weights with zeros between; or, where it would be nearly empty, its
 edges are summed one by one.
@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 from theorylab.typing import Params
 
 from .activations import Elementwise, activation
-from .graphs import Graph
+from .dags import Dag
 from .network import Model
 from .parameters import Parameter, initialize
 from .parametrization import Scaling
@@ -32,7 +32,7 @@ Written = Array | np.ndarray  # on the host first, then on the device
 _SPARSE = 8  # a matrix with fewer than one in eight entries is not written out
 
 
-class Layer(NamedTuple):
+class DagLayer(NamedTuple):
     """One layer of a graph: its vertices, and the edges into them by places.
 
     The place of a vertex is its number in the order of the layers, in which values are computed.
@@ -52,7 +52,7 @@ class Layer(NamedTuple):
     shortcuts: Int[np.ndarray, " v"]
 
 
-def graph_network(graph: Graph) -> Model:
+def dag_network(graph: Dag) -> Model:
     """Make a network of a graph: weights N(0, 1), scaled by the in-degree of the vertex they enter.
 
     Args:
@@ -60,7 +60,7 @@ def graph_network(graph: Graph) -> Model:
 
     Example:
         >>> from theorylab.models import fully_connected
-        >>> model = graph_network(fully_connected(3, [8, 8], num_outputs=2))
+        >>> model = dag_network(fully_connected(3, [8, 8], num_outputs=2))
         >>> weights = model.init(jax.random.key(0))
         >>> weights.shape, model.apply(weights, jnp.ones((5, 3))).shape
         ((104,), (5, 2))
@@ -136,7 +136,7 @@ class Frame(NamedTuple):
 Wired = Callable[[Wiring, Float[Array, " p"], Float[Array, "n d"]], Float[Array, "n k"]]
 
 
-def wire(graphs: Sequence[Graph]) -> tuple[Wired, Wiring]:
+def wire(graphs: Sequence[Dag]) -> tuple[Wired, Wiring]:
     """Write graphs as arrays of one shape, and give the function that computes all of them.
 
     Args:
@@ -186,7 +186,7 @@ def wire(graphs: Sequence[Graph]) -> tuple[Wired, Wiring]:
     return apply, jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *wirings)
 
 
-def layers(graph: Graph, places: Int[np.ndarray, " v"]) -> list[Layer]:
+def layers(graph: Dag, places: Int[np.ndarray, " v"]) -> list[DagLayer]:
     """The layers of a graph from the first on, with the places of its vertices as given."""
     found = []
     shortcut_of = np.full(graph.num_vertices, -1)
@@ -196,7 +196,7 @@ def layers(graph: Graph, places: Int[np.ndarray, " v"]) -> list[Layer]:
         vertices = np.flatnonzero(graph.layers == layer)
         at = into == layer
         found.append(
-            Layer(
+            DagLayer(
                 vertices=vertices,
                 sources=places[graph.edges[at, 0]],
                 targets=np.searchsorted(vertices, graph.edges[at, 1]),
@@ -207,12 +207,12 @@ def layers(graph: Graph, places: Int[np.ndarray, " v"]) -> list[Layer]:
     return found
 
 
-def _places(graph: Graph) -> Int[np.ndarray, " v"]:
+def _places(graph: Dag) -> Int[np.ndarray, " v"]:
     """Inputs in their own order, then layer by layer."""
     return _padded_places(graph, np.cumsum([0, *graph.layer_sizes]))
 
 
-def _padded_places(graph: Graph, starts: Int[np.ndarray, " l"]) -> Int[np.ndarray, " v"]:
+def _padded_places(graph: Dag, starts: Int[np.ndarray, " l"]) -> Int[np.ndarray, " v"]:
     places = np.zeros(graph.num_vertices, int)
     places[graph.inputs] = np.arange(len(graph.inputs))
     for layer in range(1, graph.depth + 1):
@@ -221,7 +221,7 @@ def _padded_places(graph: Graph, starts: Int[np.ndarray, " l"]) -> Int[np.ndarra
     return places
 
 
-def _functions(graph: Graph, layer: Layer) -> list[Elementwise]:
+def _functions(graph: Dag, layer: DagLayer) -> list[Elementwise]:
     """The activation of every vertex of a layer."""
     outputs = set(graph.outputs.tolist())
     return [
@@ -230,7 +230,7 @@ def _functions(graph: Graph, layer: Layer) -> list[Elementwise]:
     ]
 
 
-def _step(graph: Graph, layer: Layer, functions: list[Elementwise]):
+def _step(graph: Dag, layer: DagLayer, functions: list[Elementwise]):
     """(weights, values so far) ─► the values of one layer."""
     product = _product(layer)
     scales = graph.in_degrees[layer.vertices] ** -0.5
@@ -247,7 +247,7 @@ def _step(graph: Graph, layer: Layer, functions: list[Elementwise]):
     return step
 
 
-def _product(layer: Layer) -> Callable[[Float[Array, " p"], Array], Array]:
+def _product(layer: DagLayer) -> Callable[[Float[Array, " p"], Array], Array]:
     """(weights, values so far) ─► Σ w f of every vertex: whole, gathered or edge by edge."""
     used, rows = np.unique(layer.sources, return_inverse=True)
     size = len(used), len(layer.vertices)
@@ -281,9 +281,9 @@ def _activated(functions: list[Elementwise], before: Float[Array, "n v"]) -> Flo
 
 
 def _wiring(
-    graph: Graph,
+    graph: Dag,
     places: Int[np.ndarray, " v"],
-    read: list[Layer],
+    read: list[DagLayer],
     frame: Frame,
     most: int | None,
 ) -> Wiring:
@@ -313,7 +313,7 @@ def _wiring(
     return Wiring(numbers, reads, tuple(scales), tuple(linear), tuple(shortcuts), outputs)
 
 
-def _check_alike(graphs: Sequence[Graph]) -> None:
+def _check_alike(graphs: Sequence[Dag]) -> None:
     if not graphs:
         raise ValueError("graphs must be at least one, got none.")
     for name in ("inputs", "outputs"):

@@ -10,24 +10,24 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from theorylab.models import Graph
-from theorylab.training import graph_ensemble
+from theorylab.models import Dag
+from theorylab.training import dag_ensemble
 from theorylab.typing import Apply, RandomKey
 
 from .norm import spectral_norm
 from .operators import output_hessian
 
 
-class GraphNorms(NamedTuple):
+class DagNorms(NamedTuple):
     """The norm of every graph's network, and the residual of Lanczos over it."""
 
     norms: Float[np.ndarray, " g"]
     residuals: Float[np.ndarray, " g"]
 
 
-def graph_norms(
-    graphs: Sequence[Graph], x: Float[Array, " d"], key: RandomKey, num_steps: int = 16
-) -> GraphNorms:
+def dag_norms(
+    graphs: Sequence[Dag], x: Float[Array, " d"], key: RandomKey, num_steps: int = 16
+) -> DagNorms:
     """Draw a network on every graph and measure the Hessian of its first output.
 
     Args:
@@ -37,17 +37,17 @@ def graph_norms(
         key: Draws the weights.
         num_steps: Products with the Hessian for one norm.
     """
-    check_graphs(graphs, x)
+    check_dags(graphs, x)
 
     def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey):
         found = spectral_norm(output_hessian(apply, weights, x), weights, key, num_steps)
         return found.value, found.residual
 
-    norms, residuals = graph_ensemble(one, graphs, jax.random.split(key, len(graphs)))
-    return GraphNorms(norms, residuals / np.where(norms > 0, norms, 1.0))
+    norms, residuals = dag_ensemble(one, graphs, jax.random.split(key, len(graphs)))
+    return DagNorms(norms, residuals / np.where(norms > 0, norms, 1.0))
 
 
-def check_graphs(graphs: Sequence[Graph], x: Float[Array, "..."]) -> None:
+def check_dags(graphs: Sequence[Dag], x: Float[Array, "..."]) -> None:
     """Raise unless there are graphs, and x is one input of theirs."""
     if not graphs:
         raise ValueError("graphs must be at least one, got none.")

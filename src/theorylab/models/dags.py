@@ -8,8 +8,8 @@ one. Layer ℓ holds the vertices whose *longest* path from an input has ℓ edg
 any earlier layer. The width m of the graph is the least in-degree in the layers from the second on
 (Def. 2.2.7): neither the size of a layer nor the number of inputs.
 
-`graph` makes one from edges, `read_graph` from a networkx graph, `graph_builders` from a few
-numbers; `graph_network` makes it a network. The assumption on activations is printed with bounds
+`dag` makes one from edges, `read_dag` from a networkx graph, `dag_builders` from a few
+numbers; `dag_network` makes it a network. The assumption on activations is printed with bounds
 of φ″ and φ‴; what the theorems use is |φ′| ≤ γ₁ and |φ″| ≤ γ₂.
 
 Source: zhu · dag-net · Defs 2.2.1–2.2.7, Assumption 2.3.2; zhu · dag-zoo · A.12, A.14.
@@ -30,8 +30,8 @@ Pairs = Sequence[tuple[int, int]] | np.ndarray  # two columns of whole numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
-    """A directed acyclic graph of neurons, numbered from 0; `graph` makes one with less writing.
+class Dag:
+    """A directed acyclic graph of neurons, numbered from 0; `dag` makes one with less writing.
 
     Args:
         num_vertices: The number of vertices.
@@ -107,7 +107,7 @@ class Graph:
         """How many vertices that are no inputs have each in-degree.
 
         Example:
-            >>> graph([(0, 1), (0, 2), (1, 2)]).in_degree_histogram
+            >>> dag([(0, 1), (0, 2), (1, 2)]).in_degree_histogram
             {1: 1, 2: 1}
         """
         degrees, counts = np.unique(self.in_degrees[self.layers > 0], return_counts=True)
@@ -118,7 +118,7 @@ class Graph:
         return int(vertex) if self.labels is None else self.labels[int(vertex)]
 
 
-def graph(
+def dag(
     edges: Pairs,
     inputs: Vertices | None = None,
     outputs: Vertices | None = None,
@@ -129,14 +129,14 @@ def graph(
     activations: Mapping[int, str | Elementwise] | None = None,
     num_vertices: int | None = None,
     labels: tuple[Any, ...] | None = None,
-) -> Graph:
-    """Make a `Graph`, which explains the arguments, from its edges.
+) -> Dag:
+    """Make a `Dag`, which explains the arguments, from its edges.
 
     Without `inputs`, these are the vertices that read nothing; without `outputs`, those that
     nothing reads; without `weights`, every edge has its own, in the order of the edges.
 
     Example:
-        >>> diamond = graph([(0, 1), (1, 2), (0, 3), (2, 3)])
+        >>> diamond = dag([(0, 1), (1, 2), (0, 3), (2, 3)])
         >>> diamond.layers.tolist(), diamond.in_degrees.tolist()
         ([0, 1, 2, 3], [0, 1, 1, 2])
     """
@@ -145,7 +145,7 @@ def graph(
     if num_vertices is None:
         num_vertices = int(both.max(initial=-1)) + 1
     every = np.arange(num_vertices)
-    return Graph(
+    return Dag(
         num_vertices=num_vertices,
         edges=edges,
         inputs=np.setdiff1d(every, both[:, 1]) if inputs is None else _whole("inputs", inputs),
@@ -159,14 +159,14 @@ def graph(
     )
 
 
-def read_graph(
+def read_dag(
     source: Any,
     inputs: Sequence[Any] | None = None,
     outputs: Sequence[Any] | None = None,
     shortcuts: Iterable[tuple[Any, Any]] = (),
     activation: str | Elementwise = "relu",
     activations: Mapping[Any, str | Elementwise] | None = None,
-) -> Graph:
+) -> Dag:
     """Read a networkx `DiGraph`, or any object with `nodes` and `edges`, whatever its labels.
 
     Args:
@@ -190,7 +190,7 @@ def read_graph(
             raise ValueError(f"every label must be a vertex of source, got {unknown[0]!r}.")
         return [number[label] for label in given]
 
-    return graph(
+    return dag(
         [(number[edge[0]], number[edge[1]]) for edge in source.edges],
         None if inputs is None else numbers(inputs),
         None if outputs is None else numbers(outputs),
@@ -219,7 +219,7 @@ def _pairs(name: str, given: Any) -> Int[np.ndarray, "e 2"]:
     return numbers
 
 
-def _longest_paths(given: Graph) -> Int[np.ndarray, " v"]:
+def _longest_paths(given: Dag) -> Int[np.ndarray, " v"]:
     """Take away, again and again, all vertices that read none of those that are left."""
     edges = np.concatenate([given.edges, given.shortcuts])
     edges = edges[np.argsort(edges[:, 0], kind="stable")]
@@ -238,7 +238,7 @@ def _longest_paths(given: Graph) -> Int[np.ndarray, " v"]:
     return layers
 
 
-def _cycle(given: Graph, edges: Int[np.ndarray, "e 2"], left: Bool[np.ndarray, " v"]) -> str:
+def _cycle(given: Dag, edges: Int[np.ndarray, "e 2"], left: Bool[np.ndarray, " v"]) -> str:
     """One cycle: every vertex that is left reads one that is left, so going back must return."""
     before = {int(v): int(u) for u, v in edges if left[u] and left[v]}
     path = [next(iter(before))]
@@ -248,7 +248,7 @@ def _cycle(given: Graph, edges: Int[np.ndarray, "e 2"], left: Bool[np.ndarray, "
     return " ─► ".join(str(given.named(vertex)) for vertex in cycle)
 
 
-def _check_numbers(given: Graph) -> None:
+def _check_numbers(given: Dag) -> None:
     if given.num_vertices < 1 or len(given.edges) == 0:
         raise ValueError("a graph must have at least one edge, got none.")
     vertices = (given.edges, given.shortcuts, given.inputs, given.outputs)
@@ -285,7 +285,7 @@ def _check_numbers(given: Graph) -> None:
         raise ValueError("weights must be numbered 0, 1, …, without a gap.")
 
 
-def _check_connections(given: Graph) -> None:
+def _check_connections(given: Dag) -> None:
     layers = given.layers  # says if there is a cycle
     for name in ("inputs", "outputs"):
         if len(getattr(given, name)) == 0:

@@ -10,12 +10,12 @@ import pytest
 from theorylab.models import (
     activation,
     convolutional,
+    dag,
+    dag_network,
     densely_connected,
     drop_edges,
     fully_connected,
-    graph,
-    graph_network,
-    random_graph,
+    random_dag,
     residual,
     wire,
 )
@@ -47,8 +47,8 @@ GRAPHS = {
     "dropped": drop_edges(KEY, densely_connected(4, [5, 3], 2, "tanh"), 0.5),
     "shortcuts": residual(4, [5, 3, 4], 2, "tanh"),
     "shared": convolutional(2, [3], 3, input_channels=2, num_outputs=2, activation="tanh"),
-    "random": random_graph(KEY, 4, [12, 4], (3, 9), 2, 2, "tanh"),
-    "mixed": graph(
+    "random": random_dag(KEY, 4, [12, 4], (3, 9), 2, 2, "tanh"),
+    "mixed": dag(
         [(0, 2), (1, 2), (2, 3), (0, 3), (3, 4), (2, 4), (1, 5), (3, 5), (4, 6), (5, 6), (2, 7)],
         inputs=[1, 0],
         outputs=[6, 7],
@@ -59,7 +59,7 @@ GRAPHS = {
         activations={4: "square", 5: "identity"},
     ),
     # Thirty vertices that read one neuron each: summed edge by edge.
-    "sparse": graph(
+    "sparse": dag(
         [(0, v) for v in range(1, 31)] + [(v, v + 30) for v in range(1, 31)]
         + [(v, 61) for v in range(31, 61)],
         activation="tanh",
@@ -70,7 +70,7 @@ GRAPHS = {
 @pytest.mark.parametrize("name", GRAPHS)
 def test_network_is_the_sum_over_edges(name):
     given = GRAPHS[name]
-    model = graph_network(given)
+    model = dag_network(given)
     weights = model.init(KEY)
     x = X[:, : len(given.inputs)]
     expected = [vertex_by_vertex(given, np.asarray(weights), row) for row in x]
@@ -107,7 +107,7 @@ def test_every_neuron_has_variance_of_order_one_whatever_its_in_degree():
     (f̃ has a symmetric law; inputs have 1.) All neurons lie within five standard errors, which one
     of 81 exceeds once in 20,000 such tests.
     """
-    given = random_graph(KEY, 4, [64, 16], (2, 60))
+    given = random_dag(KEY, 4, [64, 16], (2, 60))
     before, after = np.ones(given.num_vertices), np.ones(given.num_vertices)
     for vertex in range(4, given.num_vertices):  # each reads only earlier ones
         before[vertex] = after[given.edges[given.edges[:, 1] == vertex, 0]].mean()
@@ -115,7 +115,7 @@ def test_every_neuron_has_variance_of_order_one_whatever_its_in_degree():
     draws = jax.random.normal(KEY, (2000, given.num_weights))
     for layer in (1, 2, 3):
         vertices = np.flatnonzero(given.layers == layer)
-        model = graph_network(dataclasses.replace(given, outputs=vertices))
+        model = dag_network(dataclasses.replace(given, outputs=vertices))
         outputs = jax.jit(jax.vmap(model.apply, in_axes=(0, None)))(draws, jnp.ones((1, 4)))
         squares = np.asarray(outputs)[:, 0] ** 2
         error = squares.std(axis=0) / np.sqrt(2000)
@@ -124,9 +124,9 @@ def test_every_neuron_has_variance_of_order_one_whatever_its_in_degree():
 
 def test_bad_inputs_are_told():
     with pytest.raises(ValueError, match=r"shape \(n, 4\), got \(3, 2\)"):
-        graph_network(GRAPHS["whole"]).apply(jnp.zeros(3), X[:, :2])
+        dag_network(GRAPHS["whole"]).apply(jnp.zeros(3), X[:, :2])
     with pytest.raises(ValueError, match=r"weights must have shape \(9,\), got \(10,\)"):
-        graph_network(fully_connected(2, [3])).apply(jnp.zeros(10), X[:, :2])
+        dag_network(fully_connected(2, [3])).apply(jnp.zeros(10), X[:, :2])
     with pytest.raises(ValueError, match="same number of inputs"):
         wire([fully_connected(2, [3]), fully_connected(3, [3])])
     with pytest.raises(ValueError, match="share one activation"):

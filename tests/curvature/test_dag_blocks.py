@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.curvature import dependence, dependence_bound, graph_blocks, read_lengths
+from theorylab.curvature import dag_blocks, dependence, dependence_bound, read_lengths
 from theorylab.models import (
     convolutional,
+    dag,
+    dag_network,
     densely_connected,
     fully_connected,
-    graph,
-    graph_network,
-    random_graph,
+    random_dag,
     residual,
 )
 
@@ -25,7 +25,7 @@ def measured():
     """Networks of two sizes, in one program: at the start, and half a unit uphill of it."""
     graphs = [fully_connected(2, shape, activation="tanh") for shape in SHAPES * 2]
     radii = (0.0, 0.0, 0.5, 0.5)
-    return graph_blocks(graphs, X, jax.random.key(3), 24, num_probes=2000, radii=radii)
+    return dag_blocks(graphs, X, jax.random.key(3), 24, num_probes=2000, radii=radii)
 
 
 def _weights(number):
@@ -68,7 +68,7 @@ def test_networks_are_measured_uphill_of_what_is_read(measured):
         expected = jnp.linalg.norm(_hidden(*moved))
         np.testing.assert_allclose(measured.lengths[number], expected, rtol=1e-10)
     with pytest.raises(ValueError, match="radii must be 1 numbers that are not negative"):
-        graph_blocks([fully_connected(2, [3])], X, jax.random.key(3), radii=(-1.0,))
+        dag_blocks([fully_connected(2, [3])], X, jax.random.key(3), radii=(-1.0,))
 
 
 def test_blocks_are_those_of_the_dense_hessian(measured):
@@ -95,8 +95,8 @@ def test_blocks_are_those_of_the_dense_hessian(measured):
 
 def test_lengths_of_every_neuron_are_those_of_what_it_reads():
     """Oracle: the values of all vertices, one after the other, over the edges."""
-    uneven = random_graph(jax.random.key(0), 2, [6, 4], (2, 6), activation="tanh")
-    weights = graph_network(uneven).init(jax.random.key(1))
+    uneven = random_dag(jax.random.key(0), 2, [6, 4], (2, 6), activation="tanh")
+    weights = dag_network(uneven).init(jax.random.key(1))
     values = np.zeros(uneven.num_vertices)
     values[:2] = X
     for v in range(2, uneven.num_vertices):
@@ -110,8 +110,8 @@ def test_lengths_of_every_neuron_are_those_of_what_it_reads():
 
 def test_a_neuron_depends_on_the_weights_before_it():
     """Oracle: which derivatives are not 0; and counts by hand."""
-    uneven = random_graph(jax.random.key(0), 2, [6, 6, 3], (2, 2), 1, activation="tanh")
-    model = graph_network(uneven)
+    uneven = random_dag(jax.random.key(0), 2, [6, 6, 3], (2, 2), 1, activation="tanh")
+    model = dag_network(uneven)
     slopes = jax.jit(jax.grad(lambda w: model.apply(w, X[None])[0, 0]))(
         model.init(jax.random.key(2))
     )
@@ -129,17 +129,17 @@ def test_a_neuron_depends_on_the_weights_before_it():
 
 def test_bad_graphs_are_told():
     with pytest.raises(ValueError, match="graphs must have one depth"):
-        graph_blocks([graph([(0, 1)]), fully_connected(1, [2])], X[:1], jax.random.key(0))
+        dag_blocks([dag([(0, 1)]), fully_connected(1, [2])], X[:1], jax.random.key(0))
     with pytest.raises(ValueError, match="a weight of its own for every edge"):
-        graph_blocks([convolutional(2, [2], 1)], X, jax.random.key(0))
+        dag_blocks([convolutional(2, [2], 1)], X, jax.random.key(0))
     with pytest.raises(ValueError, match="layer must be in 1 to 2, got 3"):
         read_lengths(fully_connected(2, [2]), jnp.zeros(6), X, 3)
     with pytest.raises(ValueError, match="must have no shortcut"):
         dependence_bound(residual(2, [3, 3]), 2)
     with pytest.raises(ValueError, match="graphs must be at least one, got none"):
-        graph_blocks([], X, jax.random.key(0))
+        dag_blocks([], X, jax.random.key(0))
     with pytest.raises(ValueError, match=r"shape \(3,\), got \(2,\)"):
-        graph_blocks([fully_connected(3, [2])], X, jax.random.key(0))
+        dag_blocks([fully_connected(3, [2])], X, jax.random.key(0))
     for measure in (dependence, dependence_bound):
         with pytest.raises(ValueError, match="vertex must be in 0 to 4, got -1"):
             measure(fully_connected(2, [2]), -1)

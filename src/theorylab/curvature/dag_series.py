@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from theorylab.models import Graph, graph_network
+from theorylab.models import Dag, dag_network
 
-from .graph_blocks import check_own_weights
-from .graph_norms import check_graphs
+from .dag_blocks import check_own_weights
+from .dag_norms import check_dags
 
 
-def graph_series(
-    graph: Graph, weights: Float[Array, " p"], x: Float[Array, " d"]
+def dag_series(
+    graph: Dag, weights: Float[Array, " p"], x: Float[Array, " d"]
 ) -> Float[Array, "m q q"]:
     """The matrices Bₖ of the first output, dense; can be jitted and mapped over the weights.
 
@@ -31,14 +31,14 @@ def graph_series(
 
     Example:
         >>> from theorylab.models import fully_connected
-        >>> graph_series(fully_connected(2, [3]), jnp.ones(9), jnp.ones(2)).shape
+        >>> dag_series(fully_connected(2, [3]), jnp.ones(9), jnp.ones(2)).shape
         (3, 6, 6)
     """
-    check_graphs([graph], x)
+    check_dags([graph], x)
     check_own_weights(graph)
     own = graph.weights[graph.edges[:, 1] == graph.outputs[0]]
     others = np.setdiff1d(np.arange(graph.num_weights), own)
-    apply = graph_network(graph).apply
+    apply = dag_network(graph).apply
 
     def neurons(free: Float[Array, " q"]) -> Float[Array, " m"]:
         """fₖ/√in, the slopes of the output in its own weights."""

@@ -25,17 +25,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from theorylab.models import Graph, graph_network, wire
-from theorylab.models.graph_network import Wired
+from theorylab.models import Dag, dag_network, wire
+from theorylab.models.dag_network import Wired
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey
 
-from .graph_norms import check_graphs
+from .dag_norms import check_dags
 from .norm import spectral_norm
 from .operators import output_hessian
 
 
-class GraphBlocks(NamedTuple):
+class DagBlocks(NamedTuple):
     """Of every graph's first output: what it reads, and the blocks of its Hessian.
 
     Args:
@@ -60,14 +60,14 @@ class GraphBlocks(NamedTuple):
         return np.sqrt(self.in_degrees)[:, None] * self.norms[:, -1]
 
 
-def graph_blocks(
-    graphs: Sequence[Graph],
+def dag_blocks(
+    graphs: Sequence[Dag],
     x: Float[Array, " d"],
     key: RandomKey,
     num_steps: int = 16,
     num_probes: int = 32,
     radii: Sequence[float] = (),
-) -> GraphBlocks:
+) -> DagBlocks:
     """Draw a network on every graph and measure the blocks of its first output's Hessian.
 
     Args:
@@ -83,7 +83,7 @@ def graph_blocks(
     """
     if num_probes < 1:
         raise ValueError(f"num_probes must be at least 1, got {num_probes}.")
-    check_graphs(graphs, x)
+    check_dags(graphs, x)
     if radii and (len(radii) != len(graphs) or not min(radii) >= 0):
         raise ValueError(
             f"radii must be {len(graphs)} numbers that are not negative, or none, got {radii}."
@@ -106,7 +106,7 @@ def graph_blocks(
     places = jnp.asarray(masks, jnp.int8), jnp.asarray(own), jnp.asarray(degrees)
     given = (wirings, *places, jnp.asarray(radii or [0.0] * len(graphs), float), keys)
     lengths, largest, whole, norms, frobenius = map(np.asarray, ensemble(one, given))
-    return GraphBlocks(lengths, largest, whole, norms, frobenius, degrees)
+    return DagBlocks(lengths, largest, whole, norms, frobenius, degrees)
 
 
 def _measurement(apply: Wired, x: Float[Array, " d"], depth: int, num_steps: int, num_probes: int):
@@ -159,7 +159,7 @@ def _measurement(apply: Wired, x: Float[Array, " d"], depth: int, num_steps: int
 
 
 def read_lengths(
-    graph: Graph, weights: Float[Array, " p"], x: Float[Array, " d"], layer: int
+    graph: Dag, weights: Float[Array, " p"], x: Float[Array, " d"], layer: int
 ) -> Float[Array, " v"]:
     """‖f_S‖ of every vertex of a layer, in the order of their numbers; can be jitted and mapped.
 
@@ -181,14 +181,14 @@ def read_lengths(
     vertices = np.flatnonzero(graph.layers == layer)
     into = np.flatnonzero(np.isin(graph.edges[:, 1], vertices))
     # One by one they would be f̃_v; the sum has the same derivatives, as no other reads w_v.
-    apply = graph_network(_reading(graph, vertices)).apply
+    apply = dag_network(_reading(graph, vertices)).apply
     slopes = jax.grad(lambda w: apply(w, x[None]).sum())(weights)[graph.weights[into]]
     targets = np.searchsorted(vertices, graph.edges[into, 1])
     squares = jax.ops.segment_sum(slopes**2, targets, len(vertices))
     return jnp.sqrt(graph.in_degrees[vertices] * squares)
 
 
-def dependence(graph: Graph, vertex: int) -> Int[np.ndarray, " l"]:
+def dependence(graph: Dag, vertex: int) -> Int[np.ndarray, " l"]:
     """On how many weights into each layer, from the first on, a vertex depends.
 
     Args:
@@ -210,7 +210,7 @@ def dependence(graph: Graph, vertex: int) -> Int[np.ndarray, " l"]:
     return np.bincount(_weight_layers(graph)[used], minlength=graph.depth + 1)[1:]
 
 
-def dependence_bound(graph: Graph, vertex: int) -> Float[np.ndarray, " l"]:
+def dependence_bound(graph: Dag, vertex: int) -> Float[np.ndarray, " l"]:
     """The product of the largest in-degrees of the layers from each to the vertex's own.
 
     Args:
@@ -231,7 +231,7 @@ def dependence_bound(graph: Graph, vertex: int) -> Float[np.ndarray, " l"]:
     return np.append(products, np.zeros(graph.depth - own))
 
 
-def _weight_layers(graph: Graph) -> Int[np.ndarray, " p"]:
+def _weight_layers(graph: Dag) -> Int[np.ndarray, " p"]:
     """The layer that every weight leads into."""
     layers = np.zeros(graph.num_weights, int)
     layers[graph.weights] = graph.layers[graph.edges[:, 1]]
@@ -239,7 +239,7 @@ def _weight_layers(graph: Graph) -> Int[np.ndarray, " p"]:
 
 
 def _own_places(
-    graphs: Sequence[Graph], numbers: Int[np.ndarray, "g p"], most: int
+    graphs: Sequence[Dag], numbers: Int[np.ndarray, "g p"], most: int
 ) -> Int[np.ndarray, "g m"]:
     """Where the weights of every first output are, filled up with a place that there is not."""
     places = np.full((len(graphs), most), numbers.shape[1])
@@ -250,7 +250,7 @@ def _own_places(
     return places
 
 
-def _reading(graph: Graph, vertices: Int[np.ndarray, " v"]) -> Graph:
+def _reading(graph: Dag, vertices: Int[np.ndarray, " v"]) -> Dag:
     """The same graph with other outputs, which are taken before their activations."""
     if np.isin(vertices, graph.shortcuts[:, 1]).any():
         raise ValueError("vertices whose values are read must have no shortcut.")
@@ -258,12 +258,12 @@ def _reading(graph: Graph, vertices: Int[np.ndarray, " v"]) -> Graph:
     return dataclasses.replace(graph, outputs=vertices, activations=others)
 
 
-def _check_vertex(graph: Graph, vertex: int) -> None:
+def _check_vertex(graph: Dag, vertex: int) -> None:
     if not 0 <= vertex < graph.num_vertices:
         raise ValueError(f"vertex must be in 0 to {graph.num_vertices - 1}, got {vertex}.")
 
 
-def check_own_weights(graph: Graph) -> None:
+def check_own_weights(graph: Dag) -> None:
     """Raise if edges share weights, or some read nothing."""
     if graph.num_weights < len(graph.edges) or graph.padding.any():
         raise ValueError("graphs must have a weight of its own for every edge, and no padding.")

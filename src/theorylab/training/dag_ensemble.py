@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from theorylab.models import Graph, wire
+from theorylab.models import Dag, wire
 from theorylab.typing import Apply, RandomKey
 
 from .ensemble import ensemble
@@ -26,7 +26,7 @@ _SMALL = 40_000  # weights, below which a network runs faster than it compiles
 Run = Callable[[Apply, Float[Array, " p"], RandomKey], Any]
 
 
-def graph_ensemble(run: Run, graphs: Sequence[Graph], keys: Key[Array, " g"]) -> Any:
+def dag_ensemble(run: Run, graphs: Sequence[Dag], keys: Key[Array, " g"]) -> Any:
     """Draw a network on every graph and run it.
 
     Args:
@@ -43,7 +43,7 @@ def graph_ensemble(run: Run, graphs: Sequence[Graph], keys: Key[Array, " g"]) ->
         >>> from theorylab.models import fully_connected
         >>> graphs = [fully_connected(2, [width]) for width in (2, 3)]
         >>> count = lambda apply, weights, key: (weights != 0).sum()
-        >>> graph_ensemble(count, graphs, jax.random.split(jax.random.key(0), 2)).tolist()
+        >>> dag_ensemble(count, graphs, jax.random.split(jax.random.key(0), 2)).tolist()
         [6, 9]
     """
     if len(graphs) != len(keys):
@@ -54,7 +54,7 @@ def graph_ensemble(run: Run, graphs: Sequence[Graph], keys: Key[Array, " g"]) ->
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *parts)
 
 
-def _groups(graphs: Sequence[Graph]) -> list[list[int]]:
+def _groups(graphs: Sequence[Dag]) -> list[list[int]]:
     """Numbers of graphs that are alike: sizes within a factor of 4, or small; weights shared."""
     largest = max(graph.num_weights for graph in graphs)
     groups: dict[tuple[bool, int], list[int]] = {}
@@ -65,7 +65,7 @@ def _groups(graphs: Sequence[Graph]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _together(run: Run, graphs: Sequence[Graph], keys: Key[Array, " g"]) -> Any:
+def _together(run: Run, graphs: Sequence[Dag], keys: Key[Array, " g"]) -> Any:
     """Run graphs that share one program."""
     wired, wirings = wire(graphs)
 

@@ -5,7 +5,7 @@
     residual              f⁽ˡ⁾ = φ(f̃⁽ˡ⁾) + f⁽ˡ⁻¹⁾ wherever the sizes agree
     convolutional         windows along one axis, with shared weights and zeros at the border
     bottleneck_neurons    fully connected, but for a few neurons that read very little
-    random_graph          layers whose neurons read random ones before, each as many as it likes
+    random_dag          layers whose neurons read random ones before, each as many as it likes
     drop_edges            any graph with a part of its edges taken away, once and for all
 
 The first two number the weights as the parameters of `network(mlp(…))` and `network(densenet(…))`
@@ -31,7 +31,7 @@ from jaxtyping import Int
 from theorylab.typing import RandomKey
 
 from .activations import Elementwise
-from .graphs import Graph, graph
+from .dags import Dag, dag
 
 
 def fully_connected(
@@ -39,7 +39,7 @@ def fully_connected(
     widths: Sequence[int],
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
-) -> Graph:
+) -> Dag:
     """The graph of `mlp`: every layer reads the one before.
 
     Args:
@@ -62,7 +62,7 @@ def densely_connected(
     widths: Sequence[int],
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
-) -> Graph:
+) -> Dag:
     """The graph of `densenet`: every layer, and the outputs, read all that comes before.
 
     Args:
@@ -81,7 +81,7 @@ def residual(
     widths: Sequence[int],
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
-) -> Graph:
+) -> Dag:
     """A fully connected graph with a shortcut from every neuron to that of the next hidden layer.
 
     Args:
@@ -106,7 +106,7 @@ def convolutional(
     input_channels: int = 1,
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
-) -> Graph:
+) -> Dag:
     """The graph of `cnn` along one axis: stride 1, zeros at the border, all positions read at last.
 
     Inputs are a row of positions with their channels, (length · input_channels,).
@@ -149,7 +149,7 @@ def bottleneck_neurons(
     layer: int = 2,
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
-) -> Graph:
+) -> Dag:
     """A fully connected graph in which the first neurons of a layer read only a few.
 
     Args:
@@ -176,7 +176,7 @@ def bottleneck_neurons(
     return _layered(members, [edges[~narrow | (number < in_degree)]], activation)
 
 
-def random_graph(
+def random_dag(
     key: RandomKey,
     num_inputs: int,
     widths: Sequence[int],
@@ -184,7 +184,7 @@ def random_graph(
     output_in_degree: int | None = None,
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
-) -> Graph:
+) -> Dag:
     """Layers whose neurons read random ones of all layers before, at least one of the last.
 
     The first hidden layer reads all inputs. From the second on, the in-degree of a neuron is
@@ -224,7 +224,7 @@ def random_graph(
     return _layered(members, edges, activation)
 
 
-def drop_edges(key: RandomKey, given: Graph, probability: float) -> Graph:
+def drop_edges(key: RandomKey, given: Dag, probability: float) -> Dag:
     """Take edges away, each with the same probability, before any training; not dropout.
 
     In-degrees, and so scales, are those of what remains. A vertex that would lose all its edges
@@ -288,8 +288,8 @@ def _layered(
     activation: str | Elementwise,
     weights: Int[np.ndarray, " _"] | None = None,
     padding: Int[np.ndarray, " _"] | None = None,
-) -> Graph:
-    return graph(
+) -> Dag:
+    return dag(
         np.concatenate(edges),
         inputs=members[0],
         outputs=members[-1],

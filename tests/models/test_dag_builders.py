@@ -9,14 +9,14 @@ from theorylab.models import (
     bottleneck_neurons,
     cnn,
     convolutional,
+    dag_network,
     densely_connected,
     densenet,
     drop_edges,
     fully_connected,
-    graph_network,
     mlp,
     network,
-    random_graph,
+    random_dag,
     residual,
 )
 
@@ -27,7 +27,7 @@ X = jax.random.normal(jax.random.key(1), (3, 4))
 def test_fully_connected_is_mlp_bit_for_bit():
     model = network(mlp([7, 10], 2, "tanh"), (4,))
     params = model.init(KEY)
-    built = graph_network(fully_connected(4, [7, 10], 2, "tanh"))
+    built = dag_network(fully_connected(4, [7, 10], 2, "tanh"))
     np.testing.assert_array_equal(
         jax.jit(built.apply)(ravel_pytree(params)[0], X), jax.jit(model.apply)(params, X)
     )
@@ -36,7 +36,7 @@ def test_fully_connected_is_mlp_bit_for_bit():
 def test_densely_connected_is_densenet():
     model = network(densenet([7, 10], 2, "tanh"), (4,))
     params = model.init(KEY)
-    built = graph_network(densely_connected(4, [7, 10], 2, "tanh"))
+    built = dag_network(densely_connected(4, [7, 10], 2, "tanh"))
     np.testing.assert_allclose(
         jax.jit(built.apply)(ravel_pytree(params)[0], X),
         jax.jit(model.apply)(params, X),
@@ -52,13 +52,13 @@ def test_convolutional_is_cnn():
     assert built.in_degrees[4:14].tolist() == [6] * 10
     assert built.width == 6
     assert built.num_weights == sum(leaf.size for leaf in jax.tree.leaves(params))
-    found = jax.jit(graph_network(built).apply)(ravel_pytree(params)[0], X)
+    found = jax.jit(dag_network(built).apply)(ravel_pytree(params)[0], X)
     np.testing.assert_allclose(found, model.apply(params, X.reshape(3, 2, 2)), rtol=1e-12)
 
 
 def test_residual_adds_the_neuron_before():
     """Oracle: the formula by hand, with the last of the wider layer left out."""
-    built = graph_network(residual(4, [3, 2], activation="tanh"))
+    built = dag_network(residual(4, [3, 2], activation="tanh"))
     weights = built.init(KEY)
     first, second, last = weights[:12].reshape(4, 3), weights[12:18].reshape(3, 2), weights[18:]
     one = np.tanh(X @ first / 2)
@@ -76,14 +76,14 @@ def test_bottleneck_neurons_read_one_each():
 
 
 def test_random_graph_has_the_in_degrees_that_were_asked():
-    built = random_graph(KEY, 4, [64, 16], (16, 64))
+    built = random_dag(KEY, 4, [64, 16], (16, 64))
     degrees = built.in_degrees[68:84]
     assert degrees.min() == 16
     assert degrees.max() == 64
     assert 20 < np.median(degrees) < 55
     assert built.layer_sizes == (4, 64, 16, 1)
     assert built.width == 16
-    few = random_graph(KEY, 4, [9, 9], (3, 3), output_in_degree=3, num_outputs=2)
+    few = random_dag(KEY, 4, [9, 9], (3, 3), output_in_degree=3, num_outputs=2)
     assert set(few.in_degree_histogram) == {3, 4}
     assert few.width == 3
 
@@ -111,9 +111,9 @@ def test_edges_are_dropped_with_probability_p():
         (lambda: bottleneck_neurons(3, [4], layer=2), "layer must be in 1 to 1, got 2"),
         (lambda: bottleneck_neurons(3, [4, 4], count=5), "count must be in 1 to 4"),
         (lambda: bottleneck_neurons(3, [4, 4], in_degree=5), "in_degree must be in 1 to 4"),
-        (lambda: random_graph(KEY, 3, [4, 4], (2, 9)), "rising in 1 to 7"),
-        (lambda: random_graph(KEY, 3, [], (1, 1)), "at least one hidden layer, got none"),
-        (lambda: random_graph(KEY, 3, [4, 4], (2, 3), 5), "output_in_degree must be in 1 to 4"),
+        (lambda: random_dag(KEY, 3, [4, 4], (2, 9)), "rising in 1 to 7"),
+        (lambda: random_dag(KEY, 3, [], (1, 1)), "at least one hidden layer, got none"),
+        (lambda: random_dag(KEY, 3, [4, 4], (2, 3), 5), "output_in_degree must be in 1 to 4"),
         (lambda: drop_edges(KEY, fully_connected(3, [4]), 1.0), r"in \[0, 1\), got 1.0"),
     ],
 )
