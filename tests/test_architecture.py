@@ -6,10 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from theorylab.lab.definitions import is_signpost
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "theorylab"
 FILES = sorted(PACKAGE.rglob("*.py"))
-SHARED = {"typing", "progress", "choices"}  # beside the rooms, open to all
+SHARED = {
+    "typing",
+    "progress",
+    "choices",
+    "lazy",
+    "folders",
+    "version",
+}  # beside the rooms, open to all
 ENTRANCES = {"__init__", "__main__"}
 
 
@@ -83,6 +92,13 @@ def test_files_are_short_and_say_what_they_are(path):
     source = path.read_text(encoding="utf-8")
     assert source.count("\n") <= 400
     assert ast.get_docstring(ast.parse(source)), "every module begins with what it is about"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=str)
+def test_an_init_only_re_exports(path):
+    """The keys of outcomes follow it to what it names, and leave itself out."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        assert is_signpost(node), f"{path}:{node.lineno} belongs into a module"
 
 
 def test_only_public_names_of_jax_and_no_pickle():

@@ -1,34 +1,67 @@
 """theorylab: a laboratory for the theory of deep learning.
 
-Every room of the house is an attribute, opened when it is first entered:
+Compute with a network of your own, any `apply(params, x)`:
 
     import theorylab
-    theorylab.kernels.ntk(apply, params, x)
+    theorylab.ntk(apply, params, x)
 
-Importing `theorylab` itself loads neither JAX nor NumPy, so the command line answers at once.
+The names that are used most are here; every room of the house is an attribute, opened when it is
+first entered: `theorylab.kernels.posterior`. Importing `theorylab` itself loads neither JAX nor
+NumPy, so the command line answers at once.
 """
 
-import importlib
-import importlib.metadata
-import pkgutil
-from types import ModuleType
+from typing import TYPE_CHECKING
 
-__version__ = importlib.metadata.version("theorylab")
+from .lazy import lazy
+from .version import __version__ as __version__
 
+if TYPE_CHECKING:
+    from . import bias as bias
+    from . import claims as claims
+    from . import curvature as curvature
+    from . import data as data
+    from . import dynamics as dynamics
+    from . import features as features
+    from . import generalization as generalization
+    from . import incontext as incontext
+    from . import kernels as kernels
+    from . import lab as lab
+    from . import models as models
+    from . import numerics as numerics
+    from . import report as report
+    from . import training as training
+    from .curvature import gauss_newton as gauss_newton
+    from .curvature import hessian as hessian
+    from .curvature import output_hessian as output_hessian
+    from .curvature import sharpness as sharpness
+    from .curvature import spectral_norm as spectral_norm
+    from .dynamics import critical_learning_rate as critical_learning_rate
+    from .features import agop as agop
+    from .features import compare_features as compare_features
+    from .kernels import infinite_kernels as infinite_kernels
+    from .kernels import ntk as ntk
+    from .kernels import predicted_outputs as predicted_outputs
+    from .lab import Outcome as Outcome
+    from .models import linearize as linearize
+    from .models import mlp as mlp
+    from .models import network as network
 
-def __getattr__(name: str) -> ModuleType:
-    """Open a room: `theorylab.kernels` imports `theorylab.kernels`."""
-    if name.startswith("_"):
-        raise AttributeError(f"theorylab has no attribute {name!r}.")
-    try:
-        return importlib.import_module(f"theorylab.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"theorylab.{name}":
-            raise
-        raise AttributeError(f"theorylab has no room {name!r}.") from None
+_LATER = {
+    "Outcome": ".lab",
+    "agop": ".features",
+    "compare_features": ".features",
+    "critical_learning_rate": ".dynamics",
+    "gauss_newton": ".curvature",
+    "hessian": ".curvature",
+    "infinite_kernels": ".kernels",
+    "linearize": ".models",
+    "mlp": ".models",
+    "network": ".models",
+    "ntk": ".kernels",
+    "output_hessian": ".curvature",
+    "predicted_outputs": ".kernels",
+    "sharpness": ".curvature",
+    "spectral_norm": ".curvature",
+}
 
-
-def __dir__() -> list[str]:
-    """The rooms too, which are not imported yet."""
-    rooms = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
-    return sorted({*globals(), *rooms})
+__getattr__, __dir__ = lazy(__name__, _LATER)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from theorylab.folders import cache_folder, store_folder
 from theorylab.lab.compilation import kept_compilations
-from theorylab.lab.folders import cache_folder, store_folder
 from theorylab.lab.timings import expected_seconds, remember
 
 

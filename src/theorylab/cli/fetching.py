@@ -1,5 +1,7 @@
 """`theorylab fetch NAME…`: download images into the cache, so that runs need no network."""
 
+from theorylab.folders import cache_folder
+
 from .commands import IMAGES, Parsed
 from .usage import Usage, nearest
 
@@ -13,7 +15,7 @@ def fetch(parsed: Parsed) -> int:
             offer = nearest(name, IMAGES)
             raise Usage(f"fetch must be given one of {', '.join(IMAGES)}, got {name!r}.{offer}")
 
-    from theorylab.data import cache_folder, downloads  # heavy, and not needed to complain
+    from theorylab.data import downloads  # heavy, and not needed to complain
 
     for name in parsed.words:
         images = downloads.download(name)

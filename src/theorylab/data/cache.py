@@ -3,7 +3,7 @@
     make() ─► name.npz, written beside and renamed ─► read back, its checksum verified
 
 A garbled file is made anew; a folder that cannot be written only costs the time of making.
-The environment variable THEORYLAB_CACHE names another folder.
+`theorylab.folders` says where that is.
 """
 
 import contextlib
@@ -17,18 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import platformdirs
+
+from theorylab.folders import cache_folder as cache_folder
 
 Arrays = dict[str, np.ndarray]
 
 # Everything that reading a truncated, foreign or forbidden file is known to raise.
 _UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error)
-
-
-def cache_folder() -> Path:
-    """Say where cached files are: $THEORYLAB_CACHE, or the user's cache folder."""
-    chosen = os.environ.get("THEORYLAB_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("theorylab"))
 
 
 def cached(name: str, make: Callable[[], Arrays]) -> Arrays:

@@ -17,8 +17,9 @@ fourier         how networks add numbers modulo p: margins, cosines, frequencies
 local_signal    how one filter with a threshold finds a patch among noisy ones
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from theorylab.lazy import lazy
 
 from .agop import Sketch as Sketch
 from .agop import agop as agop
@@ -75,14 +76,4 @@ _LATER = {
     "RecursiveFeatureRegressor": ".feature_machines",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import what needs scikit-learn, which is slow to import."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    """What is imported later is there too."""
-    return sorted({*globals(), *_LATER})
+__getattr__, __dir__ = lazy(__name__, _LATER)

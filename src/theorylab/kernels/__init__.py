@@ -7,8 +7,9 @@ kernels ─► prediction: outputs at any time of training, posteriors, ensemble
 kernels ─► solvers, estimators: kernel ridge regression, for scikit-learn too
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from theorylab.lazy import lazy
 
 from . import contractions as contractions
 from . import dot_product as dot_product
@@ -103,14 +104,4 @@ _LATER = {
     "training_time": ".prediction.steps",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import what needs scikit-learn or `theorylab.training`, which are slow to import."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    """What is imported later is there too."""
-    return sorted({*globals(), *_LATER})
+__getattr__, __dir__ = lazy(__name__, _LATER)

@@ -1,24 +1,9 @@
-"""Where things are kept: outcomes in the user's data folder, what can be made anew in the cache.
+"""Folders that can be written, before anybody works for nothing."""
 
-The environment variables THEORYLAB_STORE and THEORYLAB_CACHE name other folders. The cache
-is shared with `theorylab.data`.
-"""
-
-import os
 import tempfile
 from pathlib import Path
 
-import platformdirs
-
-from theorylab.data import cache_folder as cache_folder
-
 from .failure import Refused
-
-
-def store_folder() -> Path:
-    """Say where outcomes are kept unless the user says otherwise."""
-    chosen = os.environ.get("THEORYLAB_STORE")
-    return Path(chosen) if chosen else Path(platformdirs.user_data_dir("theorylab")) / "outcomes"
 
 
 def require_writable(folder: Path, what: str) -> None:

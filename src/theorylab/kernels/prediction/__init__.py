@@ -7,8 +7,9 @@
 What needs `theorylab.training` (other losses, steps for times) is imported when it is used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from theorylab.lazy import lazy
 
 from .ensembles import Moments as Moments
 from .ensembles import Prior as Prior
@@ -41,20 +42,10 @@ if TYPE_CHECKING:
     from .steps import training_time as training_time
 
 _LATER = {
-    "loss_coefficients": "losses",
-    "largest_learning_rate": "steps",
-    "training_steps": "steps",
-    "training_time": "steps",
+    "loss_coefficients": ".losses",
+    "largest_learning_rate": ".steps",
+    "training_steps": ".steps",
+    "training_time": ".steps",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import what needs `theorylab.training`, whose import takes longer than all kernels'."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_LATER[name]}", __name__), name)
-
-
-def __dir__() -> list[str]:
-    """What is imported later is there too."""
-    return sorted({*globals(), *_LATER})
+__getattr__, __dir__ = lazy(__name__, _LATER)

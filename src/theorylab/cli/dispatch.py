@@ -1,0 +1,140 @@
+"""From the words behind `theorylab` to what is done, and to an exit code.
+
+Data goes to standard output, everything else to standard error. What only reads the tree answers
+at once: JAX, NumPy and matplotlib are imported where a run begins.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import theorylab
+from theorylab.experiments.entry import TreeError
+from theorylab.experiments.tree import EXPERIMENTS, Tree
+
+from .background import is_busy
+from .commands import Parsed, command_named, help_for, overview, parse
+from .completion import print_candidates, print_script
+from .fetching import fetch
+from .flags import find
+from .listing import list_experiments, show_experiment
+from .requests import require_no_words, run_requests, tour_requests
+from .usage import Usage
+
+BAD_USAGE, RUN_FAILED, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
+LEAST_THREADS = 4
+
+
+def main(arguments: Sequence[str] | None = None, tree: Tree = EXPERIMENTS) -> int:
+    """Do one command and return its exit code.
+
+    Args:
+        arguments: What stands behind `theorylab`; from `sys.argv` unless given.
+        tree: The experiments.
+    """
+    _ready_streams()
+    try:
+        code = dispatch(sys.argv[1:] if arguments is None else list(arguments), tree)
+        sys.stdout.flush()
+        return code
+    except (Usage, TreeError) as error:
+        return _complain(str(error), BAD_USAGE)
+    except KeyboardInterrupt:
+        return _leave(_complain("interrupted.", INTERRUPTED))
+    except BrokenPipeError:
+        # Nobody reads any more; what Python still has to flush goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as error:
+        return _complain(f"{error}.", RUN_FAILED)
+    except Exception:
+        traceback.print_exc()
+        return _complain("this is a bug; the traceback above says where.", RUN_FAILED)
+
+
+def dispatch(arguments: Sequence[str], tree: Tree) -> int:
+    """Find the command and do it."""
+    if not arguments:
+        raise Usage("theorylab needs a command, got none. theorylab --help lists them.")
+    name, *rest = arguments
+    if name in ("--help", "-h", "help"):
+        print(overview(), end="")
+        return 0
+    if name == "--version":
+        print(f"theorylab {theorylab.__version__}")
+        return 0
+    if name == "_complete":
+        return print_candidates(tree, rest)
+    command = command_named(name)
+    if "--help" in rest or "-h" in rest:
+        names = [word for word in rest if command.takes_fields and tree.has(word)]
+        print(help_for(command, [find(tree, word) for word in names]), end="")
+        return 0
+    return _do(name, parse(command, rest), tree)
+
+
+def _do(name: str, parsed: Parsed, tree: Tree) -> int:
+    """Do one command; what runs checks first, without JAX, whether the request makes sense."""
+    match name:
+        case "list":
+            return list_experiments(tree, parsed)
+        case "show":
+            return show_experiment(tree, parsed)
+        case "completion":
+            return print_script(parsed)
+        case "fetch":
+            return fetch(parsed)
+        case "report":
+            require_no_words(name, parsed)
+            asked = []
+        case "tour":
+            asked = tour_requests(tree, parsed)
+        case _:
+            asked = run_requests(tree, parsed)
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # the compiler's notes are not for users
+    _ready_threads()
+    from . import running
+
+    do = {"run": running.run, "tour": running.tour, "report": running.report}[name]
+    try:
+        return do(tree, asked, parsed)
+    except running.Refused as error:
+        raise Usage(str(error)) from None
+    except running.RunFailed as error:
+        return _complain(str(error), RUN_FAILED)
+
+
+def _ready_threads() -> None:
+    """See to it that XLA has threads enough, before it starts.
+
+    It deals a batch of factorisations to its pool of threads and waits for them in it, so that as
+    many batches at once as there are threads wait for each other for ever; on two cores, two do.
+    """
+    if (os.cpu_count() or 1) < LEAST_THREADS:
+        os.environ.setdefault("NPROC", str(LEAST_THREADS))
+
+
+def _ready_streams() -> None:
+    """See to it that printing cannot fail: closed streams, letters that a terminal lacks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _complain(text: str, code: int) -> int:
+    print(f"theorylab: {text}", file=sys.stderr)
+    return code
+
+
+def _leave(code: int) -> int:
+    """End at once if a run is still busy in compiled code, where no signal reaches it."""
+    if is_busy():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # the store is whole at any moment
+    return code
