@@ -134,7 +134,7 @@ def contender(task: Task) -> Callable[[], Any]:
     model = network(architecture, x.shape[1:], scales)
     if task.kind == "sampled":
         key = jax.random.key(0)
-        return lambda: sampled_kernels(model.init, model.apply, x, None, key, 16).ntk.mean
+        return lambda: sampled_kernels(model.init, model.apply, x, None, 16, key).ntk.mean
     leaves, tree = jax.tree.flatten(jax.eval_shape(model.init, jax.random.key(0)))
     drawn = weights([leaf.shape for leaf in leaves])
     params = jax.tree.unflatten(tree, map(jax.numpy.asarray, drawn))

@@ -45,9 +45,9 @@ def main() -> None:
                 data,
                 gradient_descent(rate),
                 Batches(args.batch),
-                jax.random.key(2),
                 args.steps,
                 probe,
+                jax.random.key(2),
             )
 
         return jax.jit(train).lower(params, data, rate).compile()

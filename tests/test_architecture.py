@@ -116,3 +116,32 @@ def test_tests_mirror_the_tree():
     assert {
         path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"
     } <= tested
+
+
+def key_offences(source: str) -> set[str]:
+    """Public functions whose `key` is neither the first argument nor the last without a default.
+
+    Only keys of JAX count, which are annotated as such; the store's keys are words.
+    """
+    found = set()
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        given = [*node.args.posonlyargs, *node.args.args]
+        required = given[: len(given) - len(node.args.defaults)]
+        for place, argument in enumerate(given):
+            is_key = argument.arg == "key" and "Key" in ast.unparse(argument.annotation or node)
+            if is_key and place not in (0, len(required) - 1):
+                found.add(node.name)
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_what_draws_takes_key_first_and_what_measures_takes_it_last(path):
+    assert key_offences(path.read_text(encoding="utf-8")) == set()
+
+
+def test_a_key_in_the_middle_is_seen():
+    wrong = "def sgd(params, key: RandomKey, steps, measure, every=1): ..."
+    right = "def init(key: RandomKey, width): ...\ndef trace(matvec, key: RandomKey, rank=1): ..."
+    assert key_offences(f"{wrong}\n{right}") == {"sgd"}

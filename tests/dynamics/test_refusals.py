@@ -38,7 +38,7 @@ def derivatives(y):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda rate: watch_sgd(apply, WEIGHT, LINE, MEAN, rate, 1, KEY, 2),
+        lambda rate: watch_sgd(apply, WEIGHT, LINE, MEAN, rate, 1, 2, KEY),
         lambda rate: watch(lambda w: jnp.sum(w**2), WEIGHT, rate, 1, 1, KEY),
         lambda rate: quadratic.trajectory(
             quadratic.State(1.0, 1.0), ONE._replace(learning_rate=rate), 2

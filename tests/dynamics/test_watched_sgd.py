@@ -42,8 +42,8 @@ def test_what_is_seen_belongs_to_the_step_that_comes(params, data):
                 LOSS,
                 triangular(0.1, 0.3, 4),
                 3,
-                jax.random.key(2),
                 4,
+                jax.random.key(2),
                 (1,),
             ).records
         )
@@ -51,8 +51,8 @@ def test_what_is_seen_belongs_to_the_step_that_comes(params, data):
     np.testing.assert_allclose(seen.learning_rate, [0.1, 0.2, 0.3, 0.2], rtol=1e-12)
 
     risk = empirical_risk(LOSS, MODEL.apply)
-    args = (params, data, gradient_descent(0.1), Batches(3), jax.random.key(2))
-    plain = probed_sgd(risk, *args, num_steps=1, probe=lambda w, batch, step: batch)
+    args = (params, data, gradient_descent(0.1), Batches(3))
+    plain = probed_sgd(risk, *args, 1, lambda w, batch, step: batch, jax.random.key(2))
     batch = plain.records.x[0]
     jacobian = jax.jacobian(lambda w: MODEL.apply(w, batch)[:, 0])(params)
     flat = np.concatenate([leaf.reshape(3, -1) for leaf in jax.tree.leaves(jacobian)], axis=1)
@@ -66,7 +66,7 @@ def test_what_is_seen_belongs_to_the_step_that_comes(params, data):
 
 def test_a_constant_rate_is_a_number(params, data):
     run = watch_sgd(
-        MODEL.apply, params, data, LOSS, jnp.array(0.1), 10, jax.random.key(2), 2, (1, 5)
+        MODEL.apply, params, data, LOSS, jnp.array(0.1), 10, 2, jax.random.key(2), (1, 5)
     )
     assert run.records.top.shape == (2, 2)
     assert np.all(run.records.learning_rate == 0.1)

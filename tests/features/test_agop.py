@@ -85,11 +85,11 @@ def test_a_sketch_of_enough_rank_is_exact_and_a_smaller_one_knows_its_error():
         return jnp.tanh(x @ w / 4)
 
     matrix = agop(low, weights, inputs)
-    exact = agop_sketch(low, weights, inputs, KEY, rank=4)
+    exact = agop_sketch(low, weights, inputs, key=KEY, rank=4)
     np.testing.assert_allclose(exact.factor @ exact.factor.T, matrix, atol=1e-10)
     assert exact.bound < 1e-9
 
-    some = agop_sketch(low, weights, inputs, KEY, rank=2)
+    some = agop_sketch(low, weights, inputs, key=KEY, rank=2)
     left = matrix - some.factor @ some.factor.T
     assert np.linalg.eigvalsh(left).min() > -1e-12
     assert np.linalg.norm(left, 2) <= some.bound
@@ -110,10 +110,10 @@ def test_sketches_are_aligned_as_what_they_stand_for():
     """Oracle: the cosine of the matrices FFᵀ; of sketches that are exact, that of G and G*."""
     other = MODEL.init(jax.random.key(9))
     first, second = agop(MODEL.apply, PARAMS, X), agop(MODEL.apply, other, X)
-    whole = [agop_sketch(MODEL.apply, w, X, KEY, rank=5) for w in (PARAMS, other)]
+    whole = [agop_sketch(MODEL.apply, w, X, key=KEY, rank=5) for w in (PARAMS, other)]
     expected = agop_alignment(first, second)
     np.testing.assert_allclose(sketch_alignment(*whole), expected, rtol=1e-8)
-    few = [agop_sketch(MODEL.apply, PARAMS, X, KEY, rank=2), whole[1]]
+    few = [agop_sketch(MODEL.apply, PARAMS, X, key=KEY, rank=2), whole[1]]
     matrices = [one.factor @ one.factor.T for one in few]
     np.testing.assert_allclose(sketch_alignment(*few), agop_alignment(*matrices), rtol=1e-10)
     with pytest.raises(ValueError, match="as many inputs, got 5 and 4"):
@@ -126,7 +126,7 @@ def test_whole_numbers_are_real_ones():
     square = lambda w, x: w * x**2  # noqa: E731
     expected = agop(square, 2.0, whole.astype(float))
     np.testing.assert_allclose(agop(square, 2.0, whole), expected, rtol=1e-12)
-    sketch = agop_sketch(square, 2.0, whole, KEY, rank=5)
+    sketch = agop_sketch(square, 2.0, whole, key=KEY, rank=5)
     np.testing.assert_allclose(sketch.factor @ sketch.factor.T, expected, rtol=1e-8, atol=1e-8)
 
 
@@ -138,7 +138,7 @@ def test_batch_statistics_are_refused():
         with pytest.raises(ValueError, match="every input by itself, got outputs"):
             measure(centred, weights, X)
     with pytest.raises(ValueError, match="Batch statistics do that"):
-        agop_sketch(centred, weights, X, KEY, rank=2)
+        agop_sketch(centred, weights, X, key=KEY, rank=2)
     jax.jit(lambda x: agop(centred, weights, x))(X)
     assert agop(centred, weights, X[:1]).shape == (5, 5)
 
@@ -151,6 +151,6 @@ def test_bad_input_is_told():
     with pytest.raises(ValueError, match="one output for each input"):
         agop(lambda w, x: x.sum(), (), X)
     with pytest.raises(ValueError, match="rank must be from 1 to the 5 inputs, got 6"):
-        agop_sketch(MODEL.apply, PARAMS, X, KEY, rank=6)
+        agop_sketch(MODEL.apply, PARAMS, X, key=KEY, rank=6)
     with pytest.raises(ValueError, match="matrices of one shape"):
         agop_alignment(jnp.eye(2), jnp.eye(3))

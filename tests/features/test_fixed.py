@@ -74,7 +74,7 @@ def test_a_fit_is_gradient_descent_on_written_out_features(data):
     """Oracle: descent of the hinge loss in NumPy, with a falling rate, for every one of them."""
     features, rates = tangent_features(MODEL.apply, PARAMS), (0.1, 1.0)
     batch = Batches(data.num_samples)
-    run = fit_features(features, data, data, hinge("mean"), batch, jax.random.key(0), [0, 3], rates)
+    run = fit_features(features, data, data, hinge("mean"), batch, [0, 3], jax.random.key(0), rates)
     psi, y = all_features(features, data.x), np.asarray(data.y)[:, 0]
     scale = (psi[:32] ** 2).sum(axis=1).mean()
     np.testing.assert_allclose(run.learning_rates, np.array(rates) / scale)
@@ -93,7 +93,7 @@ def test_a_fit_is_gradient_descent_on_written_out_features(data):
 def test_the_best_rate_is_chosen_and_a_diverged_one_is_not(data):
     features = Features(lambda w, x: x @ w, jnp.zeros((3, 1)))
     run = fit_features(
-        features, data, data, hinge("mean"), Batches(10), jax.random.key(0), [5], (0.1, 1.0, 10.0)
+        features, data, data, hinge("mean"), Batches(10), [5], jax.random.key(0), (0.1, 1.0, 10.0)
     )
     chosen = best_rate(run)
     assert chosen.test[-1] == run.test[:, -1].max()
@@ -125,6 +125,6 @@ def test_what_does_not_fit_is_refused(data):
     for rate in (0.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="rates must be positive and not none"):
             fit_features(
-                *(features, data, data, hinge("mean"), Batches(5), jax.random.key(0), [1]),
+                *(features, data, data, hinge("mean"), Batches(5), [1], jax.random.key(0)),
                 rates=(1.0, rate),
             )

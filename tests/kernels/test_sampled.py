@@ -15,7 +15,7 @@ def test_kernels_are_means_over_the_draws():
     """Oracle: every network by itself, means and errors by NumPy."""
     model = network(mlp([5], num_outputs=2, activation="tanh"), (3,), bias="normal")
     key = jax.random.key(0)
-    found = sampled_kernels(model.init, model.apply, X1, X2, key, 4)
+    found = sampled_kernels(model.init, model.apply, X1, X2, 4, key)
     draws = [model.init(k) for k in jax.random.split(key, 4)]
     nngp = [model.apply(w, X1) @ model.apply(w, X2).T / 2 for w in draws]
     tangent = [ntk(model.apply, w, X1, X2) for w in draws]
@@ -29,7 +29,7 @@ def test_means_lie_within_their_errors_of_the_limit():
     """Oracle: the closed form at infinite width, within 4 errors; the bias, O(1/400), is less."""
     architecture = mlp([400], activation="erf")
     model = network(architecture, (3,))
-    found = sampled_kernels(model.init, model.apply, X1, None, jax.random.key(3), 40)
+    found = sampled_kernels(model.init, model.apply, X1, None, 40, jax.random.key(3))
     limit = infinite_kernels(architecture, X1)
     for estimate, expected in zip(found, (limit.nngp, limit.ntk), strict=True):
         deviations = np.abs(np.asarray(estimate.mean - expected) / np.asarray(estimate.error))
@@ -39,7 +39,7 @@ def test_means_lie_within_their_errors_of_the_limit():
 
 def test_one_draw_is_a_kernel_with_an_unknown_error():
     init = lambda key: jax.random.normal(key, (3, 1))  # noqa: E731
-    found = sampled_kernels(init, lambda w, x: x @ w, X1, X2, jax.random.key(0), 1)
+    found = sampled_kernels(init, lambda w, x: x @ w, X1, X2, 1, jax.random.key(0))
     np.testing.assert_allclose(found.ntk.mean, X1 @ X2.T, rtol=1e-12)
     assert bool(jnp.isinf(found.ntk.error).all())
 
@@ -48,6 +48,6 @@ def test_no_draws_and_bad_inputs_are_refused():
     init = lambda key: jnp.ones((3, 1))  # noqa: E731
     apply = lambda w, x: x @ w  # noqa: E731
     with pytest.raises(ValueError, match="num_samples must be at least 1, got 0"):
-        sampled_kernels(init, apply, X1, X2, jax.random.key(0), 0)
+        sampled_kernels(init, apply, X1, X2, 0, jax.random.key(0))
     with pytest.raises(ValueError, match="x1 must be finite"):
-        sampled_kernels(init, apply, X1 * jnp.nan, X2, jax.random.key(0), 2)
+        sampled_kernels(init, apply, X1 * jnp.nan, X2, 2, jax.random.key(0))

@@ -31,6 +31,11 @@ FORMULAS = {
     "square": lambda z: z * z,
     "cube": lambda z: z * z * z,
     "relu_squared": lambda z: z * z * (z > 0),
+    "linear": lambda z: z,
+    "sin": np.sin,
+    "cos": np.cos,
+    "exp": np.exp,
+    "silu": lambda z: z / (1 + np.exp(-z)),
 }
 
 
@@ -62,5 +67,5 @@ def test_derivatives_at_kinks_are_as_stated(name, slope):
 def test_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(ValueError, match=r"got 'thanh'\. Nearest: tanh"):
         activation("thanh")
-    with pytest.raises(ValueError, match=r"got '\?'\. Nearest: abs, cosine"):
+    with pytest.raises(ValueError, match=r"got '\?'\. Nearest: abs, cos, cosine"):
         activation("?")

@@ -18,6 +18,7 @@ from theorylab.training import (
     squared,
 )
 
+KEY = jax.random.key(1)
 RISK = empirical_risk(squared("mean"), lambda w, x: x @ w)
 
 
@@ -29,15 +30,15 @@ def data():
 
 @pytest.fixture(scope="module")
 def run(data):
-    args = (RISK, jnp.zeros((2, 1)), data, gradient_descent(0.1), Batches(3), jax.random.key(1))
+    args = (RISK, jnp.zeros((2, 1)), data, gradient_descent(0.1), Batches(3))
     probe = lambda w, batch, step: (w, batch, step)  # noqa: E731
-    return jax.jit(lambda: probed_sgd(*args, num_steps=9, probe=probe))()
+    return jax.jit(lambda: probed_sgd(*args, 9, probe, KEY))()
 
 
 def test_the_weights_are_those_of_sgd(data, run):
     """Oracle: `sgd` measured at every step; record t is before step t."""
-    args = (RISK, jnp.zeros((2, 1)), data, gradient_descent(0.1), Batches(3), jax.random.key(1))
-    plain = sgd(*args, every(1, 9), lambda w: w)
+    args = (RISK, jnp.zeros((2, 1)), data, gradient_descent(0.1), Batches(3))
+    plain = sgd(*args, every(1, 9), lambda w: w, KEY)
     np.testing.assert_allclose(run.records[0], plain.records[:-1], rtol=1e-12)
     np.testing.assert_allclose(run.params, plain.params, rtol=1e-12)
     assert run.steps.tolist() == run.records[2].tolist() == list(range(9))
@@ -59,7 +60,7 @@ def test_a_schedule_sees_the_batch(data):
     """η = 1/x₀₀² of the batch: the recorded weights follow it."""
     rate = lambda w, batch: 1 / batch.x[0, 0] ** 2  # noqa: E731
     args = (RISK, jnp.zeros((2, 1)), data, follow_critical(rate, 0.01), Batches(3))
-    run = probed_sgd(*args, jax.random.key(1), 2, lambda w, batch, step: batch)
+    run = probed_sgd(*args, 2, lambda w, batch, step: batch, KEY)
     x, y = np.asarray(run.records.x), np.asarray(run.records.y)
     w = np.zeros((2, 1))
     for t in range(2):
@@ -68,15 +69,15 @@ def test_a_schedule_sees_the_batch(data):
 
 
 def test_divergence_is_data(data):
-    args = (RISK, jnp.ones((2, 1)), data, optax.sgd(1e200), Batches(3), jax.random.key(1))
-    run = probed_sgd(*args, num_steps=4, probe=lambda w, batch, step: w.sum())
+    args = (RISK, jnp.ones((2, 1)), data, optax.sgd(1e200), Batches(3))
+    run = probed_sgd(*args, 4, lambda w, batch, step: w.sum(), KEY)
     assert run.diverged
     assert run.diverged_at == 2  # w is 10²⁰⁰ after one step, and infinite after two
 
 
 def test_no_steps_are_refused(data):
-    args = (RISK, jnp.zeros((2, 1)), data, optax.sgd(0.1), Batches(3), jax.random.key(1))
+    args = (RISK, jnp.zeros((2, 1)), data, optax.sgd(0.1))
     with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
-        probed_sgd(*args, num_steps=0, probe=lambda w, batch, step: step)
+        probed_sgd(*args, Batches(3), 0, lambda w, batch, step: step, KEY)
     with pytest.raises(ValueError, match="at most the number of samples"):
-        probed_sgd(*args[:4], Batches(8), args[5], num_steps=1, probe=lambda w, batch, step: step)
+        probed_sgd(*args, Batches(8), 1, lambda w, batch, step: step, KEY)

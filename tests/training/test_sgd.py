@@ -37,7 +37,7 @@ def drawn(batch, num_batches, key=KEY, num_samples=N):
     def next_batch(sampler, _):
         return draw_indices(batch, sampler, num_samples)
 
-    return jax.lax.scan(next_batch, new_sampler(num_samples, key), length=num_batches)[1]
+    return jax.lax.scan(next_batch, new_sampler(key, num_samples), length=num_batches)[1]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 7])
@@ -106,7 +106,7 @@ def test_steps_go_as_in_a_python_loop(batch, examples):
     """Oracle: momentum by hand, w - η u with u = g + βu, on the batches drawn."""
     optimizer, start = optax.sgd(0.1, momentum=0.5), jnp.array([[1.0], [1.0]])
     trajectory = jax.jit(
-        lambda: sgd(risk, start, examples, optimizer, batch, KEY, every(3, 12), lambda w: w)
+        lambda: sgd(risk, start, examples, optimizer, batch, every(3, 12), lambda w: w, KEY)
     )()
 
     path, u = [np.asarray(start)], 0
@@ -123,7 +123,7 @@ def test_a_batch_of_everything_is_full_batch_descent(examples):
     """Oracle: `descend`; the order within a batch is irrelevant."""
     start, steps = jnp.ones((2, 1)), every(5, 20)
     full = descend(lambda w: risk(w, *examples), start, optax.adam(0.1), steps, lambda w: w)
-    batches = sgd(risk, start, examples, optax.adam(0.1), Batches(N), KEY, steps, lambda w: w)
+    batches = sgd(risk, start, examples, optax.adam(0.1), Batches(N), steps, lambda w: w, KEY)
     np.testing.assert_allclose(batches.records, full.records, rtol=1e-12)
 
 
@@ -137,7 +137,7 @@ def test_forty_seeds_are_one_program_and_equal_the_single_runs(examples):
         params = jax.random.normal(start, (2, 1))
         optimizer = optax.sgd(0.05)
         measure = lambda w: risk(w, *examples)  # noqa: E731
-        return sgd(risk, params, examples, optimizer, Batches(3), batches, every(10, 40), measure)
+        return sgd(risk, params, examples, optimizer, Batches(3), every(10, 40), measure, batches)
 
     keys = jax.random.split(jax.random.key(9), 40)
     program = jax.jit(jax.vmap(run))
@@ -154,7 +154,7 @@ def test_forty_seeds_are_one_program_and_equal_the_single_runs(examples):
 
 def test_bad_input_is_refused(examples):
     def run(data=examples, batch=Batches(3)):  # noqa: B008 (it is frozen)
-        return sgd(risk, jnp.ones((2, 1)), data, optax.sgd(0.1), batch, KEY, [1], lambda w: w)
+        return sgd(risk, jnp.ones((2, 1)), data, optax.sgd(0.1), batch, [1], lambda w: w, KEY)
 
     with pytest.raises(ValueError, match="batch size must be at least 1, got 0"):
         Batches(0)

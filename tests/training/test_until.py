@@ -33,7 +33,7 @@ TRAIN, VALIDATION = made_up(0, 8), made_up(1, 20)
 def on_one_sample(learning_rate):
     end = Until(1e-3, max_steps=50, check_every=1)
     optimizer = optax.sgd(learning_rate)
-    return train_until(risk, jnp.ones((1, 1)), ONE, ONE, optimizer, Batches(1), KEY, end)
+    return train_until(risk, jnp.ones((1, 1)), ONE, ONE, optimizer, Batches(1), end, KEY)
 
 
 def test_descent_ends_when_the_closed_form_says():
@@ -64,11 +64,11 @@ def test_a_run_is_a_loop_of_steps_and_checks(size):
 
     def run(key):
         start = jnp.zeros((6, 1))
-        return train_until(risk, start, TRAIN, VALIDATION, optimizer, batch, key, end, large)
+        return train_until(risk, start, TRAIN, VALIDATION, optimizer, batch, end, key, large)
 
     fitted = jax.tree.map(lambda leaf: leaf[0], ensemble(run, KEY[None]))
 
-    params, sampler, counted, checks = np.zeros((6, 1)), new_sampler(8, KEY), 0, []
+    params, sampler, counted, checks = np.zeros((6, 1)), new_sampler(KEY, 8), 0, []
     momentum, x, y = 0.0, np.asarray(TRAIN.x), np.asarray(TRAIN.y)
     drawn = jax.jit(lambda sampler: draw_indices(batch, sampler, 8))
     for step in range(51):
@@ -95,4 +95,4 @@ def test_bad_input_is_named():
         Until(check_every=0)
     arguments = (jnp.zeros((6, 1)), TRAIN, VALIDATION, optax.sgd(0.1))
     with pytest.raises(ValueError, match="batch size must be at most"):
-        train_until(risk, *arguments, Batches(9), KEY, Until())
+        train_until(risk, *arguments, Batches(9), Until(), KEY)

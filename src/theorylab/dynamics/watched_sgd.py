@@ -49,8 +49,8 @@ def watch_sgd(
     loss: Loss,
     learning_rate: Scalar | optax.Schedule,
     batch_size: int,
-    key: RandomKey,
     num_steps: int,
+    key: RandomKey,
     sizes: Sequence[int] = (1, 5),
 ) -> Trajectory:
     """Train by SGD without replacement; the records are `WatchedSteps`, one before every step.
@@ -62,8 +62,8 @@ def watch_sgd(
         loss: The squared loss in its normalisation.
         learning_rate: η, or an optax schedule: step ─► η.
         batch_size: The number of examples in a batch; n makes it gradient descent.
-        key: The order of the examples.
         num_steps: The number of steps.
+        key: The order of the examples.
         sizes: The numbers s of top eigenvectors in which the loss is decomposed.
     """
     if not callable(learning_rate):
@@ -81,7 +81,7 @@ def watch_sgd(
         data,
         optax.sgd(schedule),
         Batches(batch_size),
-        key,
         num_steps,
         probe,
+        key,
     )

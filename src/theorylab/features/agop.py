@@ -147,8 +147,8 @@ def agop_sketch(
     apply: Apply,
     params: Params,
     x: Real[Array, "n ..."],
-    key: RandomKey,
     rank: int,
+    key: RandomKey,
     block_size: int | None = None,
 ) -> Sketch:
     """G ≈ FFᵀ from its products with r random directions: no array (d, d) is made.
@@ -160,13 +160,13 @@ def agop_sketch(
         apply: The network.
         params: Its parameters.
         x: The inputs.
-        key: Of the random directions.
         rank: How many of them, r.
+        key: Of the random directions.
         block_size: How many inputs to take at a time, 256 at most by default.
 
     Example:
         >>> w = jnp.array([[1.0], [2.0], [0.0]])
-        >>> found = agop_sketch(lambda w, x: x @ w, w, jnp.ones((5, 3)), jax.random.key(0), rank=2)
+        >>> found = agop_sketch(lambda w, x: x @ w, w, jnp.ones((5, 3)), 2, jax.random.key(0))
         >>> jnp.allclose(found.factor @ found.factor.T, w @ w.T, atol=1e-5).item()
         True
     """

@@ -212,7 +212,7 @@ def _tuned(
 ) -> tuple[Float[Array, " t"], Float[Array, ""], Int[Array, ""]]:
     """Test curve and training accuracy of the rate that validation chooses, and its place."""
     loss = logistic("mean") if train.num_outputs == 1 else cross_entropy("mean")
-    fits = fit_features(features, train, test, loss, batches, key, steps, rates, _right)
+    fits = fit_features(features, train, test, loss, batches, steps, key, rates, _right)
 
     def validated(params: Any) -> Float[Array, ""]:
         return _right(features.apply(params, validation.x), validation.y)

@@ -147,8 +147,8 @@ def fit_features(
     test: Dataset,
     risk: Risk,
     batch: Batches,
-    key: RandomKey,
     steps: Steps,
+    key: RandomKey,
     rates: Sequence[float] = RATES,
     score: Score | None = None,
 ) -> Fit:
@@ -160,8 +160,8 @@ def fit_features(
         test: Samples to score it on.
         risk: (outputs, targets) ─► what is minimised, such as `hinge("mean")`.
         batch: How batches are drawn.
-        key: Draws them.
         steps: The increasing numbers of steps after which to score; the last ends the run.
+        key: Draws them.
         rates: Learning rates, in units of 1/E‖ψ(x)‖².
         score: (outputs, targets) ─► a pytree of numbers; by default the accuracy.
     """
@@ -178,7 +178,7 @@ def fit_features(
     def one(rate: Float[Array, ""]) -> tuple[Any, Any, Params]:
         optimizer = falling_descent(rate, int(steps[-1]))
         measure = partial(scores_on, test)
-        run = sgd(risk_of, features.params, train, optimizer, batch, key, steps, measure)
+        run = sgd(risk_of, features.params, train, optimizer, batch, steps, measure, key)
         return run.records, scores_on(train, run.params), run.params
 
     return Fit(jnp.asarray(steps), learning_rates, *jax.vmap(one)(learning_rates))

@@ -134,20 +134,20 @@ def parts_of(task: ImageTask, key: RandomKey) -> Parts:
 def image_teacher(
     task: ImageTask,
     parts: Parts,
-    key: RandomKey,
     channels: Sequence[int],
     scale: float,
     num_steps: int,
+    key: RandomKey,
 ) -> Teacher:
     """Train a convolutional network from a small start on all known images.
 
     Args:
         task: The images.
         parts: Those of one seed.
-        key: The randomness of the start and of batches.
         channels: Of its convolutions, each halving the image.
         scale: Of its weights at the start, times √fan-in.
         num_steps: Of Adam, batches of 50.
+        key: The randomness of the start and of batches.
     """
     layers, shape = im2col(halving_cnn(channels)), task.data.input_shape
     model = network(layers, shape, Standard(weight_scale=scale), "zero")
@@ -215,7 +215,7 @@ def learn_images(
     risk = empirical_risk(LOSS, model.apply)
     event = None if learning_rate is None else above
     fitted = train_until(
-        risk, params, parts.train, parts.validation, optimizer, batch, key, until, event
+        risk, params, parts.train, parts.validation, optimizer, batch, until, key, event
     )
     outputs = model.apply(fitted.params, parts.test.x)
     return Student(

@@ -225,7 +225,7 @@ def learn(
     risk = empirical_risk(LOSS, model.apply)
     event = None if learning_rate is None else above
     fitted = train_until(
-        risk, start.params, start.train, start.validation, optimizer, batch, key, until, event
+        risk, start.params, start.train, start.validation, optimizer, batch, until, key, event
     )
     test = risk(fitted.params, start.test.x, start.test.y)
     features = agop(model.apply, fitted.params, start.train.x)

@@ -69,7 +69,7 @@ def train_classifier(
     optimizer = optax.adamw(rate, weight_decay=recipe.weight_decay, mask=weights)
     loss_of = empirical_risk(cross_entropy("mean"), apply)
     batches, steps = Batches(recipe.batch_size), [recipe.num_steps]
-    return sgd(loss_of, start, examples, optimizer, batches, key, steps, lambda _: ()).params
+    return sgd(loss_of, start, examples, optimizer, batches, steps, lambda _: (), key).params
 
 
 class Solved(NamedTuple):

@@ -103,8 +103,8 @@ def teach(
         held,
         optax.adam(learning_rate),
         Batches(_AT_ONCE),
-        batch_key,
         Until(_FITTED, num_steps, _CHECK_EVERY),
+        batch_key,
     )
     errors = _ERRORS(model.apply(fitted.params, others.x), others.y)
     after, before = (agop(model.apply, w, inputs, _AT_ONCE) for w in (fitted.params, params))

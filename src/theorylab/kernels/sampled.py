@@ -36,8 +36,8 @@ def sampled_kernels(
     apply: Apply,
     x1: Float[Array, "n1 ..."],
     x2: Float[Array, "n2 ..."] | None,
-    key: RandomKey,
     num_samples: int,
+    key: RandomKey,
     method: Method = "structured",
 ) -> SampledKernels:
     """Average the kernels of random networks; memory is that of one network and a few kernels.
@@ -47,15 +47,15 @@ def sampled_kernels(
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k), such as `model.apply`.
         x1: The inputs x.
         x2: The inputs x′; None: the same as x.
-        key: The randomness of the draws.
         num_samples: M, how many networks are drawn.
+        key: The randomness of the draws.
         method: How the tangent kernel of each is computed, see `ntk`.
 
     Example:
         >>> import jax.numpy as jnp
         >>> init = lambda key: jax.random.normal(key, (2, 1))
         >>> x = jnp.array([[1.0, 2.0]])
-        >>> kernels = sampled_kernels(init, lambda w, x: x @ w, x, None, jax.random.key(0), 100)
+        >>> kernels = sampled_kernels(init, lambda w, x: x @ w, x, None, 100, jax.random.key(0))
         >>> float(kernels.ntk.mean[0, 0]), float(kernels.ntk.error[0, 0])
         (5.0, 0.0)
         >>> bool(abs(kernels.nngp.mean - 5.0)[0, 0] < 3 * kernels.nngp.error[0, 0])

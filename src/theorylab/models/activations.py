@@ -1,7 +1,9 @@
 """Activations by name: the function φ that acts on every coordinate of h = Wx + b.
 
 Those with Gaussian integrals in closed form are members of `families`, where the derivative at a
-kink is stated; `tanh`, `sigmoid`, `softplus` and `swish` are functions of JAX.
+kink is stated; `tanh`, `sigmoid`, `softplus` and `silu` are functions of JAX. Some have two names:
+`sin` and `sine`, `cos` and `cosine`, `exp` and `exponential`, `silu` and `swish`, `linear` and
+`identity`.
 """
 
 import difflib
@@ -55,6 +57,13 @@ ACTIVATIONS: dict[str, Elementwise] = {
     "square": Monomial(2),
     "cube": Monomial(3),
     "relu_squared": RectifiedMonomial(2),
+}
+ACTIVATIONS |= {
+    "linear": ACTIVATIONS["identity"],
+    "sin": ACTIVATIONS["sine"],
+    "cos": ACTIVATIONS["cosine"],
+    "exp": ACTIVATIONS["exponential"],
+    "silu": ACTIVATIONS["swish"],
 }
 
 

@@ -76,9 +76,9 @@ def sgd(
     dataset: Examples,
     optimizer: optax.GradientTransformation,
     batch: Batches,
-    key: RandomKey,
     steps: Steps,
     measure: Measure,
+    key: RandomKey,
 ) -> Trajectory:
     """Minimise an empirical risk on batches, measuring at the chosen steps.
 
@@ -88,9 +88,9 @@ def sgd(
         dataset: Inputs x (n ...) and targets y (n k).
         optimizer: An optax transformation, such as `gradient_descent(0.1)`.
         batch: The size of batches, and whether they are drawn with replacement.
-        key: The randomness of the batches.
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record: params ─► any pytree of arrays.
+        key: The randomness of the batches.
     """
     _check_examples(dataset, batch)
 
@@ -98,7 +98,7 @@ def sgd(
         sampler, drawn = _draw_batch(batch, state.sampler, dataset)
         return _State(_learned(loss_of, state.learner, optimizer, drawn), sampler)
 
-    state = _State((params, optimizer.init(params)), new_sampler(len(dataset.x), key))
+    state = _State((params, optimizer.init(params)), new_sampler(key, len(dataset.x)))
     return record(advance, state, steps, measure, params_of=lambda state: state.learner[0])
 
 
@@ -119,9 +119,9 @@ def probed_sgd(
     dataset: Examples,
     optimizer: optax.GradientTransformation,
     batch: Batches,
-    key: RandomKey,
     num_steps: int,
     probe: Probe,
+    key: RandomKey,
 ) -> Trajectory:
     """Minimise an empirical risk on batches, probing before every step, inside one compiled scan.
 
@@ -134,16 +134,16 @@ def probed_sgd(
         dataset: Inputs x (n ...) and targets y (n k).
         optimizer: An optax transformation, such as `gradient_descent(0.1)`.
         batch: The size of batches, and whether they are drawn with replacement.
-        key: The randomness of the batches.
         num_steps: The number of steps, and of records.
         probe: What to record: (params, batch, step) ─► any pytree of arrays.
+        key: The randomness of the batches.
 
     Example:
         >>> from theorylab.data import Dataset
         >>> data = Dataset(jnp.ones((4, 1)), jnp.zeros((4, 1)), "y = 0", "made up")
         >>> loss = lambda w, x, y: jnp.mean((w * x - y) ** 2)
-        >>> args = (loss, jnp.array(1.0), data, optax.sgd(0.25), Batches(2), jax.random.key(0))
-        >>> run = probed_sgd(*args, num_steps=3, probe=lambda w, batch, step: w)
+        >>> args = (loss, jnp.array(1.0), data, optax.sgd(0.25), Batches(2))
+        >>> run = probed_sgd(*args, 3, lambda w, batch, step: w, jax.random.key(0))
         >>> run.records.tolist(), float(run.params)
         ([1.0, 0.5, 0.25], 0.125)
     """
@@ -158,7 +158,7 @@ def probed_sgd(
         return _State(learner, sampler), (measured, all_finite(measured))
 
     steps = jnp.arange(num_steps)
-    state = _State((params, optimizer.init(params)), new_sampler(len(dataset.x), key))
+    state = _State((params, optimizer.init(params)), new_sampler(key, len(dataset.x)))
     (learner, _), (records, finite) = jax.lax.scan(advance, state, steps)
     finite = finite.at[-1].set(finite[-1] & all_finite(learner[0]))
     return Trajectory(steps, records, learner[0], ~finite.all(), first_failure(steps, finite))
@@ -197,7 +197,10 @@ class Sampler(NamedTuple):
     position: Int[Array, ""]  # in this order: what comes before it has been drawn
 
 
-def new_sampler(num_samples: int, key: RandomKey) -> Sampler:
+def new_sampler(
+    key: RandomKey,
+    num_samples: int,
+) -> Sampler:
     """The sampler before the first batch: at the end of an epoch that never was."""
     order = jnp.zeros(num_samples, int)
     return Sampler(key, jnp.array(0), order, position=jnp.array(num_samples))

@@ -81,8 +81,8 @@ def train_until(
     validation: Examples,
     optimizer: optax.GradientTransformation,
     batch: Batches,
-    key: RandomKey,
     until: Until,
+    key: RandomKey,
     event: Event | None = None,
 ) -> StoppedRun:
     """Minimise an empirical risk until it is small, and keep what validated best.
@@ -94,8 +94,8 @@ def train_until(
         validation: Samples that choose the best parameters.
         optimizer: An optax transformation, such as `gradient_descent(0.1)`.
         batch: The size of batches; that of the whole set is gradient descent.
-        key: The randomness of the batches.
         until: The loss to reach, the greatest number of steps, and how often to check.
+        key: The randomness of the batches.
         event: What to count, asked before every step: (w, x, y of the batch) ─► did it happen?
 
     Example:
@@ -104,7 +104,7 @@ def train_until(
         >>> risk = lambda w, x, y: jnp.mean((w * x - y) ** 2)
         >>> end, sizes = Until(1e-3, check_every=1), Batches(4)
         >>> fitted = train_until(
-        ...     risk, jnp.array(0.0), line, line, optax.sgd(0.25), sizes, jax.random.key(0), end
+        ...     risk, jnp.array(0.0), line, line, optax.sgd(0.25), sizes, end, jax.random.key(0)
         ... )
         >>> int(fitted.num_steps), round(float(fitted.params), 4)
         (5, 0.9688)
@@ -135,7 +135,7 @@ def train_until(
         return checked(jax.lax.fori_loop(state.step, end, lambda _, state: advance(state), state))
 
     zero = jnp.array(0, jnp.int32)
-    sampler = new_sampler(len(train.x), key)
+    sampler = new_sampler(key, len(train.x))
     dtype = jax.eval_shape(loss_of, params, train.x, train.y).dtype
     infinite = jnp.array(jnp.inf, dtype)
     best = _Best(params, infinite, zero, zero)

@@ -81,7 +81,7 @@ def test_a_stored_hidden_layer_trains_as_one_computed_in_every_step():
     frozen = random_features(outputs, neurons, only_outer)
     fitted = fit_features(
         *(frozen, task.train, task.test, weighted_hinge((1.0, 1.0)), Batches(10, replace=True)),
-        *(jax.random.key(1), setting.steps, PROBE_RATES),
+        *(setting.steps, jax.random.key(1), PROBE_RATES),
     )
     best = np.argmax(fitted.test[:, -1])
     np.testing.assert_allclose(found.test[:, 0], fitted.test[best], atol=1e-12)

@@ -65,8 +65,8 @@ def test_persistence_compares_mean_gradients():
         return jnp.mean((jnp.tanh(x @ w) - y[:, 0]) ** 2)
 
     start = jnp.linspace(-1.0, 1.0, 5)
-    args = (data, gradient_descent(0.3), Batches(12), jax.random.key(3))
-    path = sgd(loss, start, *args, list(range(7)), lambda w: w).records
+    args = (data, gradient_descent(0.3), Batches(12))
+    path = sgd(loss, start, *args, list(range(7)), lambda w: w, jax.random.key(3)).records
     gradients = np.stack([jax.grad(loss)(w, data.x, data.y) for w in path[:-1]])
     means = gradients.reshape(3, 2, 5).mean(axis=1)
     means = [*means, means.mean(axis=0)]

@@ -107,7 +107,7 @@ def test_the_classifier_is_descent_with_a_rate_for_every_block(start):
     """Oracle: two full steps with autodiff, at rates η and η/2."""
     data = Dataset(jnp.eye(8)[:2], jnp.array([[1.0], [-1.0]]), "two points", "made up")
     rates, neurons = (0.1, 0.01, 0.5), start
-    run = classify(neurons, data, Batches(2), jax.random.key(0), [2], lambda n: n.outer, rates)
+    run = classify(neurons, data, Batches(2), [2], lambda n: n.outer, rates, jax.random.key(0))
     for share in (1.0, 0.5):
         slope = jax.grad(lambda n: hinge("mean")(outputs(n, data.x), data.y))(neurons)
         neurons = type(neurons)(
@@ -123,4 +123,4 @@ def test_what_does_not_fit_is_refused(start, data):
     with pytest.raises(ValueError, match="printed must be lemmas or theorem, got 'lemma'"):
         inspect.unwrap(emergence_stages)(5, 0.25, 5.0, 3, printed="lemma")
     with pytest.raises(ValueError, match="rates must be at least 0, got"):
-        classify(start, data, Batches(2), jax.random.key(0), [1], lambda n: 0.0, (0.1, -1.0, 1.0))
+        classify(start, data, Batches(2), [1], lambda n: 0.0, (0.1, -1.0, 1.0), jax.random.key(0))

@@ -216,5 +216,5 @@ def test_arc_cosine_kernels_are_those_of_cho_and_saul():
 
 def test_who_has_a_closed_form():
     named = {name for name, function in ACTIVATIONS.items() if closed_form(function) is None}
-    assert named == {"tanh", "sigmoid", "softplus", "swish"}
+    assert named == {"tanh", "sigmoid", "softplus", "swish", "silu"}
     assert all(closed_form(function) for function in EVERY)

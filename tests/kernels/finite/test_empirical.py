@@ -222,7 +222,7 @@ def test_batch_statistics_are_refused_where_there_are_values():
         with pytest.raises(ValueError, match=r"treat every input by itself.*Batch statistics"):
             kernel(model.apply, params, X1)
     with pytest.raises(ValueError, match="treat every input by itself"):
-        sampled_kernels(model.init, model.apply, X1, None, jax.random.key(1), 2)
+        sampled_kernels(model.init, model.apply, X1, None, 2, jax.random.key(1))
 
 
 def test_a_network_without_a_hash_is_taken_and_what_is_no_array_is_named():

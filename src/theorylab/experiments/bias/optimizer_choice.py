@@ -177,7 +177,7 @@ def _paths(problem: Problem, key: RandomKey, num_steps: int) -> Float[Array, "m 
     batch_optimizer = gradient_descent(0.5 / jnp.max(jnp.sum(x**2, axis=1)))
     risk = empirical_risk(LOSS, lambda w, rows: rows @ w[:, None])
     data = Dataset(x, y[:, None], law="Gaussian rows", source="made here")
-    by_batches = sgd(risk, start, data, batch_optimizer, Batches(2), key, steps, lambda w: w)
+    by_batches = sgd(risk, start, data, batch_optimizer, Batches(2), steps, lambda w: w, key)
     others = [path(optimizer) for optimizer in (*momentum, *_adaptive(num_steps))]
     return jnp.stack([path(gradient_descent(rate)), by_batches.records, *others])
 

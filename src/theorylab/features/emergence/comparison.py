@@ -92,10 +92,10 @@ def train_network(
         emerged.second,
         task.train,
         _batches(setting),
-        key,
         setting.steps - 2,
         lambda neurons: _scores(outputs(neurons, task.test.x), task.test.y),
         theory.rates,
+        key,
         theory.class_weights,
     )
     trained = _scores(outputs(run.params, task.train.x), task.train.y)
@@ -228,7 +228,7 @@ def _fitted(
 ) -> Scored:
     batch, risk = _batches(setting), weighted_hinge(theory.class_weights)
     fitted = fit_features(
-        features, task.train, task.test, risk, batch, key, setting.steps, rates, _scores
+        features, task.train, task.test, risk, batch, setting.steps, key, rates, _scores
     )
     chosen = best_rate(fitted, fitted.test[:, -1, 1])
     return Scored(chosen.test, chosen.train)

@@ -174,10 +174,10 @@ def classify(
     neurons: Neurons,
     data: Dataset,
     batch: Batches,
-    key: RandomKey,
     steps: Steps,
     measure: Measure,
     rates: tuple[Scalar, Scalar, Scalar],
+    key: RandomKey,
     class_weights: tuple[Scalar, Scalar] = (1.0, 1.0),
 ) -> Trajectory:
     """The third stage: SGD on all blocks, each with its own falling step size.
@@ -186,10 +186,10 @@ def classify(
         neurons: As the second step left them.
         data: Samples to train on.
         batch: How batches are drawn.
-        key: Draws them.
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record about the neurons.
         rates: Step sizes of w, b and a at the beginning.
+        key: Draws them.
         class_weights: Of y = −1 and of y = +1.
     """
     known = [rate for rate in rates if not isinstance(rate, Tracer)]
@@ -203,4 +203,4 @@ def classify(
     def risk(neurons: Neurons, x: Array, y: Array) -> Float[Array, ""]:
         return weighted(outputs(neurons, x), y)
 
-    return sgd(risk, neurons, data, optimizer, batch, key, steps, measure)
+    return sgd(risk, neurons, data, optimizer, batch, steps, measure, key)

@@ -150,7 +150,7 @@ def learn_addition(
             lambda params: loss_of(params, *seen), params, recipe.optimizer, steps, measure
         )
     batches = Batches(recipe.batch_size)
-    return sgd(loss_of, params, seen, recipe.optimizer, batches, key, steps, measure)
+    return sgd(loss_of, params, seen, recipe.optimizer, batches, steps, measure, key)
 
 
 def solved_at(

@@ -247,9 +247,9 @@ def _train(config: Config, draw: Draw, key: RandomKey, depth: int) -> tuple[Arra
         data,
         gradient_descent(rate),
         Batches(config.batch_size),
-        key,
         config.num_steps,
         probe,
+        key,
     ).records
 
 

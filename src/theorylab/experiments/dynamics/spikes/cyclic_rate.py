@@ -188,9 +188,9 @@ def _train(
             follow_critical(critical, every=config.period),
         ),
         Batches(config.batch_size),
-        order_key,
         num_steps,
         probe,
+        order_key,
     ).records
     # The rate is the factor times η_crit = n/‖K‖ where it was measured last.
     steps = jnp.arange(num_steps)

@@ -146,9 +146,9 @@ def _train(config: Config, rate: Scalar, key: RandomKey) -> tuple[Array, ...]:
         data,
         gradient_descent(rate),
         Batches(1),
-        batch_key,
         config.num_steps,
         probe,
+        batch_key,
     )
     at_start = jax.lax.map(lambda x: critical(hidden, x), data.x)
     return (*run.records, at_start[HEAVY], jnp.delete(at_start, HEAVY).min())

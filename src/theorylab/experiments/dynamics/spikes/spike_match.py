@@ -222,7 +222,7 @@ def _train(config: Config, task: _Task, ratio: Float[Array, ""], key: RandomKey)
     params = model.init(init_key)
     rate = ratio * critical_learning_rate(model.apply, params, data, LOSS)
     return watch_sgd(
-        model.apply, params, data, LOSS, rate, config.batch_size, order_key, config.num_steps
+        model.apply, params, data, LOSS, rate, config.batch_size, config.num_steps, order_key
     ).records
 
 

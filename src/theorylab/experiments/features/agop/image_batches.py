@@ -168,7 +168,7 @@ def run(config: Config) -> Result:
     report("teachers", 0.02)
     recipe = (config.channels, config.teacher_scale, config.teacher_steps)
     teachers = ensemble(
-        lambda own: image_teacher(task, parts_of(task, own[0]), own[1], *recipe), keys
+        lambda own: image_teacher(task, parts_of(task, own[0]), *recipe, own[1]), keys
     )
     # All seeds at the large rate, then at the small one.
     fractions = jnp.repeat(jnp.array([config.fraction, config.small_fraction]), config.num_seeds)

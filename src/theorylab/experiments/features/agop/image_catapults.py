@@ -211,7 +211,7 @@ def _teacher(data_key: RandomKey, key: RandomKey, task: ImageTask, config: Confi
     """A convolutional network from a small start, which has seen all images but those of tests."""
     parts = parts_of(task, data_key)
     return image_teacher(
-        task, parts, key, config.channels, config.teacher_scale, config.teacher_steps
+        task, parts, config.channels, config.teacher_scale, config.teacher_steps, key
     )
 
 

@@ -205,8 +205,8 @@ def _network(key: Key[Array, ""], x: Array, y: Array, config: Config) -> Array:
         validation,
         gradient_descent(config.learning_rate),
         Batches(20),
-        batch_key,
         Until(1e-2, config.num_steps, 200),
+        batch_key,
     )
     return agop(model.apply, fitted.params, train.x)
 

@@ -278,7 +278,7 @@ def _measured(key: RandomKey, laws: list[CountLaw], case: Case, config: Config) 
     batch, rates = Batches(setting.batch_size, replace=True), classifier_rates(setting.num_pairs)
     steps = setting.steps - 2
     end = classify(
-        emerged.second, train, batch, of_batches, steps, score, rates, theory.class_weights
+        emerged.second, train, batch, steps, score, rates, of_batches, theory.class_weights
     )
     direction = columns[:, :k].sum(axis=1)
     minus, plus = theory.class_weights

@@ -159,9 +159,9 @@ def _measured(given: tuple[RandomKey, Array], data: Dataset, config: Config) -> 
         train,
         _descent(config),
         Batches(config.batch_size),
-        batches,
         config.steps,
         lambda params: (params[0], accuracy(_apply(params, test.x), test.y)),
+        batches,
     )
     weights, accuracies = trained.records
     found = jax.vmap(spherical_means)(weights)

@@ -230,13 +230,13 @@ def _measured(
         train,
         gradient_descent(config.learning_rate),
         Batches(config.batch_size),
-        batches,
         config.steps,
         lambda params: (
             # Of a group's blocks the last one, which later groups read.
             block_filters(params)[config.blocks - 1 :: config.blocks],
             accuracy(model.apply(params, test.x), test.y),
         ),
+        batches,
     )
     filters, accuracies = trained.records
     times = jnp.array([0, config.early, len(config.steps) - 1])

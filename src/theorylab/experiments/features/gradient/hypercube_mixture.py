@@ -245,7 +245,7 @@ def _trained(key: RandomKey, setting: Setting, config: Config) -> Seen:
     optimizer = optax.sgd(config.learning_rate, momentum=MOMENTUM)
     risk = empirical_risk(logistic("mean"), model.apply)
     batch = Batches(config.batch_size)
-    return sgd(risk, start, train, optimizer, batch, of_batches, config.steps, see).records
+    return sgd(risk, start, train, optimizer, batch, config.steps, see, of_batches).records
 
 
 def _fewest(result: Result) -> np.ndarray:

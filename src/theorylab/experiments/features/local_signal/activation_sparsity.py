@@ -222,7 +222,7 @@ def _watched(config: Config, data: Dataset, steps: Int[np.ndarray, " t"]):
             accuracy(model.apply(params, seen.x), seen.y),
         )
         start, batches = model.init(start_key), Batches(config.batch_size)
-        run = sgd(loss_of, start, train, optimizer, batches, batch_key, steps, measure)
+        run = sgd(loss_of, start, train, optimizer, batches, steps, measure, batch_key)
         return run.records
 
     return one
