@@ -7,7 +7,6 @@ neurons, `several_examples` those on a line, `quadratic_dynamics` the step of an
 `linear_model` has the weights of linear regression in closed form, `deep_linear` the modes of deep
 linear networks, `two_layer_flow` the gradient flow of two layers and what it conserves.
 `edge` watches a real network at the edge of stability, `descent_lemma` says where that edge is.
-`tasks` has the data and networks on which catapults are watched, by their names.
 """
 
 from . import deep_linear as deep_linear
@@ -46,10 +45,6 @@ from .spikes import num_catapults as num_catapults
 from .spikes import num_supercritical as num_supercritical
 from .spikes import spike_match as spike_match
 from .spikes import spikes as spikes
-from .tasks import image_network as image_network
-from .tasks import task_data as task_data
-from .tasks import task_shape as task_shape
-from .tasks import watched_bytes as watched_bytes
 from .thresholds import threshold as threshold
 from .watched_sgd import WatchedSteps as WatchedSteps
 from .watched_sgd import watch_sgd as watch_sgd

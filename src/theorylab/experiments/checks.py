@@ -129,3 +129,24 @@ def refuse_classes(classes: tuple[int, ...], most: int = 2) -> None:
     if not different or not 2 <= len(classes) <= most:
         number = "two" if most == 2 else f"two to {most}"
         raise ValueError(f"classes must be {number} different ones from 0 to 9, got {classes}.")
+
+
+def refuse_batch_sizes(sizes: tuple[int, ...], num_train: int, exactly_two: bool = False) -> None:
+    """Raise unless sizes increase from 1 on to at most the training set.
+
+    Args:
+        sizes: Of batches.
+        num_train: The number of training samples.
+        exactly_two: Whether there must be two of them, and no more.
+
+    Example:
+        >>> refuse_batch_sizes((50, 5), 100)
+        Traceback (most recent call last):
+        ValueError: batch_sizes must be two or more and increasing, got (50, 5).
+    """
+    increasing = len(sizes) >= 2 and min(sizes) >= 1 and list(sizes) == sorted(set(sizes))
+    if not increasing or (exactly_two and len(sizes) != 2):
+        number = "two" if exactly_two else "two or more"
+        raise ValueError(f"batch_sizes must be {number} and increasing, got {sizes}.")
+    if max(sizes) > num_train:
+        raise ValueError(f"batch_sizes must be at most {num_train}, got {max(sizes)}.")

@@ -5,10 +5,7 @@ agop_penalty    training with a price on its size
 layers          the same for the inputs of every layer, beside what its weights prefer
 recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
                 `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
-low_rank        what a trained network learned of a polynomial of a few directions
-catapult_descent, polynomial_catapults    gradient descent with as many catapults as are asked for
 teachers        where the truth is not known: the features of a well trained network
-image_tasks     who sees which of two kinds of images: teachers, students, tests
 fixed           what can be learned without learning features: random, tangent and Fourier features
 compare         a network against all of them on your own data, in one call
 emergence       features that emerge from the structure of inputs in one or two steps
@@ -44,18 +41,6 @@ from .layers import LayerFeatures as LayerFeatures
 from .layers import feature_ansatz as feature_ansatz
 from .layers import layer_features as layer_features
 from .layers import neural_feature_ansatz as neural_feature_ansatz
-from .low_rank import Convention as Convention
-from .low_rank import Learned as Learned
-from .low_rank import Start as Start
-from .low_rank import Task as Task
-from .low_rank import begin as begin
-from .low_rank import begin_each as begin_each
-from .low_rank import bytes_of as bytes_of
-from .low_rank import learn as learn
-from .low_rank import learn_each as learn_each
-from .low_rank import learn_with_batches as learn_with_batches
-from .low_rank import network_in as network_in
-from .low_rank import super_critical as super_critical
 from .radial import Radial as Radial
 from .radial import radial_agop as radial_agop
 from .radial import radial_kernel as radial_kernel

@@ -78,6 +78,8 @@ from .sampled import sampled_kernels as sampled_kernels
 from .solvers import cholesky_solve as cholesky_solve
 from .solvers import conjugate_gradients as conjugate_gradients
 from .solvers import nystrom_solve as nystrom_solve
+from .tangent_regression import TangentFit as TangentFit
+from .tangent_regression import tangent_regression as tangent_regression
 
 if TYPE_CHECKING:
     from .estimators import NNGPRegressor as NNGPRegressor

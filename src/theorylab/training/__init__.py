@@ -27,6 +27,7 @@ from .optimizers import with_learning_rates as with_learning_rates
 from .schedules import CatapultState as CatapultState
 from .schedules import catapults as catapults
 from .schedules import follow_critical as follow_critical
+from .schedules import scheduled as scheduled
 from .schedules import stepwise as stepwise
 from .schedules import triangular as triangular
 from .sgd import Batch as Batch
@@ -34,6 +35,8 @@ from .sgd import Batches as Batches
 from .sgd import Probe as Probe
 from .sgd import probed_sgd as probed_sgd
 from .sgd import sgd as sgd
+from .to_target import DescentRun as DescentRun
+from .to_target import descend_until as descend_until
 from .torch_optimizers import TorchOptimizer as TorchOptimizer
 from .torch_optimizers import select_optimizer as select_optimizer
 from .torch_optimizers import torch_optimizer as torch_optimizer

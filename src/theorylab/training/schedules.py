@@ -129,6 +129,33 @@ def follow_critical(
     return optax.GradientTransformationExtraArgs(init, update)
 
 
+def scheduled(schedule: Callable[[Array], Array]) -> optax.GradientTransformation:
+    """Gradient descent with a schedule whose rate can be read from the state.
+
+    Args:
+        schedule: The number of the step ─► η.
+
+    Example:
+        >>> optimizer = scheduled(lambda step: 0.5 + step)
+        >>> update, state = optimizer.update(jnp.array(2.0), optimizer.init(jnp.array(1.0)))
+        >>> float(update), float(state.learning_rate)
+        (-1.0, 0.5)
+    """
+
+    def init(params: Params) -> FollowState:
+        dtype = jnp.result_type(*jax.tree.leaves(params))
+        return FollowState(jnp.zeros((), dtype), jnp.array(0))
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, FollowState]:
+        rate = jnp.asarray(schedule(state.count), state.learning_rate.dtype)
+        descended = jax.tree.map(
+            lambda gradient: (-rate * gradient).astype(gradient.dtype), updates
+        )
+        return descended, FollowState(rate, state.count + 1)
+
+    return optax.GradientTransformation(init, update)
+
+
 class CatapultState(NamedTuple):
     """Where the schedule stands.
 

@@ -33,8 +33,7 @@ from theorylab.claims import Claim, Source, at_most, holds, median_at_least, med
 from theorylab.curvature import output_hessian, spectral_norm
 from theorylab.data import sphere
 from theorylab.dynamics import descent_bound, drift_bound, stochastic_rate
-from theorylab.experiments.batch_sizes import refuse_batch_sizes
-from theorylab.experiments.checks import count_fields, refuse_below
+from theorylab.experiments.checks import count_fields, refuse_batch_sizes, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import ntk
 from theorylab.models import mlp, network

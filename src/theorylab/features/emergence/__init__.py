@@ -3,17 +3,13 @@
 network        two layers of truncated ReLUs with noise inside, in closed form
 stages         training in three stages: emergence, improvement, classifier
 good_network   a network written down by hand that is right about every label
-tasks          sizes, data and starts of a comparison
-comparison     network, tangent model, random features and probes on the same data
 meters         what gradients are made of, where weights point, what counting allows
 audits         what the theory's lemmas say about a run, measured
 bounds         the bound of the three stages, its requirements and which of them fail
 lower_bounds   what fixed features cannot do, over all parities; their least hinge loss
 queries        what statistical queries cannot find without structure
-dimensions     what the dimension of the inputs changes: cosines, and nothing else
 clusters       clusters of weights' directions, found by a rule
 filters        filters of residual blocks, and the directions of their gradients
-relabelling    a teacher that labels images and noise, and students of both
 """
 
 from .audits import Audit as Audit
@@ -34,14 +30,6 @@ from .bounds import regret_margin as regret_margin
 from .clusters import Clusters as Clusters
 from .clusters import scrambled as scrambled
 from .clusters import spherical_means as spherical_means
-from .comparison import Compared as Compared
-from .comparison import Methods as Methods
-from .comparison import Trained as Trained
-from .comparison import compare_laws as compare_laws
-from .comparison import train_laws as train_laws
-from .dimensions import Dimensions as Dimensions
-from .dimensions import by_dimension as by_dimension
-from .dimensions import kernel_change as kernel_change
 from .filters import Persistence as Persistence
 from .filters import block_filters as block_filters
 from .filters import nearest_filters as nearest_filters
@@ -50,8 +38,8 @@ from .filters import scale_filters as scale_filters
 from .filters import stacked as stacked
 from .good_network import bump as bump
 from .good_network import good_network as good_network
+from .lower_bounds import HingeFit as HingeFit
 from .lower_bounds import LowerBound as LowerBound
-from .lower_bounds import Solved as Solved
 from .lower_bounds import best_hinge as best_hinge
 from .lower_bounds import drawn_features as drawn_features
 from .lower_bounds import feature_matrix as feature_matrix
@@ -97,20 +85,7 @@ from .queries import printed_concept as printed_concept
 from .queries import query_bound as query_bound
 from .queries import sampling_oracle as sampling_oracle
 from .queries import stubborn_oracle as stubborn_oracle
-from .relabelling import Course as Course
-from .relabelling import Part as Part
-from .relabelling import Quadratic as Quadratic
-from .relabelling import Roles as Roles
-from .relabelling import first_minimum as first_minimum
-from .relabelling import label_entropy as label_entropy
-from .relabelling import label_regularizer as label_regularizer
-from .relabelling import learn as learn
-from .relabelling import logits as logits
-from .relabelling import matched_gaussians as matched_gaussians
-from .relabelling import quadratic_start as quadratic_start
-from .relabelling import relabelled as relabelled
-from .relabelling import smoothed as smoothed
-from .stages import Emerged as Emerged
+from .stages import Emergence as Emergence
 from .stages import Stage as Stage
 from .stages import classifier_rates as classifier_rates
 from .stages import classify as classify
@@ -118,6 +93,3 @@ from .stages import emerge as emerge
 from .stages import emergence_stages as emergence_stages
 from .stages import gradients as gradients
 from .stages import step as step
-from .tasks import Setting as Setting
-from .tasks import Theory as Theory
-from .tasks import theory_of as theory_of

@@ -24,7 +24,7 @@ from theorylab.typing import Scalar
 
 from .bounds import ClassifierSizes, hinge_regret_margin
 from .network import Neurons, preactivations, smoothed_outputs, truncated_relu
-from .stages import Emerged, Stage, step
+from .stages import Emergence, Stage, step
 
 _NUM_SAMPLES = 5000  # on which the audit is made
 _BATCH = 20  # samples of a step of online descent
@@ -56,7 +56,7 @@ def beyond_margin(
 
 def audit(
     start: Neurons,
-    emerged: Emerged,
+    emerged: Emergence,
     last_outer: Float[Array, " neurons"],
     data: Dataset,
     first: Stage,

@@ -222,7 +222,7 @@ def drawn_features(
     return jnp.stack([feature_matrix(model, x) for model in models])
 
 
-class Solved(NamedTuple):
+class HingeFit(NamedTuple):
     """The least hinge loss found, a certificate that none is below, and the weights."""
 
     loss: Float[Array, ""]
@@ -236,7 +236,7 @@ def best_hinge(
     chances: Float[Array, " n"],
     norm_bound: Scalar,
     num_steps: int,
-) -> Solved:
+) -> HingeFit:
     """Min over ‖w‖ ≤ B of E max(1 − y⟨w, Ψ⟩, 0), by primal–dual descent from both sides.
 
     Args:
@@ -276,7 +276,7 @@ def best_hinge(
     weights = jnp.stack([alpha, alpha_sum / num_steps, jnp.ones_like(alpha)]) * chances[None, :]
     floors = weights.sum(axis=1) - norm_bound * jnp.linalg.norm(weights @ signed, axis=1)
     best = jnp.argmin(losses)
-    return Solved(losses[best], floors.max(), candidates[best])
+    return HingeFit(losses[best], floors.max(), candidates[best])
 
 
 def mixture_chances(

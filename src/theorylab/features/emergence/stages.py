@@ -127,7 +127,7 @@ def step(neurons: Neurons, gradient: Neurons, stage: Stage) -> Neurons:
     )
 
 
-class Emerged(NamedTuple):
+class Emergence(NamedTuple):
     """Neurons after the first and the second step, and the gradients that made them."""
 
     first: Neurons
@@ -141,7 +141,7 @@ def emerge(
     data: Dataset,
     stages: tuple[Stage, Stage],
     class_weights: tuple[Scalar, Scalar] = (1.0, 1.0),
-) -> Emerged:
+) -> Emergence:
     """Take the first two steps, on all samples."""
     stacked = jax.tree.map(lambda *values: jnp.array(values, start.biases.dtype), *stages)
 
@@ -155,7 +155,7 @@ def emerge(
     def at(tree: Neurons, place: int) -> Neurons:
         return jax.tree.map(lambda leaf: leaf[place], tree)
 
-    return Emerged(at(after, 0), at(after, 1), at(gradient, 0), at(gradient, 1))
+    return Emergence(at(after, 0), at(after, 1), at(gradient, 0), at(gradient, 1))
 
 
 def classifier_rates(num_pairs: int) -> tuple[float, float, float]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
-from theorylab.dynamics import task_data
 from theorylab.experiments.dynamics.spikes import kernel_drop as experiment
+from theorylab.experiments.dynamics.spikes._tasks import task_data
 from theorylab.training import ensemble
 
 

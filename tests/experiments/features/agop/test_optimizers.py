@@ -5,7 +5,7 @@ import pytest
 
 from theorylab.claims import Verdict
 from theorylab.experiments.features.agop import optimizers as experiment
-from theorylab.features import Learned, Task
+from theorylab.experiments.features.agop._polynomials import PolynomialTask, PolynomialTraining
 
 
 def test_verdicts_are_as_expected(surprises):
@@ -44,14 +44,14 @@ def test_inputs_without_use_are_those_that_the_truth_does_not_see():
     def cosine(other):
         return np.sum(gram * other) / np.linalg.norm(gram) / np.linalg.norm(other)
 
-    learned = Learned(*[jnp.zeros(())] * len(Learned._fields))
+    learned = PolynomialTraining(*[jnp.zeros(())] * len(PolynomialTraining._fields))
     measured = learned._replace(
         corner=jnp.asarray(gram)[None], alignment=jnp.array([cosine(truth)])
     )
     learned = jax.tree.map(np.asarray, measured)
-    found = experiment._elsewhere(learned, Task(4))
+    found = experiment._elsewhere(learned, PolynomialTask(4))
     np.testing.assert_allclose(found, [cosine(elsewhere)], rtol=1e-6)
-    assert np.isnan(experiment._elsewhere(learned, Task(3))).all()
+    assert np.isnan(experiment._elsewhere(learned, PolynomialTask(3))).all()
 
 
 def test_each_rank_has_the_rates_of_the_table():

@@ -37,18 +37,15 @@ from theorylab.claims import (
     probability_at_least,
 )
 from theorylab.data import Dataset, image_set, image_shape, low_rank_polynomial
-from theorylab.dynamics import (
-    critical_learning_rate,
-    decompose,
-    image_network,
-    projected_losses,
-    task_data,
-    top_modes,
-    watched_bytes,
-)
-from theorylab.dynamics.tasks import MOST_IMAGES
+from theorylab.dynamics import critical_learning_rate, decompose, projected_losses, top_modes
 from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import panels
+from theorylab.experiments.dynamics.spikes._tasks import (
+    MOST_IMAGES,
+    image_network,
+    task_data,
+    watched_bytes,
+)
 from theorylab.models import Architecture, mlp, network
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, every, gradient_descent, squared

@@ -40,17 +40,15 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.data import Dataset, image_set
-from theorylab.dynamics import (
-    critical_learning_rate,
-    exact_critical_learning_rate,
+from theorylab.dynamics import critical_learning_rate, exact_critical_learning_rate, kernel_matrix
+from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_nonpositive
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.dynamics.spikes._tasks import (
     image_network,
-    kernel_matrix,
     task_data,
     task_shape,
     watched_bytes,
 )
-from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_nonpositive
-from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import (
     Architecture,
     Flatten,

@@ -37,18 +37,15 @@ from theorylab.claims import (
     probability_at_most,
 )
 from theorylab.data import Dataset
-from theorylab.dynamics import (
-    WatchedSteps,
-    critical_learning_rate,
-    decompose,
+from theorylab.dynamics import WatchedSteps, critical_learning_rate, decompose, spikes
+from theorylab.experiments.checks import refuse_below, refuse_classes
+from theorylab.experiments.drawing import panels
+from theorylab.experiments.dynamics.spikes._tasks import (
     image_network,
-    spikes,
     task_data,
     task_shape,
     watched_bytes,
 )
-from theorylab.experiments.checks import refuse_below, refuse_classes
-from theorylab.experiments.drawing import panels
 from theorylab.models import network
 from theorylab.progress import report
 from theorylab.training import (

@@ -41,18 +41,15 @@ from theorylab.claims import (
     probability_at_least,
 )
 from theorylab.data import Dataset
-from theorylab.dynamics import (
-    WatchedSteps,
-    critical_learning_rate,
-    image_network,
-    spikes,
-    task_data,
-    task_shape,
-    watch_sgd,
-    watched_bytes,
-)
+from theorylab.dynamics import WatchedSteps, critical_learning_rate, spikes, watch_sgd
 from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_nonpositive
 from theorylab.experiments.drawing import panels
+from theorylab.experiments.dynamics.spikes._tasks import (
+    image_network,
+    task_data,
+    task_shape,
+    watched_bytes,
+)
 from theorylab.models import Model, Torch, network
 from theorylab.progress import report
 from theorylab.training import ensemble, squared

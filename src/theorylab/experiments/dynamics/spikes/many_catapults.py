@@ -36,17 +36,15 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import Dataset, low_rank_polynomial
-from theorylab.dynamics import (
-    critical_learning_rate,
-    decompose,
+from theorylab.dynamics import critical_learning_rate, decompose, threshold
+from theorylab.experiments.checks import refuse_below, refuse_classes
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.dynamics.spikes._tasks import (
     image_network,
     task_data,
     task_shape,
-    threshold,
     watched_bytes,
 )
-from theorylab.experiments.checks import refuse_below, refuse_classes
-from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import Model, network
 from theorylab.progress import report
 from theorylab.training import catapults, descend, ensemble, every, gradient_descent, squared

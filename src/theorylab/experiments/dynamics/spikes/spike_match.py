@@ -47,17 +47,19 @@ from theorylab.dynamics import (
     Match,
     WatchedSteps,
     critical_learning_rate,
-    image_network,
     num_supercritical,
     spike_match,
     spikes,
-    task_data,
-    task_shape,
     watch_sgd,
-    watched_bytes,
 )
 from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import panels
+from theorylab.experiments.dynamics.spikes._tasks import (
+    image_network,
+    task_data,
+    task_shape,
+    watched_bytes,
+)
 from theorylab.models import Architecture, network
 from theorylab.progress import report
 from theorylab.training import ensemble, squared

@@ -44,10 +44,9 @@ from theorylab.data import (
 )
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.features import network_in
-from theorylab.features.catapult_descent import LOSS, Measured, spikes_of
-from theorylab.features.low_rank import Convention
-from theorylab.features.polynomial_catapults import catapulted
+from theorylab.experiments.features.agop._catapult_descent import LOSS, Measurement, spikes_of
+from theorylab.experiments.features.agop._polynomial_catapults import catapulted
+from theorylab.experiments.features.agop._polynomials import Convention, network_in
 from theorylab.models import Model
 from theorylab.progress import report
 from theorylab.training import ensemble, stepwise
@@ -159,7 +158,7 @@ def run(config: Config) -> Result:
     tasks = _data(data_key, config)
     keys = jnp.tile(jax.random.split(init_key, num_seeds), num_ranks)
 
-    def every(convention: Convention, numbers: Sequence[int]) -> Measured:
+    def every(convention: Convention, numbers: Sequence[int]) -> Measurement:
         given = jax.tree.map(lambda leaf: jnp.repeat(leaf, len(numbers), axis=0), (tasks, keys))
         raises = jnp.tile(jnp.asarray(numbers), num_ranks * num_seeds)
         runs = (*given, raises)
@@ -217,7 +216,7 @@ def _descent(
     num_raises: Int[Array, ""],
     convention: Convention,
     config: Config,
-) -> Measured:
+) -> Measurement:
     """To one training loss, after so many raises to 1.2 η_crit(t)."""
     model = _network(config, convention)
     data = Dataset(task.x, task.y, "a polynomial of low rank", "synthetic")

@@ -34,8 +34,18 @@ from theorylab.data import polynomial_agop, polynomial_moments
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features.catapult_descent import LOSS, Measured, measured_descent, spikes_of
-from theorylab.features.polynomial_catapults import catapulted, descend_each, drawn, listed
+from theorylab.experiments.features.agop._catapult_descent import (
+    LOSS,
+    Measurement,
+    measured_descent,
+    spikes_of,
+)
+from theorylab.experiments.features.agop._polynomial_catapults import (
+    catapulted,
+    descend_each,
+    drawn,
+    listed,
+)
 from theorylab.models import mlp, network
 from theorylab.progress import report
 
@@ -122,7 +132,7 @@ def run(config: Config) -> Result:
     )
 
 
-def _descent(key: Key[Array, ""], num_raises: Int[Array, ""], config: Config) -> Measured:
+def _descent(key: Key[Array, ""], num_raises: Int[Array, ""], config: Config) -> Measurement:
     data_key, init_key = jax.random.split(key)
     sizes = (config.dimension, config.num_train, config.num_test)
     train, test = drawn(data_key, *sizes, "full", NOISE)

@@ -30,16 +30,21 @@ from theorylab.data import polynomial_agop
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.experiments.heat import heat, pixels
-from theorylab.features import network_in
-from theorylab.features.catapult_descent import (
+from theorylab.experiments.features.agop._catapult_descent import (
     CORNER,
     LOSS,
-    Measured,
+    Measurement,
     measured_descent,
     spikes_of,
 )
-from theorylab.features.polynomial_catapults import catapulted, descend_each, drawn, listed
+from theorylab.experiments.features.agop._heat import heat, pixels
+from theorylab.experiments.features.agop._polynomial_catapults import (
+    catapulted,
+    descend_each,
+    drawn,
+    listed,
+)
+from theorylab.experiments.features.agop._polynomials import network_in
 from theorylab.numerics import rank_correlations
 from theorylab.progress import report
 
@@ -166,7 +171,7 @@ def _descent(
     num_raises: Int[Array, ""],
     config: Config,
     convention: Literal["ntk", "torch"] = "ntk",
-) -> Measured:
+) -> Measurement:
     data_key, init_key = jax.random.split(key)
     train, test = drawn(data_key, config.dimension, config.num_train, config.num_test)
     model = network_in(convention, [config.width], config.dimension)

@@ -38,18 +38,19 @@ from theorylab.claims import (
     median_at_most,
     ordered,
 )
-from theorylab.experiments.batch_sizes import refuse_batch_sizes
+from theorylab.experiments.checks import refuse_batch_sizes
 from theorylab.experiments.drawing import medians, panels
-from theorylab.experiments.image_sizes import image_bytes, refuse_image_sizes
-from theorylab.features.image_tasks import (
+from theorylab.experiments.features.agop._images import (
     ImageTask,
     Student,
     critical_rate,
+    image_bytes,
     image_student,
     image_task,
     image_teacher,
     learn_images,
     parts_of,
+    refuse_image_sizes,
 )
 from theorylab.progress import report
 from theorylab.training import Batches, Until, ensemble, gradient_descent

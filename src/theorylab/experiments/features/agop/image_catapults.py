@@ -37,20 +37,21 @@ from theorylab.claims import (
 )
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.experiments.image_sizes import image_bytes, refuse_image_sizes
-from theorylab.features import Teacher, agop, agop_alignment
-from theorylab.features.catapult_descent import LOSS, descend_until, spikes_of
-from theorylab.features.image_tasks import (
+from theorylab.experiments.features.agop._catapult_descent import LOSS, spikes_of
+from theorylab.experiments.features.agop._images import (
     ERRORS,
     ImageTask,
     critical_rate,
+    image_bytes,
     image_student,
     image_task,
     image_teacher,
     parts_of,
+    refuse_image_sizes,
 )
+from theorylab.features import Teacher, agop, agop_alignment
 from theorylab.progress import report
-from theorylab.training import catapults, ensemble
+from theorylab.training import catapults, descend_until, ensemble
 from theorylab.typing import Params, RandomKey
 
 PRECISION = "float32"

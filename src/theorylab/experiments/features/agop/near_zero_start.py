@@ -33,8 +33,12 @@ from theorylab.data import Dataset, polynomial_agop
 from theorylab.dynamics import critical_learning_rate, exact_critical_learning_rate
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.features.catapult_descent import LOSS, Measured, measured_descent
-from theorylab.features.polynomial_catapults import PATIENCE, catapulted, drawn
+from theorylab.experiments.features.agop._catapult_descent import (
+    LOSS,
+    Measurement,
+    measured_descent,
+)
+from theorylab.experiments.features.agop._polynomial_catapults import PATIENCE, catapulted, drawn
 from theorylab.models import Model, mlp, network
 from theorylab.progress import report
 from theorylab.training import ensemble, follow_critical
@@ -157,7 +161,7 @@ def _kernel_rate(key: Key[Array, ""], scale: Scalar, config: Config) -> Array:
     return critical_learning_rate(model.apply, params, train, LOSS)
 
 
-def _descent(key: Key[Array, ""], scale: Scalar, num_raises: int, config: Config) -> Measured:
+def _descent(key: Key[Array, ""], scale: Scalar, num_raises: int, config: Config) -> Measurement:
     model, params, train, test = _begin(key, scale, config)
 
     task = (model.apply, params, train, test, polynomial_agop(2, config.dimension))

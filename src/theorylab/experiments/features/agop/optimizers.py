@@ -41,9 +41,15 @@ from theorylab.claims import (
 from theorylab.data import Rank, polynomial_agop
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, panels
-from theorylab.experiments.other_ranks import aligned_with, with_ranks
-from theorylab.features import Learned, Task, begin_each, bytes_of, learn_each
-from theorylab.features.low_rank import CORNER
+from theorylab.experiments.features.agop._other_ranks import aligned_with, with_ranks
+from theorylab.experiments.features.agop._polynomials import (
+    CORNER,
+    PolynomialTask,
+    PolynomialTraining,
+    begin_each,
+    bytes_of,
+    learn_each,
+)
 from theorylab.models import mlp, network
 from theorylab.numerics import rank_correlations, spearman
 from theorylab.progress import report
@@ -110,10 +116,12 @@ class Config:
         _ = self.task, self.until  # they check the rest
 
     @property
-    def task(self) -> Task:
+    def task(self) -> PolynomialTask:
         """What is learned."""
         rank = cast(Rank, self.rank)
-        return Task(rank, self.dimension, self.num_train, self.num_others, scaled=self.scaled)
+        return PolynomialTask(
+            rank, self.dimension, self.num_train, self.num_others, scaled=self.scaled
+        )
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -214,7 +222,7 @@ def _optimizer(rate: Scalar, index: Int[Array, ""]) -> optax.GradientTransformat
     return select_optimizer([torch_optimizer(method, rate) for method in METHODS], index)
 
 
-def _elsewhere(learned: Learned, task: Task) -> np.ndarray:
+def _elsewhere(learned: PolynomialTraining, task: PolynomialTask) -> np.ndarray:
     """cos(G, diag(0, …, 0, 1, …, 1, 0 …)), the alignment with inputs up to the tenth without use.
 
     All ten are of use to the polynomial of rank 3, which gives NaN.

@@ -25,8 +25,12 @@ from theorylab.claims import Claim, Source, at_least, at_most, median_at_least, 
 from theorylab.data import polynomial_agop
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
-from theorylab.features.catapult_descent import Measured, spikes_of
-from theorylab.features.polynomial_catapults import catapulted, descend_each, drawn
+from theorylab.experiments.features.agop._catapult_descent import Measurement, spikes_of
+from theorylab.experiments.features.agop._polynomial_catapults import (
+    catapulted,
+    descend_each,
+    drawn,
+)
 from theorylab.models import mlp, network, quadratize
 from theorylab.progress import report
 
@@ -107,7 +111,7 @@ def run(config: Config) -> Result:
 
 def _descent(
     key: Key[Array, ""], num_raises: Int[Array, ""], name: str, config: Config
-) -> Measured:
+) -> Measurement:
     data_key, init_key = jax.random.split(key)
     train, test = drawn(data_key, config.dimension, config.num_train, config.num_test)
     model = network(mlp([config.width]), (config.dimension,))

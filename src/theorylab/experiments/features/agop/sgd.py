@@ -34,15 +34,11 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.data import Rank, polynomial_agop, polynomial_moments
-from theorylab.experiments.batch_sizes import (
-    by_batch_size,
-    learn_by_batch_size,
-    refuse_batch_sizes,
-)
-from theorylab.experiments.checks import refuse_below
+from theorylab.experiments.checks import refuse_batch_sizes, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.experiments.heat import heat, pixels
-from theorylab.features import Task, bytes_of
+from theorylab.experiments.features.agop._batch_sizes import by_batch_size, learn_by_batch_size
+from theorylab.experiments.features.agop._heat import heat, pixels
+from theorylab.experiments.features.agop._polynomials import PolynomialTask, bytes_of
 from theorylab.models import mlp, network
 from theorylab.training import Until
 
@@ -114,9 +110,11 @@ class Config:
         _ = self.task, self.until  # they check the rest
 
     @property
-    def task(self) -> Task:
+    def task(self) -> PolynomialTask:
         """What is learned."""
-        return Task(cast(Rank, self.rank), self.dimension, self.num_train, self.num_others)
+        return PolynomialTask(
+            cast(Rank, self.rank), self.dimension, self.num_train, self.num_others
+        )
 
     @property
     def until(self) -> Until:

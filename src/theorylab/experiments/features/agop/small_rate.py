@@ -28,14 +28,10 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
-from theorylab.experiments.batch_sizes import (
-    by_batch_size,
-    learn_by_batch_size,
-    refuse_batch_sizes,
-)
-from theorylab.experiments.checks import refuse_below
+from theorylab.experiments.checks import refuse_batch_sizes, refuse_below
 from theorylab.experiments.drawing import panels
-from theorylab.features import Task, bytes_of
+from theorylab.experiments.features.agop._batch_sizes import by_batch_size, learn_by_batch_size
+from theorylab.experiments.features.agop._polynomials import PolynomialTask, bytes_of
 from theorylab.models import mlp, network
 from theorylab.training import Until
 
@@ -80,9 +76,9 @@ class Config:
         _ = self.task, self.until  # they check the rest
 
     @property
-    def task(self) -> Task:
+    def task(self) -> PolynomialTask:
         """What is learned."""
-        return Task(2, self.dimension, self.num_train, self.num_others)
+        return PolynomialTask(2, self.dimension, self.num_train, self.num_others)
 
     @property
     def until(self) -> Until:

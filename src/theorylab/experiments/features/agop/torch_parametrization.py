@@ -39,11 +39,17 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import Rank
-from theorylab.experiments.batch_sizes import by_batch_size, refuse_batch_sizes
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
+from theorylab.experiments.checks import refuse_batch_sizes, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.experiments.other_ranks import with_ranks
-from theorylab.features import Task, begin_each, bytes_of, learn_with_batches, network_in
+from theorylab.experiments.features.agop._batch_sizes import by_batch_size
+from theorylab.experiments.features.agop._other_ranks import with_ranks
+from theorylab.experiments.features.agop._polynomials import (
+    PolynomialTask,
+    begin_each,
+    bytes_of,
+    learn_with_batches,
+    network_in,
+)
 from theorylab.progress import report
 from theorylab.training import Until
 
@@ -88,10 +94,10 @@ class Config:
         _ = self.task, self.until  # they check the rest
 
     @property
-    def task(self) -> Task:
+    def task(self) -> PolynomialTask:
         """What is learned."""
         rank = cast(Rank, self.rank)
-        return Task(rank, self.dimension, self.num_train, self.num_others, scaled=True)
+        return PolynomialTask(rank, self.dimension, self.num_train, self.num_others, scaled=True)
 
     @property
     def until(self) -> Until:

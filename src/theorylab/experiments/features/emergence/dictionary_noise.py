@@ -39,22 +39,24 @@ from theorylab.claims import (
 from theorylab.data import CountLaw, Dataset, dictionary_data, incoherent_dictionary, parity_mixture
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.features.emergence._fixed_methods import fit_tangents
+from theorylab.experiments.features.emergence._tasks import (
+    DictionaryTask,
+    Setting,
+    Theory,
+    theory_of,
+)
 from theorylab.features import class_accuracies
 from theorylab.features.emergence import (
     Neurons,
-    Setting,
-    Theory,
     classifier_rates,
     classify,
     cosines,
     emerge,
     outputs,
-    theory_of,
     threshold_ceiling,
     unbiased_start,
 )
-from theorylab.features.emergence.comparison import fit_tangents
-from theorylab.features.emergence.tasks import Task
 from theorylab.progress import report
 from theorylab.training import Batches, ensemble
 from theorylab.typing import RandomKey
@@ -269,7 +271,7 @@ def _measured(key: RandomKey, laws: list[CountLaw], case: Case, config: Config) 
     both = replace(both, x=(case.clean * both.x + case.noise * noise) / case.scale)
     train, test = both.split(setting.num_samples)
     start = unbiased_start(of_start, setting.num_pairs, config.dimension, theory.scales)
-    task = Task(train, test, start, jnp.zeros((setting.num_pairs, 0)))
+    task = DictionaryTask(train, test, start, jnp.zeros((setting.num_pairs, 0)))
     emerged = emerge(start, train, theory.stages, theory.class_weights)
 
     def score(neurons: Neurons) -> Float[Array, ""]:

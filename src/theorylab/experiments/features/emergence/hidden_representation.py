@@ -26,10 +26,9 @@ from theorylab.claims import Claim, Source, median_at_least, median_at_most, ord
 from theorylab.data import ListedLaw, listed_patterns
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import directions, medians, panels
+from theorylab.experiments.features.emergence._tasks import Setting, Theory, draw_task
 from theorylab.features.emergence import (
     Neurons,
-    Setting,
-    Theory,
     classifier_rates,
     cosine_map,
     cosines,
@@ -42,7 +41,6 @@ from theorylab.features.emergence import (
 )
 from theorylab.features.emergence.clusters import spherical_means
 from theorylab.features.emergence.network import preactivations, truncated_relu
-from theorylab.features.emergence.tasks import draw_task
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey

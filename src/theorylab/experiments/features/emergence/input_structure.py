@@ -29,7 +29,7 @@ from theorylab.claims import Claim, Source, median_at_least, median_between, ord
 from theorylab.data import downsample, image_set
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, panels
-from theorylab.features.emergence import (
+from theorylab.experiments.features.emergence._relabelling import (
     Part,
     Quadratic,
     Roles,

@@ -36,15 +36,10 @@ from theorylab.claims import (
 )
 from theorylab.data import CountLaw, independent_patterns
 from theorylab.experiments.checks import refuse_below
+from theorylab.experiments.features.emergence._comparison import compare_laws
 from theorylab.experiments.features.emergence._six import figure
-from theorylab.features.emergence import (
-    Setting,
-    compare_laws,
-    expected_largest_cosine,
-    theory_of,
-    threshold_ceiling,
-    weight_maps,
-)
+from theorylab.experiments.features.emergence._tasks import Setting, theory_of
+from theorylab.features.emergence import expected_largest_cosine, threshold_ceiling, weight_maps
 from theorylab.progress import report
 
 PRECISION = "float32"

@@ -38,17 +38,10 @@ from theorylab.claims import (
 from theorylab.data import CountLaw, independent_patterns, parity_counts, parity_mixture
 from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features.emergence import (
-    Dimensions,
-    Methods,
-    Setting,
-    by_dimension,
-    compare_laws,
-    expected_largest_cosine,
-    theory_of,
-    threshold_ceiling,
-)
-from theorylab.features.emergence.tasks import draw_task
+from theorylab.experiments.features.emergence._comparison import Methods, compare_laws
+from theorylab.experiments.features.emergence._dimensions import Dimensions, by_dimension
+from theorylab.experiments.features.emergence._tasks import Setting, draw_task, theory_of
+from theorylab.features.emergence import expected_largest_cosine, threshold_ceiling
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey

@@ -42,14 +42,13 @@ from theorylab.claims import (
 )
 from theorylab.data import dictionary_data, independent_patterns, parity_counts, parity_mixture
 from theorylab.experiments.checks import refuse_below
+from theorylab.experiments.features.emergence._comparison import compare_laws
 from theorylab.experiments.features.emergence._six import figure
+from theorylab.experiments.features.emergence._tasks import Setting, theory_of
 from theorylab.features.emergence import (
-    Setting,
-    compare_laws,
     expected_largest_cosine,
     good_network,
     outputs,
-    theory_of,
     threshold_ceiling,
     weight_maps,
 )

@@ -28,14 +28,9 @@ from theorylab.claims import Claim, Source, at_least, median_at_least, median_at
 from theorylab.data import independent_patterns, parity_counts, parity_mixture
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
-from theorylab.features.emergence import (
-    Setting,
-    gradient_queries,
-    num_parities,
-    query_bound,
-    theory_of,
-    train_laws,
-)
+from theorylab.experiments.features.emergence._comparison import train_laws
+from theorylab.experiments.features.emergence._tasks import Setting, theory_of
+from theorylab.features.emergence import gradient_queries, num_parities, query_bound
 from theorylab.progress import report
 
 PRECISION = "float32"

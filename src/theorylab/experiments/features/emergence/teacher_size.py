@@ -35,7 +35,7 @@ from theorylab.claims import (
 from theorylab.data import downsample, image_set
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
-from theorylab.features.emergence import (
+from theorylab.experiments.features.emergence._relabelling import (
     Part,
     Quadratic,
     Roles,

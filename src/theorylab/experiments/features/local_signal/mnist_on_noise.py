@@ -43,15 +43,15 @@ from theorylab.claims import (
 from theorylab.data import Dataset, downsample, image_set, on_background
 from theorylab.experiments import checks
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features import accuracy
-from theorylab.features.own_kernel import (
-    Compared,
+from theorylab.experiments.features.local_signal._own_kernel import (
+    KernelComparison,
     Recipe,
     best_kernel,
     compare,
     retention,
     strided_cnn,
 )
+from theorylab.features import accuracy
 from theorylab.kernels import cholesky_solve, infinite_kernels, ntk
 from theorylab.models import NTK, Standard, im2col, network
 from theorylab.progress import report
@@ -246,14 +246,14 @@ def _canvas(objects: Dataset) -> tuple[int, int, int]:
     return (height * 3 // 2, width * 3 // 2, channels)
 
 
-def _own(config: Config, objects: Dataset, levels: np.ndarray, keys: Array) -> Compared:
+def _own(config: Config, objects: Dataset, levels: np.ndarray, keys: Array) -> KernelComparison:
     """Networks of width factor 1 and their linearisations, at all levels and seeds."""
     layers = im2col(strided_cnn(CHANNELS, objects.num_outputs))
     model = network(layers, _canvas(objects), Standard(), bias="zero")
     num_steps = config.num_epochs * config.num_train // config.batch_size
     recipe = Recipe(config.learning_rate, 0.0, config.batch_size, num_steps)
 
-    def one(cell: tuple[RandomKey, Array]) -> Compared:
+    def one(cell: tuple[RandomKey, Array]) -> KernelComparison:
         key, level = cell
         parts = _split(config, objects, key, level, config.num_train, config.num_test)
         settings = (recipe, config.tangent_rates, config.num_iterations)

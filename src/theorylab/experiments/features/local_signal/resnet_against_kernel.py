@@ -50,8 +50,8 @@ from theorylab.data import (
 )
 from theorylab.experiments.checks import refuse_classes, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.features.own_kernel import (
-    Compared,
+from theorylab.experiments.features.local_signal._own_kernel import (
+    KernelComparison,
     Recipe,
     best_kernel,
     compare,
@@ -258,7 +258,7 @@ def _compared(
     objects: Dataset,
     tiles: Float[Array, "t h w c"] | None,
     keys: Array,
-) -> Compared:
+) -> KernelComparison:
     """Every cell: setting, level and seed; the seed draws images, noise, start and batches."""
     height, width, channels = objects.input_shape
     canvas = (2 * height, 2 * width)
@@ -278,7 +278,7 @@ def _compared(
     )
     total = config.num_train + config.num_test
 
-    def one(cell: tuple[Array, Array, Array]) -> Compared:
+    def one(cell: tuple[Array, Array, Array]) -> KernelComparison:
         key, setting, level = cell
         order_key, noise_key, learn_key = jax.random.split(key, 3)
         order = jax.random.permutation(order_key, objects.num_samples)[:total]
@@ -301,7 +301,7 @@ def _compared(
     return ensemble(one, (keys[seed], jnp.asarray(setting), jnp.asarray(level, float)))
 
 
-def _ends(config: Config, others: Compared) -> Float[np.ndarray, "places 2 2"]:
+def _ends(config: Config, others: KernelComparison) -> Float[np.ndarray, "places 2 2"]:
     """Mean accuracies on black and in the strongest noise, of network and kernel."""
     if config.placement_seeds == 0:
         return np.zeros((0, 2, 2))

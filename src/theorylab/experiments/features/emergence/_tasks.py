@@ -17,10 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from theorylab.data import CountLaw, Dataset, PatternLaw, dictionary_data
+from theorylab.features.emergence.network import Neurons, Scales, start_scales, unbiased_start
+from theorylab.features.emergence.stages import Printed, Stage, classifier_rates, emergence_stages
 from theorylab.typing import RandomKey, Scalar
-
-from .network import Neurons, Scales, start_scales, unbiased_start
-from .stages import Printed, Stage, classifier_rates, emergence_stages
 
 # In units of 1/E‖ψ‖²: at the stated size the tangent model of a parity is best at 3 or 10.
 TANGENT_RATES = (1.0, 3.0, 10.0, 30.0)
@@ -85,7 +84,7 @@ class Setting:
         return 4 * 2 * (2 * data + 4 * hidden + 20 * weights)
 
 
-class Task(NamedTuple):
+class DictionaryTask(NamedTuple):
     """Data and start of one seed."""
 
     train: Dataset
@@ -143,7 +142,7 @@ def draw_task(
     which: Int[Array, ""],
     theory: Theory,
     setting: Setting,
-) -> Task:
+) -> DictionaryTask:
     """Draw samples of one of some laws, and a start."""
     of_data, of_start, of_outside = jax.random.split(key, 3)
     patterns = laws[0].num_patterns
@@ -155,7 +154,7 @@ def draw_task(
     both = jax.lax.switch(which, [partial(draw, law) for law in laws])
     outside = jax.random.normal(of_outside, (setting.num_pairs, setting.dimension - patterns))
     train, test = both.split(setting.num_samples)
-    return Task(
+    return DictionaryTask(
         train,
         test,
         unbiased_start(of_start, setting.num_pairs, patterns, theory.scales),

@@ -6,12 +6,7 @@
     probes      only the outer weights are trained, after the first or the second step
 
 `compare_laws` does all that for several laws of data and many seeds, in one compiled program;
-`train_laws` trains the network alone. What only trains outer weights sees the same hidden layer in
-every step: it is computed once for every sample, not once for every batch.
-
-The first step's weights are 1e-10 of the biases' size, so that a probe of them sees constants. A
-probe has no freedom of scale; `normalized` gives the weights the length of those after the second
-step, by one constant, and leaves their directions.
+`train_laws` trains the network alone.
 
 Accuracy is scored twice: as it is, and with both classes counting equally.
 
@@ -19,59 +14,62 @@ Source: shi · exp-parity-six · Table A.1; shi · emergence-meters · A.7.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
-from theorylab.data import CountLaw, Dataset
-from theorylab.training import Batches, ensemble
+from theorylab.data import CountLaw
+from theorylab.experiments.features.emergence._fixed_methods import (
+    Scores,
+    batches,
+    fit_tangents,
+    fit_variants,
+    only_if,
+    scores,
+)
+from theorylab.experiments.features.emergence._tasks import (
+    DictionaryTask,
+    Setting,
+    Theory,
+    draw_task,
+)
+from theorylab.features.emergence.audits import Audit, audit
+from theorylab.features.emergence.bounds import classifier_sizes
+from theorylab.features.emergence.meters import (
+    cosines,
+    gradient_parts,
+    relevant_direction,
+    sampling_floor,
+)
+from theorylab.features.emergence.network import (
+    opening,
+    outputs,
+    preactivations,
+)
+from theorylab.features.emergence.stages import Emergence, classify, emerge
+from theorylab.training import ensemble
 from theorylab.typing import RandomKey
 
-from ..fixed import (
-    Features,
-    accuracy,
-    best_rate,
-    class_accuracies,
-    fit_features,
-    weighted_hinge,
-)
-from .audits import Audit, audit
-from .bounds import classifier_sizes
-from .meters import cosines, gradient_parts, normalized, relevant_direction, sampling_floor
-from .network import Neurons, first_half, opening, outputs, preactivations, truncated_relu
-from .stages import Emerged, classify, emerge
-from .tasks import Setting, Task, Theory, draw_task
-
-# In units of 1/E‖ψ‖²: at the stated size random features are best at 3 or 10, probes from 100 on.
-PROBE_RATES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 Methods = Literal["network", "fixed", "probes"]  # each with all that stand before it
-_TaskOf = Callable[[RandomKey], Task]
+_TaskOf = Callable[[RandomKey], DictionaryTask]
 _NUM_OPENED = 1000  # inputs at which the floor of the noise is estimated
 
 
-class Scored(NamedTuple):
-    """Accuracy and balanced accuracy: of tests at recorded steps, of training data at the end."""
-
-    test: Float[Array, "*seeds t 2"]
-    train: Float[Array, "*seeds 2"]
-
-
-class Trained(NamedTuple):
+class Training(NamedTuple):
     """The network, in three stages."""
 
-    scored: Scored
-    emerged: Emerged
+    scored: Scores
+    emerged: Emergence
     cosines: Float[Array, "*seeds 4"]  # the largest: at the start, after steps 1 and 2, at the end
     outer: Float[Array, "*seeds neurons"]  # a, at the end
 
 
-class Learned(NamedTuple):
+class FeatureLearning(NamedTuple):
     """What the network did."""
 
-    trained: Trained
+    trained: Training
     noise: Float[Array, "*seeds 2"]  # over signal, the median of neurons, in steps 1 and 2
     floor: Float[Array, "*seeds 2"]  # what the number of samples allows
     improved: Float[Array, "*seeds"]  # share of neurons less noisy in the second step
@@ -81,24 +79,24 @@ class Learned(NamedTuple):
 
 def train_network(
     key: RandomKey,
-    task: Task,
+    task: DictionaryTask,
     theory: Theory,
     setting: Setting,
     num_relevant: int,
-) -> Trained:
+) -> Training:
     """Train the network in three stages, and see where its weights point on the way."""
     emerged = emerge(task.start, task.train, theory.stages, theory.class_weights)
     run = classify(
         emerged.second,
         task.train,
-        _batches(setting),
+        batches(setting),
         setting.steps - 2,
-        lambda neurons: _scores(outputs(neurons, task.test.x), task.test.y),
+        lambda neurons: scores(outputs(neurons, task.test.x), task.test.y),
         theory.rates,
         key,
         theory.class_weights,
     )
-    trained = _scores(outputs(run.params, task.train.x), task.train.y)
+    trained = scores(outputs(run.params, task.train.x), task.train.y)
     direction = relevant_direction(task.train.x.shape[1], num_relevant)
     rest = jnp.tile((task.outside**2).sum(axis=1), 2)
     kept = theory.stages[0].keep_weights
@@ -109,23 +107,23 @@ def train_network(
         cosines(run.params.weights, direction),
     ]
     largest = jnp.stack([each.max() for each in found])
-    return Trained(Scored(run.records, trained), emerged, largest, run.params.outer)
+    return Training(Scores(run.records, trained), emerged, largest, run.params.outer)
 
 
 def learn_features(
     key: RandomKey,
-    task: Task,
+    task: DictionaryTask,
     theory: Theory,
     setting: Setting,
     num_relevant: int,
-) -> Learned:
+) -> FeatureLearning:
     """Train the network, and look at the gradients of its first two steps."""
     trained = train_network(key, task, theory, setting, num_relevant)
     emerged = trained.emerged
     noise, floor = _noise_ratios(task, emerged, num_relevant), _floors(task, emerged, theory)
     medians = jnp.median(jnp.concatenate([noise, floor]), axis=1)
     orders = classifier_sizes(num_relevant, setting.num_pairs, theory.scale)
-    return Learned(
+    return FeatureLearning(
         trained,
         noise=medians[:2],
         floor=medians[2:],
@@ -135,13 +133,15 @@ def learn_features(
     )
 
 
-def _noise_ratios(task: Task, emerged: Emerged, num_relevant: int) -> Float[Array, "2 neurons"]:
+def _noise_ratios(
+    task: DictionaryTask, emerged: Emergence, num_relevant: int
+) -> Float[Array, "2 neurons"]:
     first = gradient_parts(emerged.first_gradient.weights, task.start.outer, num_relevant)
     second = gradient_parts(emerged.second_gradient.weights, emerged.first.outer, num_relevant)
     return jnp.stack([part.noise / jnp.abs(part.signal) for part in (first, second)])
 
 
-def _floors(task: Task, emerged: Emerged, theory: Theory) -> Float[Array, "2 neurons"]:
+def _floors(task: DictionaryTask, emerged: Emergence, theory: Theory) -> Float[Array, "2 neurons"]:
     x = task.train.x
     opened = [
         opening(preactivations(neurons, x[:_NUM_OPENED]), stage.noise)
@@ -152,107 +152,17 @@ def _floors(task: Task, emerged: Emerged, theory: Theory) -> Float[Array, "2 neu
     )
 
 
-def fit_tangents(key: RandomKey, task: Task, theory: Theory, setting: Setting) -> Scored:
-    """Train the tangent model of the start; one neuron of every pair has all its features."""
-    features = tangent_model(first_half(task.start))
-    return _fitted(features, key, task, theory, setting, setting.tangent_rates)
-
-
-def tangent_model(neurons: Neurons) -> Features:
-    """What `tangent_features` gives for these neurons, written out, which takes a fifth less time.
-
-    f(x) = Σᵢ θ^a_i σ(zᵢ) + aᵢ σ′(zᵢ)(⟨θ^w_i, x⟩ + θ^b_i), with z the neurons' preactivations.
-    """
-
-    def apply(theta: Neurons, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
-        z = preactivations(neurons, x)
-        slopes = jnp.where((z > 0) & (z < 1), neurons.outer[None, :], 0.0)
-        along = jnp.einsum("nm,nm->n", slopes, preactivations(theta, x))
-        return (along + truncated_relu(z) @ theta.outer)[:, None]
-
-    return Features(apply, jax.tree.map(jnp.zeros_like, neurons))
-
-
-def fit_outer(
-    key: RandomKey, neurons: Neurons, task: Task, theory: Theory, setting: Setting
-) -> Scored:
-    """Train outer weights only: random features, or a probe of neurons after some steps."""
-
-    def hidden(data: Dataset) -> Dataset:
-        return replace(data, x=truncated_relu(preactivations(neurons, data.x)))
-
-    seen = task._replace(train=hidden(task.train), test=hidden(task.test))
-    linear = Features(lambda outer, x: (x @ outer)[:, None], jnp.zeros_like(neurons.outer))
-    return _fitted(linear, key, seen, theory, setting, PROBE_RATES)
-
-
-def fit_variants(
-    key: RandomKey,
-    emerged: Emerged,
-    task: Task,
-    theory: Theory,
-    setting: Setting,
-    number: Int[Array, ""],
-) -> Scored:
-    """Train outer weights on the first of four first layers, the leading axis; NaN for the others.
-
-    Of the start, of the first step, of the first step normalised, and of the second.
-    """
-    first, second = emerged.first, emerged.second
-    constant = normalized(first.weights, second.weights)
-    rescaled = first._replace(weights=constant * first.weights)
-    variants = (task.start, first, rescaled, second)
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *variants)
-
-    def one(given: tuple[Neurons, Bool[Array, ""]]) -> Scored:
-        neurons, wanted = given
-        return _only_if(wanted, lambda: fit_outer(key, neurons, task, theory, setting))
-
-    return jax.lax.map(one, (stacked, jnp.arange(4) < number))
-
-
-def _only_if(wanted: Bool[Array, ""], fit: Callable[[], Scored]) -> Scored:
-    """What a fit gives, or NaN in its place, at no cost."""
-    shapes = jax.eval_shape(fit)
-    nothing = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), shapes)
-    return jax.lax.cond(wanted, fit, lambda: nothing)
-
-
-def _fitted(
-    features: Features,
-    key: RandomKey,
-    task: Task,
-    theory: Theory,
-    setting: Setting,
-    rates: tuple[float, ...],
-) -> Scored:
-    batch, risk = _batches(setting), weighted_hinge(theory.class_weights)
-    fitted = fit_features(
-        features, task.train, task.test, risk, batch, setting.steps, key, rates, _scores
-    )
-    chosen = best_rate(fitted, fitted.test[:, -1, 1])
-    return Scored(chosen.test, chosen.train)
-
-
-def _batches(setting: Setting) -> Batches:
-    return Batches(setting.batch_size, replace=True)
-
-
-def _scores(found: Array, targets: Array) -> Float[Array, "2"]:
-    return jnp.stack([accuracy(found, targets), class_accuracies(found, targets).mean()])
-
-
-class Compared(NamedTuple):
+class LawComparison(NamedTuple):
     """All methods, with laws and seeds as leading axes; NaN where a method is not asked for.
 
     The third axis of `probes` is: first step, first step normalised, second step.
     """
 
-    network: Scored
-    tangent: Scored
-    random: Scored
-    probes: Scored
-    cosines: Float[Array, "laws seeds 4"]  # see `Trained`
+    network: Scores
+    tangent: Scores
+    random: Scores
+    probes: Scores
+    cosines: Float[Array, "laws seeds 4"]  # see `Training`
     noise: Float[Array, "laws seeds 2"]
     floor: Float[Array, "laws seeds 2"]
     improved: Float[Array, "laws seeds"]
@@ -267,7 +177,7 @@ def compare_laws(
     theories: Sequence[Theory],
     setting: Setting,
     methods: Sequence[Methods],
-) -> Compared:
+) -> LawComparison:
     """Train the methods on every law, for all seeds, in one compiled program.
 
     Args:
@@ -282,7 +192,9 @@ def compare_laws(
         raise ValueError(f"laws and methods must be as many, got {len(laws)} and {len(methods)}.")
     extents = jnp.array([get_args(Methods).index(each) for each in methods])
 
-    def one(key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]) -> Compared:
+    def one(
+        key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]
+    ) -> LawComparison:
         return _compared(key, task_of, laws[0].num_relevant, theory, setting, extents[which])
 
     found = _over_laws(keys, laws, theories, setting, one)
@@ -294,7 +206,7 @@ def train_laws(
     laws: Sequence[CountLaw],
     theories: Sequence[Theory],
     setting: Setting,
-) -> Trained:
+) -> Training:
     """Train the network alone on every law, for all seeds, in one compiled program.
 
     Args:
@@ -304,7 +216,7 @@ def train_laws(
         setting: Sizes.
     """
 
-    def one(key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]) -> Trained:
+    def one(key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]) -> Training:
         of_task, of_batches = jax.random.split(key)
         return train_network(of_batches, task_of(of_task), theory, setting, laws[0].num_relevant)
 
@@ -352,7 +264,7 @@ def _compared(
     theory: Theory,
     setting: Setting,
     extent: Int[Array, ""],
-) -> Compared:
+) -> LawComparison:
     """One law, one seed; `extent` is the place in `Methods`."""
     of_task, of_batches = jax.random.split(key)
     task = task_of(of_task)
@@ -361,14 +273,14 @@ def _compared(
 
     number = jnp.array([0, 1, 4])[extent]
     fitted = fit_variants(of_batches, emerged, task, theory, setting, number)
-    tangent = _only_if(extent > 0, lambda: fit_tangents(of_batches, task, theory, setting))
+    tangent = only_if(extent > 0, lambda: fit_tangents(of_batches, task, theory, setting))
     halves = jnp.concatenate([task.start.weights[: setting.num_pairs], task.outside], axis=1)
     padding = jnp.zeros((2 * setting.num_pairs, task.outside.shape[1]))
     steps = [
         jnp.concatenate([neurons.weights, padding], axis=1)
         for neurons in (emerged.first, emerged.second)
     ]
-    return Compared(
+    return LawComparison(
         network=learned.trained.scored,
         tangent=tangent,
         random=jax.tree.map(lambda leaf: leaf[0], fitted),

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.features import (
-    Task,
+from theorylab.experiments.features.agop._polynomials import (
+    PolynomialTask,
     begin,
     begin_each,
     bytes_of,
@@ -21,7 +21,7 @@ from theorylab.kernels import ntk
 from theorylab.models import Dense, Serial, mlp, network
 from theorylab.training import Batches, Until, gradient_descent
 
-TASK = Task(rank=4, dimension=8, num_train=60, num_others=40)
+TASK = PolynomialTask(rank=4, dimension=8, num_train=60, num_others=40)
 LINEAR = network(Serial(Dense(1)), (8,))  # f = wᵀx/√8, so that K = XXᵀ/8 never changes
 KEY = jax.random.key(0)
 
@@ -122,6 +122,6 @@ def test_bytes_grow_with_what_is_held():
 
 def test_bad_tasks_are_named():
     with pytest.raises(ValueError, match="num_others must be at least 1, got 0"):
-        Task(num_others=0)
+        PolynomialTask(num_others=0)
     with pytest.raises(ValueError, match="dimension must be at least 10 for rank 3"):
-        Task(rank=3, dimension=5)
+        PolynomialTask(rank=3, dimension=5)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.features.emergence import (
+from theorylab.experiments.features.emergence._relabelling import (
     Part,
     Roles,
     first_minimum,

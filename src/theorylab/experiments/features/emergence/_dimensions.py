@@ -20,12 +20,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from theorylab.data import orthonormal_dictionary
+from theorylab.experiments.features.emergence._tasks import DictionaryTask, Theory
+from theorylab.features.emergence.meters import cosines, relevant_direction
+from theorylab.features.emergence.network import Neurons, first_half, outputs
+from theorylab.features.emergence.stages import emerge
 from theorylab.typing import RandomKey
-
-from .meters import cosines, relevant_direction
-from .network import Neurons, first_half, outputs
-from .stages import emerge
-from .tasks import Task, Theory
 
 _NUM_KERNEL = 20  # inputs of the tangent kernel that is compared
 
@@ -40,7 +39,11 @@ class Dimensions(NamedTuple):
 
 
 def by_dimension(
-    key: RandomKey, task: Task, theory: Theory, num_relevant: int, dimensions: Sequence[int]
+    key: RandomKey,
+    task: DictionaryTask,
+    theory: Theory,
+    num_relevant: int,
+    dimensions: Sequence[int],
 ) -> Dimensions:
     """Take a first step, and see it in several dimensions.
 

@@ -19,10 +19,13 @@ from jaxtyping import Array, Float, Int, Key
 
 from theorylab.data import Dataset, Rank, low_rank_polynomial
 from theorylab.dynamics import critical_learning_rate
-from theorylab.training import catapults, ensemble, stepwise
+from theorylab.experiments.features.agop._catapult_descent import (
+    LOSS,
+    Measurement,
+    measured_descent,
+)
+from theorylab.training import catapults, ensemble, scheduled, stepwise
 from theorylab.typing import Apply, Params, RandomKey, Scalar
-
-from .catapult_descent import LOSS, Measured, measured_descent, scheduled
 
 PATIENCE = 40  # the fewest steps from one raise to the next, and from the last to the end
 
@@ -59,7 +62,7 @@ def catapulted(
     max_steps: int,
     factor: float = 1.2,
     watch_test: bool = False,
-) -> Measured:
+) -> Measurement:
     """Descend from η_crit/2 with so many raises to c·η_crit(t), to a training loss, and measure.
 
     Args:
@@ -114,11 +117,11 @@ def listed(
 
 
 def descend_each(
-    descent: Callable[[RandomKey, Int[Array, ""]], Measured],
+    descent: Callable[[RandomKey, Int[Array, ""]], Measurement],
     keys: Key[Array, " s"],
     numbers: Sequence[int],
 ) -> Any:
-    """One run for every key and number of raises: a `Measured` of arrays with axes s, k in front.
+    """One run for every key and number of raises: a `Measurement` of arrays, axes s, k in front.
 
     Args:
         descent: A run with a number of raises.

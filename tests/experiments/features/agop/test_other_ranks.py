@@ -7,8 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from theorylab.data import low_rank_polynomial, polynomial_agop
-from theorylab.experiments.other_ranks import aligned_with, with_ranks
-from theorylab.features import Learned, Start, Task
+from theorylab.experiments.features.agop._other_ranks import aligned_with, with_ranks
+from theorylab.experiments.features.agop._polynomials import (
+    PolynomialTask,
+    PolynomialTraining,
+    Start,
+)
 
 
 def test_starts_of_another_rank_are_those_drawn_for_it():
@@ -26,7 +30,7 @@ def test_starts_of_another_rank_are_those_drawn_for_it():
         lambda *leaves: jnp.concatenate(leaves), starts(4, 2.0), starts(3, 14**0.5)
     )
     for scaled, unit in ((True, 2.0), (False, 1.0)):
-        found = with_ranks(starts(4, unit), Task(4, 10, scaled=scaled), (4, 3))
+        found = with_ranks(starts(4, unit), PolynomialTask(4, 10, scaled=scaled), (4, 3))
         for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
 
@@ -39,8 +43,8 @@ def test_cosine_with_another_matrix_by_hand():
     def cosine(other):
         return np.sum(gram * other) / np.linalg.norm(gram) / np.linalg.norm(other)
 
-    blank = dict.fromkeys(Learned._fields, np.zeros(()))
+    blank = dict.fromkeys(PolynomialTraining._fields, np.zeros(()))
     own = cosine(np.asarray(polynomial_agop(2, 12)))
-    learned = Learned(**{**blank, "corner": gram[:10, :10], "alignment": np.array(own)})
-    found = aligned_with(np.asarray(polynomial_agop(3, 10)), learned, Task(2))
+    learned = PolynomialTraining(**{**blank, "corner": gram[:10, :10], "alignment": np.array(own)})
+    found = aligned_with(np.asarray(polynomial_agop(3, 10)), learned, PolynomialTask(2))
     np.testing.assert_allclose(found, cosine(np.asarray(polynomial_agop(3, 12))), rtol=1e-6)

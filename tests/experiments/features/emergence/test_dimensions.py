@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from theorylab.data import parity_mixture
-from theorylab.features.emergence import Setting, by_dimension, kernel_change, theory_of
-from theorylab.features.emergence.tasks import draw_task
+from theorylab.experiments.features.emergence._dimensions import by_dimension, kernel_change
+from theorylab.experiments.features.emergence._tasks import Setting, draw_task, theory_of
 
 LAW = parity_mixture(8, 3)
 SETTING = Setting(5, 200, 50, 10, 20, dimension=400)

@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 
 from theorylab.data import dictionary_data, orthonormal_dictionary, parity_mixture
+from theorylab.experiments.features.emergence._comparison import compare_laws, train_laws
+from theorylab.experiments.features.emergence._fixed_methods import (
+    PROBE_RATES,
+    fit_outer,
+    tangent_model,
+)
+from theorylab.experiments.features.emergence._tasks import Setting, draw_task, theory_of
 from theorylab.features.emergence import (
     Scales,
-    Setting,
-    compare_laws,
     emerge,
     emergence_stages,
     outputs,
     start_scales,
-    theory_of,
-    train_laws,
     unbiased_start,
 )
-from theorylab.features.emergence.comparison import PROBE_RATES, fit_outer, tangent_model
-from theorylab.features.emergence.tasks import draw_task
 from theorylab.features.fixed import (
     fit_features,
     random_features,

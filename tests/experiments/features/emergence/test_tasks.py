@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from theorylab.data import independent_patterns, parity_counts, parity_mixture
-from theorylab.features.emergence import Setting, theory_of
-from theorylab.features.emergence.tasks import draw_task
+from theorylab.experiments.features.emergence._tasks import Setting, draw_task, theory_of
 
 SETTING = Setting(4, 3000, 100, 10, 50, dimension=12)
 

@@ -8,27 +8,32 @@
 The teacher's AGOP on the n images stands for the truth, G*; students are compared with it. Labels
 are ±1, and only those that students learn from are turned.
 
+`refuse_image_sizes` and `image_bytes` take a config with the fields of `image_batches`: images,
+classes, shrink, num_train, num_known, num_test, widths, channels, teacher_scale, teacher_steps and
+num_seeds.
+
 Source: zhu · agop-sgd · §4.4, C.21; zhu · teacher-agop · §4.4.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from theorylab.data import Dataset, downsample, image_set
+from theorylab.data import Dataset, downsample, image_set, image_shape
+from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_negative
+from theorylab.experiments.features.agop._polynomials import super_critical
+from theorylab.features.agop import agop, agop_alignment
+from theorylab.features.teachers import FEWEST, Teacher, halving_cnn, teach
 from theorylab.kernels import ntk_eigenpairs
 from theorylab.models import Flatten, Model, Serial, Standard, im2col, mlp, network
 from theorylab.training import Batches, Until, empirical_risk, squared, train_until, zero_one
 from theorylab.typing import Params, RandomKey, Scalar
-
-from .agop import agop, agop_alignment
-from .low_rank import super_critical
-from .teachers import Teacher, halving_cnn, teach
 
 LOSS, ERRORS = squared("mean"), zero_one("mean")
 NUM_PRODUCTS = 20  # with the tangent kernel, for its top eigenvalue
@@ -227,3 +232,39 @@ def learn_images(
         loss=fitted.loss,
         reached=fitted.reached,
     )
+
+
+def refuse_image_sizes(config: Any, num_others: int = 0) -> None:
+    """Raise unless there are images for students, for teachers and for tests, and networks.
+
+    Args:
+        config: A dataclass.
+        num_others: How many images, at least, only teachers must know.
+    """
+    refuse_negative(config)
+    refuse_classes(config.classes)
+    most = config.num_known - num_others
+    if not NUM_PRODUCTS <= config.num_train <= most:
+        raise ValueError(
+            f"num_train must be from {NUM_PRODUCTS} to {most}, with num_known ="
+            f" {config.num_known}, got {config.num_train}."
+        )
+    refuse_below(config, FEWEST, "num_known")
+    refuse_below(config, 1, "shrink", "num_test", "teacher_steps", "num_seeds")
+    refuse_below(config, 1, "widths", "channels")
+    if not 0 < config.teacher_scale < 1e6:
+        raise ValueError(f"teacher_scale must be positive, got {config.teacher_scale}.")
+
+
+def image_bytes(config: Any) -> int:
+    """Bytes of all images, and of activations and the tangent kernel on each of two cores.
+
+    Args:
+        config: A dataclass.
+    """
+    height, width, colours = image_shape(config.images)
+    pixels = height * width * colours // config.shrink**2
+    images = config.num_known + config.num_test
+    students = 6 * config.num_known * (pixels + sum(config.widths)) + 4 * config.num_train**2
+    teachers = 4 * images * math.ceil(pixels / colours) * max(config.channels)
+    return 4 * (4 * 5 * images * pixels + 2 * (students + teachers))

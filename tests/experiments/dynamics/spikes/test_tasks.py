@@ -3,7 +3,12 @@ import numpy as np
 import pytest
 
 from theorylab.data import digits
-from theorylab.dynamics import image_network, task_data, task_shape, watched_bytes
+from theorylab.experiments.dynamics.spikes._tasks import (
+    image_network,
+    task_data,
+    task_shape,
+    watched_bytes,
+)
 from theorylab.models import cnn, mlp, network, wide_resnet
 
 

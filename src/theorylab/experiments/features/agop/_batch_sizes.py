@@ -1,6 +1,5 @@
-"""What experiments on the size of batches share: which sizes they take, their runs, their figure.
+"""What experiments on the size of batches share: their runs and their figure.
 
-    refuse_batch_sizes    sizes that do not increase, or exceed the training set
     learn_by_batch_size   SGD with every size and learning rate, from the same starts
     by_batch_size         a measure over the sizes, one colour for every learning rate
 
@@ -15,37 +14,20 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Real
 from matplotlib.axes import Axes
 
-from theorylab.features import Task, begin_each, learn_with_batches
+from theorylab.experiments.features.agop._polynomials import (
+    PolynomialTask,
+    begin_each,
+    learn_with_batches,
+)
 from theorylab.models import Model
 from theorylab.progress import report
 from theorylab.training import Until
 
 
-def refuse_batch_sizes(sizes: tuple[int, ...], num_train: int, exactly_two: bool = False) -> None:
-    """Raise unless sizes increase from 1 on to at most the training set.
-
-    Args:
-        sizes: Of batches.
-        num_train: The number of training samples.
-        exactly_two: Whether there must be two of them, and no more.
-
-    Example:
-        >>> refuse_batch_sizes((50, 5), 100)
-        Traceback (most recent call last):
-        ValueError: batch_sizes must be two or more and increasing, got (50, 5).
-    """
-    increasing = len(sizes) >= 2 and min(sizes) >= 1 and list(sizes) == sorted(set(sizes))
-    if not increasing or (exactly_two and len(sizes) != 2):
-        number = "two" if exactly_two else "two or more"
-        raise ValueError(f"batch_sizes must be {number} and increasing, got {sizes}.")
-    if max(sizes) > num_train:
-        raise ValueError(f"batch_sizes must be at most {num_train}, got {max(sizes)}.")
-
-
 def learn_by_batch_size(
     seed: int,
     num_seeds: int,
-    task: Task,
+    task: PolynomialTask,
     model: Model,
     batch_sizes: Sequence[int],
     until: Until,

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from theorylab.data import Dataset
-from theorylab.features.catapult_descent import Measured
-from theorylab.features.polynomial_catapults import (
+from theorylab.experiments.features.agop._catapult_descent import Measurement
+from theorylab.experiments.features.agop._polynomial_catapults import (
     PATIENCE,
     catapulted,
     descend_each,
@@ -58,7 +58,7 @@ def test_seeds_come_before_numbers_of_raises():
 
     def told(key, number):
         draw = jax.random.uniform(key)
-        return Measured(draw, number, *[jnp.zeros((2,))] * (len(Measured._fields) - 2))
+        return Measurement(draw, number, *[jnp.zeros((2,))] * (len(Measurement._fields) - 2))
 
     keys = jax.random.split(jax.random.key(1), 3)
     found = descend_each(told, keys, (0, 4))

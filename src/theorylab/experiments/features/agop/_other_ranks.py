@@ -27,11 +27,15 @@ from theorylab.data import (
     polynomial_moments,
     polynomial_teacher,
 )
-from theorylab.features import Learned, Start, Task
-from theorylab.features.low_rank import CORNER
+from theorylab.experiments.features.agop._polynomials import (
+    CORNER,
+    PolynomialTask,
+    PolynomialTraining,
+    Start,
+)
 
 
-def with_ranks(starts: Start, task: Task, ranks: Sequence[Rank]) -> Start:
+def with_ranks(starts: Start, task: PolynomialTask, ranks: Sequence[Rank]) -> Start:
     """What `begin_each` gives for each rank with scaled targets, all on one axis of seeds.
 
     In words the data remain what they were, so that all starts can be joined.
@@ -61,7 +65,7 @@ def with_ranks(starts: Start, task: Task, ranks: Sequence[Rank]) -> Start:
 
 
 def aligned_with(
-    matrix: Real[np.ndarray, "c c"], learned: Learned | Any, task: Task
+    matrix: Real[np.ndarray, "c c"], learned: PolynomialTraining | Any, task: PolynomialTask
 ) -> Float[np.ndarray, "..."]:
     """cos(G, M) of all runs; their norms ‖G‖ follow from the alignment that was measured.
 

@@ -37,6 +37,7 @@ from theorylab.data import (
     polynomial_moments,
 )
 from theorylab.dynamics import kernel_matrix
+from theorylab.features.agop import agop, agop_alignment
 from theorylab.kernels import ntk_vector_product
 from theorylab.models import Model, Torch, mlp, network
 from theorylab.progress import report
@@ -51,8 +52,6 @@ from theorylab.training import (
 )
 from theorylab.typing import Apply, Params, RandomKey, Scalar
 
-from .agop import agop, agop_alignment
-
 LOSS = squared("mean")
 CORNER = 10  # inputs of the corner of G that is kept: those of which a polynomial may depend
 # With the kernel of all samples, whose top eigenvector is nearly constant and stands far apart.
@@ -62,7 +61,7 @@ _LARGEST_COUNTED = 500  # samples of a batch; beyond, its η_crit costs more tha
 
 
 @dataclass(frozen=True)
-class Task:
+class PolynomialTask:
     """Which polynomial, and how many samples of it.
 
     Args:
@@ -103,7 +102,7 @@ class Start(NamedTuple):
     critical_rate: Float[Array, ""]  # η_crit of all training samples
 
 
-class Learned(NamedTuple):
+class PolynomialTraining(NamedTuple):
     """What was measured at the best validation loss, and how training ended.
 
     Args:
@@ -129,7 +128,7 @@ class Learned(NamedTuple):
     reached: Bool[Array, ""]
 
 
-def bytes_of(task: Task, widths: Sequence[int], num_seeds: int) -> int:
+def bytes_of(task: PolynomialTask, widths: Sequence[int], num_seeds: int) -> int:
     """What the data and networks of all seeds take in single precision, and two runs at once.
 
     Args:
@@ -165,7 +164,7 @@ def network_in(convention: Convention, widths: Sequence[int], dimension: int) ->
     return network(mlp(widths), (dimension,), Torch(), bias="uniform", law="uniform")
 
 
-def begin(key: RandomKey, task: Task, model: Model) -> Start:
+def begin(key: RandomKey, task: PolynomialTask, model: Model) -> Start:
     """Draw data and network, and measure η_crit of all training samples.
 
     Args:
@@ -197,14 +196,14 @@ def begin(key: RandomKey, task: Task, model: Model) -> Start:
 
 def learn(
     key: RandomKey,
-    task: Task,
+    task: PolynomialTask,
     model: Model,
     start: Start,
     optimizer: optax.GradientTransformation,
     batch: Batches,
     until: Until,
     learning_rate: Scalar | None = None,
-) -> Learned:
+) -> PolynomialTraining:
     """Train until the data are fitted, and measure at the best validation loss.
 
     Args:
@@ -230,7 +229,7 @@ def learn(
     test = risk(fitted.params, start.test.x, start.test.y)
     features = agop(model.apply, fitted.params, start.train.x)
     reference = polynomial_agop(task.rank, task.dimension).astype(features.dtype)
-    return Learned(
+    return PolynomialTraining(
         test=test,
         relative=test if task.scaled else test / task.variance,
         alignment=agop_alignment(features, reference),
@@ -263,7 +262,7 @@ def super_critical(
     return jnp.isnan(factor[-1, -1])
 
 
-def begin_each(key: RandomKey, num_seeds: int, task: Task, model: Model) -> Start:
+def begin_each(key: RandomKey, num_seeds: int, task: PolynomialTask, model: Model) -> Start:
     """Begin once for every seed, on all cores: every field gets the axis of the seeds in front."""
     return ensemble(lambda key: begin(key, task, model), jax.random.split(key, num_seeds))
 
@@ -272,14 +271,14 @@ def learn_each(
     key: RandomKey,
     starts: Start,
     rates: Float[Array, "r s"],
-    task: Task,
+    task: PolynomialTask,
     model: Model,
     optimizer: Callable[..., optax.GradientTransformation],
     batch: Batches,
     until: Until,
     count: bool = True,
     settings: tuple[Shaped[Array, "r s"], ...] = (),
-) -> Learned:
+) -> PolynomialTraining:
     """Learn with r learning rates from every one of s starts, in one program on all cores.
 
     Every field has the axes r, s in front.
@@ -299,7 +298,7 @@ def learn_each(
     num_rates, num_seeds = rates.shape
     places = jnp.tile(jnp.arange(num_seeds), num_rates)
 
-    def one(given: tuple[RandomKey, Array, Scalar, tuple[Array, ...]]) -> Learned:
+    def one(given: tuple[RandomKey, Array, Scalar, tuple[Array, ...]]) -> PolynomialTraining:
         key, place, rate, others = given
         start = jax.tree.map(lambda leaf: leaf[place], starts)
         chosen, counted = optimizer(rate, *others), rate if count else None
@@ -315,11 +314,11 @@ def learn_with_batches(
     key: RandomKey,
     starts: Start,
     rates: Float[Array, "r s"],
-    task: Task,
+    task: PolynomialTask,
     model: Model,
     batch_sizes: Sequence[int],
     until: Until,
-) -> Learned:
+) -> PolynomialTraining:
     """Learn by SGD with b sizes of batches and r learning rates from every one of s starts.
 
     Every field has the axes r, b, s in front. In batches of more than 500 samples no super-critical

@@ -4,14 +4,7 @@
     linearisation   f_lin(w; x) = f(w₀; x) + ⟨∇f(w₀; x), w − w₀⟩
 
 Both are trained on cross-entropy. How well f_lin can do is also found without any learning rate, by
-regression on its tangent features,
-
-    Δ = argmin ‖JΔ − (y − f(w₀))‖²,    J = ∇f(w₀) on all examples and outputs,
-
-with conjugate gradients from Δ = 0, whose limit is the solution of least ‖Δ‖: kernel regression
-with the full tangent kernel JJᵀ, all pairs of outputs included. Neither J nor JJᵀ is ever made; a
-step is two passes through the network. Fewer steps regularise more, so whoever calls this solved
-must look: at what is left of ‖Jᵀr‖, and at what half of the steps gave.
+`kernels.tangent_regression`.
 
 Source: karp · wrn-vs-ntk · 3.6, B.3 (the protocol after Allen-Zhu and Li 2020).
 """
@@ -25,11 +18,11 @@ import optax
 from jaxtyping import Array, Float
 
 from theorylab.data import Dataset
+from theorylab.features.fixed import accuracy
+from theorylab.kernels import tangent_regression
 from theorylab.models import Activation, Conv, Dense, Flatten, Model, Serial, linearize
 from theorylab.training import Batches, cross_entropy, empirical_risk, sgd
 from theorylab.typing import Apply, Params, RandomKey, Scalar
-
-from .fixed import accuracy
 
 
 class Recipe(NamedTuple):
@@ -72,81 +65,6 @@ def train_classifier(
     return sgd(loss_of, start, examples, optimizer, batches, steps, lambda _: (), key).params
 
 
-class Solved(NamedTuple):
-    """Outputs of a linearised network that was fitted, and how far the fit has come.
-
-    Args:
-        examples: On the examples.
-        elsewhere: On the other inputs.
-        halfway: On the other inputs after half of the iterations.
-        slope: ‖Jᵀr‖ before the last iteration over that before the first; 0 at the solution.
-    """
-
-    examples: Float[Array, "n k"]
-    elsewhere: Float[Array, "m k"]
-    halfway: Float[Array, "m k"]
-    slope: Float[Array, ""]
-
-
-def tangent_regression(
-    apply: Apply,
-    start: Params,
-    train: Dataset,
-    x: Float[Array, "m ..."],
-    num_iterations: int,
-) -> Solved:
-    """Fit the linearised network to the targets by least squares, and evaluate it elsewhere too.
-
-    Args:
-        apply: The network f(w; x).
-        start: w₀, where it is linearised.
-        train: The examples to fit.
-        x: Other inputs.
-        num_iterations: Of conjugate gradients.
-    """
-    if num_iterations < 1:
-        raise ValueError(f"num_iterations must be at least 1, got {num_iterations}.")
-    value, forward = jax.linearize(lambda w: apply(w, train.x), start)
-    backward = jax.linear_transpose(forward, start)
-
-    def step(state: _Conjugate, _: None) -> tuple[_Conjugate, None]:
-        change, along, outputs, length, first = state
-        slope = backward(train.y - outputs)[0]
-        squared = _dot(slope, slope)
-        along = jax.tree.map(lambda s, a: s + squared / length * a, slope, along)
-        moved = forward(along)
-        rate = squared / jnp.maximum(jnp.sum(moved**2), 1e-30)
-        change = jax.tree.map(lambda c, a: c + rate * a, change, along)
-        first = jnp.where(jnp.isinf(length), squared, first)
-        return _Conjugate(change, along, outputs + rate * moved, squared, first), None
-
-    still = jax.tree.map(jnp.zeros_like, start)
-    endless, one = jnp.asarray(jnp.inf, value.dtype), jnp.ones((), value.dtype)
-    state = _Conjugate(still, still, value, endless, one)
-    middle = jax.lax.scan(step, state, length=num_iterations // 2)[0]
-    end = jax.lax.scan(step, middle, length=num_iterations - num_iterations // 2)[0]
-    there, elsewhere = jax.linearize(lambda w: apply(w, x), start)
-    return Solved(
-        examples=end.outputs,
-        elsewhere=there + elsewhere(end.change),
-        halfway=there + elsewhere(middle.change),
-        slope=jnp.sqrt(end.length / end.first),
-    )
-
-
-class _Conjugate(NamedTuple):
-    change: Params  # Δ
-    along: Params  # the direction of the last step
-    outputs: Array
-    length: Array  # ‖Jᵀr‖² before the last step
-    first: Array  # and before the first
-
-
-def _dot(one: Params, other: Params) -> Array:
-    parts = jax.tree.map(lambda a, b: jnp.sum(a * b), one, other)
-    return jax.tree.reduce(jnp.add, parts)
-
-
 def strided_cnn(channels: int, num_outputs: int) -> Serial:
     """Two 3×3 convolutions of stride 2 with ReLU, the second twice as wide, and a dense layer."""
     relu = Activation("relu")
@@ -154,7 +72,7 @@ def strided_cnn(channels: int, num_outputs: int) -> Serial:
     return Serial(first, relu, second, relu, Flatten(), Dense(num_outputs))
 
 
-class Compared(NamedTuple):
+class KernelComparison(NamedTuple):
     """Accuracies on training and on test examples; of the linearisation at every rate."""
 
     network: Float[Array, "2"]
@@ -172,7 +90,7 @@ def compare(
     recipe: Recipe,
     tangent_rates: tuple[float, ...],
     num_iterations: int = 50,
-) -> Compared:
+) -> KernelComparison:
     """Train a network and its linearisation from one start, and solve the linearisation too.
 
     The linearisation is trained without weight decay, with every one of its learning rates, for as
@@ -207,12 +125,12 @@ def compare(
         tangents = jax.lax.map(tangent, jnp.array(tangent_rates, both.dtype))
     outputs = jnp.concatenate([solved.examples, solved.elsewhere])
     halfway = accuracy(solved.halfway, test.y)
-    return Compared(
+    return KernelComparison(
         judged(model.apply(trained, both)), tangents, judged(outputs), halfway, solved.slope
     )
 
 
-def best_kernel(found: Compared) -> Float[np.ndarray, "cells 2"]:
+def best_kernel(found: KernelComparison) -> Float[np.ndarray, "cells 2"]:
     """The linearisation at its best by test accuracy: any learning rate, or the regression.
 
     The regression after half of its iterations counts too, and is lent the training accuracy of its

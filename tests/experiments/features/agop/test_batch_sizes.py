@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from theorylab.experiments.batch_sizes import by_batch_size, refuse_batch_sizes
+from theorylab.experiments.checks import refuse_batch_sizes
 from theorylab.experiments.drawing import panels
+from theorylab.experiments.features.agop._batch_sizes import by_batch_size
 
 
 def test_sizes_increase_up_to_the_training_set():

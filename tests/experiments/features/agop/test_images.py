@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from theorylab.experiments.features.agop import _images as tasks
+from theorylab.experiments.features.agop._polynomials import super_critical
 from theorylab.features import agop, agop_alignment
-from theorylab.features import image_tasks as tasks
-from theorylab.features.low_rank import super_critical
 from theorylab.kernels import ntk
 from theorylab.training import Batches, Until, gradient_descent
 

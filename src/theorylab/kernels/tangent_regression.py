@@ -1,0 +1,95 @@
+"""Regression on the tangent features of a network, of any size and with any number of outputs.
+
+    Δ = argmin ‖JΔ − (y − f(w₀))‖²,    J = ∇f(w₀) on all examples and outputs,
+
+by conjugate gradients from Δ = 0, whose limit is the solution of least ‖Δ‖: kernel regression
+with the full tangent kernel JJᵀ, all pairs of outputs included. Neither J nor JJᵀ is ever made; a
+step is two passes through the network. Fewer steps regularise more, so whoever calls this solved
+must look: at what is left of ‖Jᵀr‖, and at what half of the steps gave.
+
+Source: karp · wrn-vs-ntk · 3.6, B.3.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from theorylab.data import Dataset
+from theorylab.typing import Apply, Params
+
+
+class TangentFit(NamedTuple):
+    """Outputs of a linearised network that was fitted, and how far the fit has come.
+
+    Args:
+        examples: On the examples.
+        elsewhere: On the other inputs.
+        halfway: On the other inputs after half of the iterations.
+        slope: ‖Jᵀr‖ before the last iteration over that before the first; 0 at the solution.
+    """
+
+    examples: Float[Array, "n k"]
+    elsewhere: Float[Array, "m k"]
+    halfway: Float[Array, "m k"]
+    slope: Float[Array, ""]
+
+
+def tangent_regression(
+    apply: Apply,
+    start: Params,
+    train: Dataset,
+    x: Float[Array, "m ..."],
+    num_iterations: int,
+) -> TangentFit:
+    """Fit the linearised network to the targets by least squares, and evaluate it elsewhere too.
+
+    Args:
+        apply: The network f(w; x).
+        start: w₀, where it is linearised.
+        train: The examples to fit.
+        x: Other inputs.
+        num_iterations: Of conjugate gradients.
+    """
+    if num_iterations < 1:
+        raise ValueError(f"num_iterations must be at least 1, got {num_iterations}.")
+    value, forward = jax.linearize(lambda w: apply(w, train.x), start)
+    backward = jax.linear_transpose(forward, start)
+
+    def step(state: _Conjugate, _: None) -> tuple[_Conjugate, None]:
+        change, along, outputs, length, first = state
+        slope = backward(train.y - outputs)[0]
+        squared = _dot(slope, slope)
+        along = jax.tree.map(lambda s, a: s + squared / length * a, slope, along)
+        moved = forward(along)
+        rate = squared / jnp.maximum(jnp.sum(moved**2), 1e-30)
+        change = jax.tree.map(lambda c, a: c + rate * a, change, along)
+        first = jnp.where(jnp.isinf(length), squared, first)
+        return _Conjugate(change, along, outputs + rate * moved, squared, first), None
+
+    still = jax.tree.map(jnp.zeros_like, start)
+    endless, one = jnp.asarray(jnp.inf, value.dtype), jnp.ones((), value.dtype)
+    state = _Conjugate(still, still, value, endless, one)
+    middle = jax.lax.scan(step, state, length=num_iterations // 2)[0]
+    end = jax.lax.scan(step, middle, length=num_iterations - num_iterations // 2)[0]
+    there, elsewhere = jax.linearize(lambda w: apply(w, x), start)
+    return TangentFit(
+        examples=end.outputs,
+        elsewhere=there + elsewhere(end.change),
+        halfway=there + elsewhere(middle.change),
+        slope=jnp.sqrt(end.length / end.first),
+    )
+
+
+class _Conjugate(NamedTuple):
+    change: Params  # Δ
+    along: Params  # the direction of the last step
+    outputs: Array
+    length: Array  # ‖Jᵀr‖² before the last step
+    first: Array  # and before the first
+
+
+def _dot(one: Params, other: Params) -> Array:
+    parts = jax.tree.map(lambda a, b: jnp.sum(a * b), one, other)
+    return jax.tree.reduce(jnp.add, parts)
