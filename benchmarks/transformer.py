@@ -60,7 +60,7 @@ def _line(spent: tuple[float, ...], num_steps: int) -> str:
 
 def train(num_steps: int) -> tuple[float, float]:
     """Wall and CPU seconds of so many steps of Adam."""
-    model = Transformer(TOKENS, TOKENS, CONTEXT, width=128, num_layers=4, num_heads=4)
+    model = Transformer(TOKENS, TOKENS, CONTEXT, width=128, depth=4, num_heads=4)
     params = model.init(jax.random.key(0))
     optimizer = optax.adam(1e-3)
     loss = cross_entropy("mean")
@@ -85,11 +85,11 @@ def train(num_steps: int) -> tuple[float, float]:
 
 def decode(num_new: int) -> tuple[float, float]:
     """Wall seconds for the last tokens of a context of 512, with and without the cache."""
-    model = Transformer(TOKENS, TOKENS, 512, width=128, num_layers=4, num_heads=4)
+    model = Transformer(TOKENS, TOKENS, 512, width=128, depth=4, num_heads=4)
     params = model.init(jax.random.key(0))
     tokens = jax.random.randint(jax.random.key(1), (1, 512), 0, TOKENS)
     start = 512 - num_new
-    _, cache = model.extend(params, model.begin(1), tokens[:, :start])
+    _, cache = model.extend(params, model.init_cache(1), tokens[:, :start])
 
     def remembered(params, cache, first):
         def step(state, _):

@@ -9,7 +9,7 @@ from scipy import stats
 
 from theorylab.data import patches
 
-LAW = patches.patch_law(num_patches=20, num_inputs=3)
+LAW = patches.patch_law(num_patches=20, dimension=3)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_linear_error_is_that_of_samples_and_not_at_least_0_49(samples):
 def test_laws_outside_their_domain_are_refused():
     with pytest.raises(ValueError, match="num_patches must be at least 2, got 1"):
         patches.patch_law(1, 3)
-    with pytest.raises(ValueError, match="num_inputs must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="dimension must be at least 1, got 0"):
         patches.patch_law(10, 0)
     with pytest.raises(ValueError, match=r"noise must be positive, got -0\."):
         patches.patch_law(10, 3, noise_factor=-1.0)

@@ -15,7 +15,7 @@ def setting():
     @jax.jit
     def draw(key):
         keys = jax.random.split(key, 2)
-        initial = gated.init(keys[0], width=7, num_inputs=3)
+        initial = gated.init(keys[0], width=7, dimension=3)
         noise = jax.random.normal(keys[1], (15, 3))
         moved = Weights(initial.first + noise[:7], initial.second + noise[7:14, 0])
         return initial, moved, noise[5:10]
@@ -96,5 +96,5 @@ def test_second_layer_is_signs(setting):
 def test_sizes_are_checked():
     with pytest.raises(ValueError, match="width must be at least 1, got 0"):
         gated.init(jax.random.key(0), 0, 2)
-    with pytest.raises(ValueError, match="num_inputs must be at least 1, got -1"):
+    with pytest.raises(ValueError, match="dimension must be at least 1, got -1"):
         gated.init(jax.random.key(0), 3, -1)

@@ -110,9 +110,9 @@ def test_relu_gradient_square_by_monte_carlo():
     ("make", "words"),
     [
         (lambda: gradient_bound(0.0, 2), "second_moment must be positive, got 0.0"),
-        (lambda: gradient_bound(0.5, 0), "num_layers must be at least 1, got 0"),
+        (lambda: gradient_bound(0.5, 0), "depth must be at least 1, got 0"),
         (lambda: gradient_bound(0.5, 2, 0.5), "degree must be at least 1"),
-        (lambda: relu_gradient_square(0), "num_layers must be at least 1, got 0"),
+        (lambda: relu_gradient_square(0), "depth must be at least 1, got 0"),
         (lambda: batch_noise(jnp.ones((1, 1)), 1), "at least 2 examples, got 1"),
     ],
 )

@@ -60,8 +60,8 @@ def test_a_discrete_step_changes_the_imbalance_by_the_square_of_its_size():
 
 def test_the_initial_law_has_the_stated_variances():
     """Oracle: 40 000 squares; the mean errs by √2 / 200 per standard error."""
-    params = two.init(jax.random.key(0), width=10_000, num_inputs=4, scale=3.0)
+    params = two.init(jax.random.key(0), width=10_000, dimension=4, scale=3.0)
     np.testing.assert_allclose(4 * jnp.mean(params.inner**2), 9.0, rtol=0.03)
     np.testing.assert_allclose(10_000 * jnp.mean(params.outer**2), 9.0, rtol=0.06)
-    with pytest.raises(ValueError, match="width and num_inputs must be at least 1"):
+    with pytest.raises(ValueError, match="width and dimension must be at least 1"):
         two.init(jax.random.key(0), 0, 3)

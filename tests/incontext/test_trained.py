@@ -18,7 +18,7 @@ from theorylab.incontext import (
     regression_prompts,
 )
 
-MODEL = in_context_model(1, 6, width=16, num_layers=2, num_heads=2)
+MODEL = in_context_model(1, 6, width=16, depth=2, num_heads=2)
 LAW = FunctionLaw(dimension=1, noise=0.1)
 DRAWN = draw_sequences(jax.random.key(1), LAW, 2000, 6)
 predictions = jax.jit(in_context_predictions, static_argnums=0)
@@ -55,7 +55,7 @@ def test_errors_fall_with_the_examples_of_new_tasks(learned):
 
 def test_a_prompt_has_no_order_and_its_target_is_not_seen():
     """Oracle: a permutation of the examples, and another target, change nothing; a label does."""
-    model = prompt_model(2, 5, width=8, num_layers=1, num_heads=2)
+    model = prompt_model(2, 5, width=8, depth=1, num_heads=2)
     params = model.init(jax.random.key(0))
     prompts = regression_prompts(jax.random.key(1), 3, 5, jnp.eye(2))
     said = prompt_predictions(model, params, prompts)

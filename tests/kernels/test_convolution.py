@@ -42,7 +42,7 @@ def test_misprints_are_what_they_say():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="num_layers must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="depth must be at least 1, got 0"):
         pooled_convolution_kernel(X, (0,), 0)
     with pytest.raises(ValueError, match="offsets must have at least one"):
         pooled_convolution_kernel(X, (), 1)

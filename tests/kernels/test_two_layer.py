@@ -13,7 +13,7 @@ from theorylab.kernels import ntk, two_layer
 
 X = sphere(jax.random.key(0), 6, 4)
 Y = jnp.sign(X[:, 0])
-NETWORK = two_layer.init(jax.random.key(1), width=50, num_inputs=4)
+NETWORK = two_layer.init(jax.random.key(1), width=50, dimension=4)
 
 
 @pytest.mark.parametrize("activation", ["relu", "softplus", "tanh"])

@@ -11,7 +11,7 @@ from theorylab.models import mlp, nested, network
 @pytest.mark.parametrize("width", [1, 5, 8])
 def test_the_first_neurons_are_a_network_of_that_width(width):
     """Oracle: the network of this width with the first weights; the others have no gradient."""
-    networks = nested(8, num_inputs=3, activation="erf")
+    networks = nested(8, dimension=3, activation="erf")
     params = networks.init(jax.random.key(0))
     x = jax.random.normal(jax.random.key(1), (4, 3))
     narrow = network(mlp([width], activation="erf"), (3,))
@@ -27,6 +27,6 @@ def test_the_first_neurons_are_a_network_of_that_width(width):
 
 def test_no_neurons_are_refused():
     with pytest.raises(ValueError, match="widest must be at least 1, got 0"):
-        nested(0, num_inputs=3)
-    with pytest.raises(ValueError, match="num_inputs must be at least 1, got 0"):
-        nested(4, num_inputs=0)
+        nested(0, dimension=3)
+    with pytest.raises(ValueError, match="dimension must be at least 1, got 0"):
+        nested(4, dimension=0)

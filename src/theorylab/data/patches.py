@@ -45,30 +45,30 @@ class PatchLaw:
 
     Args:
         num_patches: The number of noise patches k.
-        num_inputs: The dimension d of a patch.
+        dimension: The dimension d of a patch.
         noise: The noise σ in every direction.
     """
 
     num_patches: int
-    num_inputs: int
+    dimension: int
     noise: float
 
     def __post_init__(self) -> None:
         check_at_least("num_patches", self.num_patches, 1)
-        check_at_least("num_inputs", self.num_inputs, 1)
+        check_at_least("dimension", self.dimension, 1)
         if not (self.noise > 0 and math.isfinite(self.noise)):
             raise ValueError(f"noise must be positive, got {self.noise}.")
 
     @property
     def signal(self) -> Float[Array, " d"]:
         """w*, of length 1."""
-        return jnp.full(self.num_inputs, 1 / math.sqrt(self.num_inputs))
+        return jnp.full(self.dimension, 1 / math.sqrt(self.dimension))
 
     @property
     def patch_second_moment(self) -> Float[Array, "d d"]:
         """E XᵢXᵢᵀ of a patch at a random place."""
         k, w = self.num_patches, self.signal
-        noise = k * self.noise**2 * jnp.eye(self.num_inputs)
+        noise = k * self.noise**2 * jnp.eye(self.dimension)
         return (noise + jnp.outer(w, w)) / (k + 1)
 
     @property
@@ -82,19 +82,19 @@ class PatchLaw:
         return 0.5 * math.erfc(1 / (self.noise * math.sqrt(2 * self.num_patches)))
 
 
-def patch_law(num_patches: int, num_inputs: int, noise_factor: float = 1.0) -> PatchLaw:
+def patch_law(num_patches: int, dimension: int, noise_factor: float = 1.0) -> PatchLaw:
     """The law with σ = factor · log k/√k.
 
     Args:
         num_patches: The number of noise patches k.
-        num_inputs: The dimension d.
+        dimension: The dimension d.
         noise_factor: 1 in the theory.
 
     Example:
-        >>> round(patch_law(num_patches=1000, num_inputs=10).linear_error, 4)
+        >>> round(patch_law(num_patches=1000, dimension=10).linear_error, 4)
         0.4424
     """
-    return PatchLaw(num_patches, num_inputs, noise_factor * noise_scale(num_patches))
+    return PatchLaw(num_patches, dimension, noise_factor * noise_scale(num_patches))
 
 
 def signal_among_noise(key: RandomKey, law: PatchLaw, num_samples: int) -> Dataset:
@@ -110,7 +110,7 @@ def signal_among_noise(key: RandomKey, law: PatchLaw, num_samples: int) -> Datas
         5 samples (10, 2) ─► (1,): one signal patch among 9 of N(0, 0.732² I). Source: synthetic.
     """
     check_at_least("num_samples", num_samples, 1)
-    n, k, d = num_samples, law.num_patches, law.num_inputs
+    n, k, d = num_samples, law.num_patches, law.dimension
     label_key, place_key, noise_key = jax.random.split(key, 3)
     labels = jax.random.rademacher(label_key, (n,), dtype=float)
     place = jax.random.randint(place_key, (n,), 0, k + 1)

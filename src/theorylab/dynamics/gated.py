@@ -34,23 +34,23 @@ class Weights(NamedTuple):
 
 
 def init(
-    key: RandomKey, width: int, num_inputs: int, second: Literal["signs", "normal"] = "signs"
+    key: RandomKey, width: int, dimension: int, second: Literal["signs", "normal"] = "signs"
 ) -> Weights:
     """Draw uᵢ ~ N(0, I), and vᵢ = ±1 with equal probability or vᵢ ~ N(0, 1).
 
     Args:
         key: Of all randomness.
         width: The width m.
-        num_inputs: The number of inputs d.
+        dimension: The number of inputs d.
         second: The law of v: the source has signs in its theorems, a normal law in B.9.
     """
-    for name, size in (("width", width), ("num_inputs", num_inputs)):
+    for name, size in (("width", width), ("dimension", dimension)):
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}.")
     key_first, key_second = jax.random.split(key)
     if second not in ("signs", "normal"):
         raise ValueError(f"second must be 'signs' or 'normal', got {second!r}.")
-    first = jax.random.normal(key_first, (width, num_inputs))
+    first = jax.random.normal(key_first, (width, dimension))
     if second == "normal":
         return Weights(first, jax.random.normal(key_second, (width,)))
     return Weights(first, jax.random.rademacher(key_second, (width,), first.dtype))

@@ -125,35 +125,35 @@ def drift_bound(
     return np.asarray(np.sqrt(num_samples) * np.asarray(curvature) * np.asarray(distance), float)
 
 
-def gradient_bound(second_moment: float, num_layers: int, degree: float = 1.0) -> float:
+def gradient_bound(second_moment: float, depth: int, degree: float = 1.0) -> float:
     """min(1, min_j C^(1 + r + … + r^(j−1))): a lower bound of E ‖∇f‖² on any graph.
 
     Args:
         second_moment: C = E φ(z)², ½ for ReLU.
-        num_layers: L, the layers with weights.
+        depth: L, the layers with weights.
         degree: r, at least 1: φ(az) = aʳφ(z) for a > 0.
 
     Example:
-        >>> gradient_bound(0.5, num_layers=3)
+        >>> gradient_bound(0.5, depth=3)
         0.125
     """
     if not second_moment > 0:
         raise ValueError(f"second_moment must be positive, got {second_moment}.")
-    if num_layers < 1:
-        raise ValueError(f"num_layers must be at least 1, got {num_layers}.")
+    if depth < 1:
+        raise ValueError(f"depth must be at least 1, got {depth}.")
     if not degree >= 1:
         raise ValueError(f"degree must be at least 1, as Jensen needs it, got {degree}.")
-    powers = np.cumsum(degree ** np.arange(num_layers))
+    powers = np.cumsum(degree ** np.arange(depth))
     return float(min(1.0, (second_moment**powers).min()))
 
 
-def relu_gradient_square(num_layers: int) -> float:
+def relu_gradient_square(depth: int) -> float:
     """L 2^(−(L−1)): E ‖∇f‖² of fully connected ReLU networks, x ~ N(0, I), at every width.
 
     Example:
         >>> relu_gradient_square(3)
         0.75
     """
-    if num_layers < 1:
-        raise ValueError(f"num_layers must be at least 1, got {num_layers}.")
-    return num_layers * 2.0 ** (1 - num_layers)
+    if depth < 1:
+        raise ValueError(f"depth must be at least 1, got {depth}.")
+    return depth * 2.0 ** (1 - depth)

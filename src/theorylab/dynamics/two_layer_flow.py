@@ -32,20 +32,20 @@ class TwoLayers(NamedTuple):
     outer: Float[Array, " m"]  # v
 
 
-def init(key: RandomKey, width: int, num_inputs: int, scale: float = 1.0) -> TwoLayers:
+def init(key: RandomKey, width: int, dimension: int, scale: float = 1.0) -> TwoLayers:
     """Draw W ~ N(0, c²/d) and v ~ N(0, c²/m), independently.
 
     Args:
         key: The randomness.
         width: The number of neurons m.
-        num_inputs: The number of inputs d.
+        dimension: The number of inputs d.
         scale: c.
     """
-    if width < 1 or num_inputs < 1:
-        raise ValueError(f"width and num_inputs must be at least 1, got {width}, {num_inputs}.")
-    numbers = scale * jax.random.normal(key, (width, num_inputs + 1))
-    inner = numbers[:, :num_inputs] / jnp.sqrt(num_inputs)
-    return TwoLayers(inner, numbers[:, num_inputs] / jnp.sqrt(width))
+    if width < 1 or dimension < 1:
+        raise ValueError(f"width and dimension must be at least 1, got {width}, {dimension}.")
+    numbers = scale * jax.random.normal(key, (width, dimension + 1))
+    inner = numbers[:, :dimension] / jnp.sqrt(dimension)
+    return TwoLayers(inner, numbers[:, dimension] / jnp.sqrt(width))
 
 
 def outputs(

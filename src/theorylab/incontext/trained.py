@@ -63,7 +63,7 @@ class InContextLearner(NamedTuple):
 
 
 def in_context_model(
-    dimension: int, num_examples: int, width: int = 64, num_layers: int = 3, num_heads: int = 4
+    dimension: int, num_examples: int, width: int = 64, depth: int = 3, num_heads: int = 4
 ) -> Transformer:
     """A causal transformer for sequences of so many examples, which do not know their places.
 
@@ -71,7 +71,7 @@ def in_context_model(
         dimension: d of the inputs.
         num_examples: The most examples that it can read.
         width: Channels between layers.
-        num_layers: Layers.
+        depth: Layers.
         num_heads: Heads of each.
     """
     _check_sizes(dimension, num_examples)
@@ -80,10 +80,10 @@ def in_context_model(
         num_outputs=1,
         context=2 * num_examples,
         width=width,
-        num_layers=num_layers,
+        depth=depth,
         num_heads=num_heads,
         reads="vectors",
-        places="none",
+        positions="none",
     )
 
 
@@ -135,7 +135,7 @@ def learn_in_context(
 
 
 def prompt_model(
-    dimension: int, num_examples: int, width: int = 32, num_layers: int = 2, num_heads: int = 4
+    dimension: int, num_examples: int, width: int = 32, depth: int = 2, num_heads: int = 4
 ) -> Transformer:
     """A transformer for prompts of at most so many examples and a query, in any order.
 
@@ -143,7 +143,7 @@ def prompt_model(
         dimension: d of the inputs.
         num_examples: The most examples that it can read.
         width: Channels between layers.
-        num_layers: Layers.
+        depth: Layers.
         num_heads: Heads of each.
     """
     _check_sizes(dimension, num_examples)
@@ -152,11 +152,11 @@ def prompt_model(
         num_outputs=1,
         context=num_examples + 1,
         width=width,
-        num_layers=num_layers,
+        depth=depth,
         num_heads=num_heads,
         causal=False,
         reads="vectors",
-        places="none",
+        positions="none",
     )
 
 

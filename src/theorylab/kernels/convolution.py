@@ -33,7 +33,7 @@ Pairs = Float[Array, "n n d d"]
 def pooled_convolution_kernel(
     x: Float[Array, "n d c"],
     offsets: tuple[int, ...],
-    num_layers: int,
+    depth: int,
     activation: str | Elementwise = "relu",
     misprint: Misprint = "none",
 ) -> Float[Array, "n n"]:
@@ -42,7 +42,7 @@ def pooled_convolution_kernel(
     Args:
         x: The inputs, with positions and channels.
         offsets: ker, the offsets r of a window.
-        num_layers: L, the number of convolutions.
+        depth: L, the number of convolutions.
         activation: φ.
         misprint: Which formula to take as it is printed: "offsets apart" (2.78), "covariance at
             the end" (2.75), "inputs unscaled" (2.58).
@@ -52,8 +52,8 @@ def pooled_convolution_kernel(
         >>> pooled_convolution_kernel(x, (0,), 1).tolist()
         [[0.5]]
     """
-    if num_layers < 1:
-        raise ValueError(f"num_layers must be at least 1, got {num_layers}.")
+    if depth < 1:
+        raise ValueError(f"depth must be at least 1, got {depth}.")
     if not offsets:
         raise ValueError("offsets must have at least one r, got ().")
 
@@ -70,7 +70,7 @@ def pooled_convolution_kernel(
     channels = 1 if misprint == "inputs unscaled" else x.shape[-1]
     covariance = together(jnp.einsum("isc,jtc->ijst", x, x) / channels)
     tangent = covariance
-    for _ in range(num_layers - 1):
+    for _ in range(depth - 1):
         value, slope = _dual(activation, covariance)
         covariance = together(value)
         tangent = covariance + through(tangent * slope)

@@ -60,13 +60,13 @@ class Descent(NamedTuple):
     smallest_eigenvalue: Float[Array, " t"]  # λ_min(H(t))
 
 
-def init(key: RandomKey, width: int, num_inputs: int) -> Network:
+def init(key: RandomKey, width: int, dimension: int) -> Network:
     """Draw wᵣ ~ N(0, I) and aᵣ = ±1 with equal probability."""
-    for name, size in (("width", width), ("num_inputs", num_inputs)):
+    for name, size in (("width", width), ("dimension", dimension)):
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}.")
     for_weights, for_signs = jax.random.split(key)
-    weights = jax.random.normal(for_weights, (width, num_inputs))
+    weights = jax.random.normal(for_weights, (width, dimension))
     return Network(weights, jax.random.rademacher(for_signs, (width,), weights.dtype))
 
 

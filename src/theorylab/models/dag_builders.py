@@ -35,7 +35,7 @@ from .dags import Dag, dag
 
 
 def fully_connected(
-    num_inputs: int,
+    dimension: int,
     widths: Sequence[int],
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
@@ -43,7 +43,7 @@ def fully_connected(
     """The graph of `mlp`: every layer reads the one before.
 
     Args:
-        num_inputs: The number of inputs d.
+        dimension: The number of inputs d.
         widths: The number of neurons of every hidden layer.
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
@@ -52,13 +52,13 @@ def fully_connected(
         >>> fully_connected(3, [8, 8]).layer_sizes
         (3, 8, 8, 1)
     """
-    members = _members(num_inputs, widths, num_outputs)
+    members = _members(dimension, widths, num_outputs)
     edges = [_all_pairs(a, b) for a, b in itertools.pairwise(members)]
     return _layered(members, edges, activation)
 
 
 def densely_connected(
-    num_inputs: int,
+    dimension: int,
     widths: Sequence[int],
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
@@ -66,18 +66,18 @@ def densely_connected(
     """The graph of `densenet`: every layer, and the outputs, read all that comes before.
 
     Args:
-        num_inputs: The number of inputs d.
+        dimension: The number of inputs d.
         widths: The number of neurons that every layer adds.
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
     """
-    members = _members(num_inputs, widths, num_outputs)
+    members = _members(dimension, widths, num_outputs)
     edges = [_all_pairs(np.arange(layer[0]), layer) for layer in members[1:]]
     return _layered(members, edges, activation)
 
 
 def residual(
-    num_inputs: int,
+    dimension: int,
     widths: Sequence[int],
     num_outputs: int = 1,
     activation: str | Elementwise = "relu",
@@ -85,15 +85,15 @@ def residual(
     """A fully connected graph with a shortcut from every neuron to that of the next hidden layer.
 
     Args:
-        num_inputs: The number of inputs d.
+        dimension: The number of inputs d.
         widths: The number of neurons of every hidden layer; the last of a wider one go without.
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
     """
-    members = _members(num_inputs, widths, num_outputs)
+    members = _members(dimension, widths, num_outputs)
     pairs = itertools.pairwise(members[1:-1])
     shortcuts = [np.stack([a[: len(b)], b[: len(a)]], axis=1) for a, b in pairs]
-    plain = fully_connected(num_inputs, widths, num_outputs, activation)
+    plain = fully_connected(dimension, widths, num_outputs, activation)
     if not shortcuts:
         raise ValueError(f"widths must be at least 2 for a shortcut between them, got {widths}.")
     return dataclasses.replace(plain, shortcuts=np.concatenate(shortcuts))
@@ -142,7 +142,7 @@ def convolutional(
 
 
 def bottleneck_neurons(
-    num_inputs: int,
+    dimension: int,
     widths: Sequence[int],
     count: int = 2,
     in_degree: int = 1,
@@ -153,7 +153,7 @@ def bottleneck_neurons(
     """A fully connected graph in which the first neurons of a layer read only a few.
 
     Args:
-        num_inputs: The number of inputs d.
+        dimension: The number of inputs d.
         widths: The number of neurons of every hidden layer.
         count: How many neurons are bottlenecks.
         in_degree: How many neurons each of them reads.
@@ -161,14 +161,14 @@ def bottleneck_neurons(
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
     """
-    members = _members(num_inputs, widths, num_outputs)
+    members = _members(dimension, widths, num_outputs)
     if not 1 <= layer <= len(widths):
         raise ValueError(f"layer must be in 1 to {len(widths)}, got {layer}.")
     if not 1 <= count <= widths[layer - 1]:
         raise ValueError(f"count must be in 1 to {widths[layer - 1]}, got {count}.")
     if not 1 <= in_degree <= len(members[layer - 1]):
         raise ValueError(f"in_degree must be in 1 to {len(members[layer - 1])}, got {in_degree}.")
-    edges = fully_connected(num_inputs, widths, num_outputs).edges
+    edges = fully_connected(dimension, widths, num_outputs).edges
     narrow = np.isin(edges[:, 1], members[layer][:count])
     # Each its own: the bottlenecks would otherwise be copies of one neuron.
     source, target = (edges - [members[layer - 1][0], members[layer][0]]).T
@@ -178,7 +178,7 @@ def bottleneck_neurons(
 
 def random_dag(
     key: RandomKey,
-    num_inputs: int,
+    dimension: int,
     widths: Sequence[int],
     in_degrees: tuple[int, int],
     output_in_degree: int | None = None,
@@ -194,7 +194,7 @@ def random_dag(
 
     Args:
         key: Draws the edges.
-        num_inputs: The number of inputs d.
+        dimension: The number of inputs d.
         widths: The number of neurons of every hidden layer.
         in_degrees: The least and the most that a neuron from the second hidden layer on reads.
         output_in_degree: How many of the last hidden layer an output reads; None: all.
@@ -204,13 +204,13 @@ def random_dag(
     if not widths:
         raise ValueError("widths must be at least one hidden layer, got none.")
     low, high = in_degrees
-    available = num_inputs + widths[0]
+    available = dimension + widths[0]
     if not 1 <= low <= high <= available:
         raise ValueError(f"in_degrees must be rising in 1 to {available}, got {in_degrees}.")
     if output_in_degree is not None and not 1 <= output_in_degree <= widths[-1]:
         raise ValueError(f"output_in_degree must be in 1 to {widths[-1]}, got {output_in_degree}.")
     rng = _generator(key)
-    members = _members(num_inputs, widths, num_outputs)
+    members = _members(dimension, widths, num_outputs)
     edges = [_all_pairs(members[0], members[1])]
     for before, layer in itertools.pairwise(members[1:-1]):
         degrees = np.rint(np.exp(rng.uniform(np.log(low), np.log(high), len(layer)))).astype(int)
@@ -264,15 +264,15 @@ def _random_reads(
 
 
 def _members(
-    num_inputs: int, widths: Sequence[int], num_outputs: int
+    dimension: int, widths: Sequence[int], num_outputs: int
 ) -> list[Int[np.ndarray, " _"]]:
     """The vertices of every layer, numbered from the inputs to the outputs."""
-    if min(num_inputs, num_outputs, *widths, 1) < 1:
+    if min(dimension, num_outputs, *widths, 1) < 1:
         raise ValueError(
-            "num_inputs, widths and num_outputs must be at least 1, "
-            f"got {num_inputs}, {tuple(widths)} and {num_outputs}."
+            "dimension, widths and num_outputs must be at least 1, "
+            f"got {dimension}, {tuple(widths)} and {num_outputs}."
         )
-    ends = np.cumsum([num_inputs, *widths, num_outputs])
+    ends = np.cumsum([dimension, *widths, num_outputs])
     return np.split(np.arange(ends[-1]), ends[:-1])
 
 

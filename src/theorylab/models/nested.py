@@ -33,28 +33,28 @@ class Nested(NamedTuple):
     at_width: Callable[[Scalar], Apply]
 
 
-def nested(widest: int, num_inputs: int, activation: str = "relu") -> Nested:
+def nested(widest: int, dimension: int, activation: str = "relu") -> Nested:
     """Make two-layer networks of all widths.
 
     Args:
         widest: The largest width.
-        num_inputs: The inputs d.
+        dimension: The inputs d.
         activation: The name of φ.
 
     Example:
-        >>> networks = nested(8, num_inputs=3)
+        >>> networks = nested(8, dimension=3)
         >>> params = networks.init(jax.random.key(0))
         >>> networks.at_width(5)(params, jnp.ones((2, 3))).shape
         (2, 1)
     """
-    for name, value in (("widest", widest), ("num_inputs", num_inputs)):
+    for name, value in (("widest", widest), ("dimension", dimension)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}.")
     function = named_activation(activation)
 
     def init(key: RandomKey) -> Params:
         inner, outer = jax.random.split(key)
-        w = jax.random.normal(inner, (num_inputs, widest))
+        w = jax.random.normal(inner, (dimension, widest))
         return w, jax.random.normal(outer, (widest, 1))
 
     def at_width(width: Scalar) -> Apply:
@@ -62,7 +62,7 @@ def nested(widest: int, num_inputs: int, activation: str = "relu") -> Nested:
 
         def apply(params: Params, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
             w, a = params
-            return function(x @ w / math.sqrt(num_inputs)) @ (scale[:, None] * a)
+            return function(x @ w / math.sqrt(dimension)) @ (scale[:, None] * a)
 
         return apply
 

@@ -32,7 +32,7 @@ def by_loops(params, terms, normalize):
 @pytest.mark.parametrize("normalize", [False, True])
 def test_the_transformer_is_its_formula(normalize):
     """Oracle: numpy loops."""
-    shape = {"channels": 6, "num_heads": 2, "head_width": 3, "num_layers": 2, "num_neurons": 5}
+    shape = {"channels": 6, "num_heads": 2, "head_width": 3, "depth": 2, "num_neurons": 5}
     model = Transformer(3, 4, normalize=normalize, **shape)
     params = model.init(jax.random.key(0))
     terms = all_sums(3, 4).terms[::7]

@@ -96,7 +96,7 @@ def test_a_batch_as_large_as_needed_has_the_variance_that_chebyshev_asks_for():
 
 
 def test_what_makes_no_sense_is_refused_or_not_a_number():
-    with pytest.raises(ValueError, match="num_inputs at least 2, got 3 and 1"):
+    with pytest.raises(ValueError, match="dimension at least 2, got 3 and 1"):
         batches.start_misses(3, 1)
     above = SPREAD(_state(0.5, 0.1, 0.2), patch_law(30, 4))
     assert all(jnp.isnan(part) for part in above)

@@ -8,7 +8,7 @@ import pytest
 from theorylab.data import patch_law, signal_among_noise
 from theorylab.features.local_signal import network
 
-LAW = patch_law(num_patches=6, num_inputs=3)
+LAW = patch_law(num_patches=6, dimension=3)
 
 
 @pytest.mark.parametrize("bias", [-0.3, 0.4])

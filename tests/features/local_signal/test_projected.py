@@ -8,7 +8,7 @@ import pytest
 from theorylab.data import PatchLaw, patch_law, signal_among_noise
 from theorylab.features.local_signal import network, projected
 
-LAW = PatchLaw(num_patches=6, num_inputs=4, noise=0.6)
+LAW = PatchLaw(num_patches=6, dimension=4, noise=0.6)
 RATES = network.Rates(0.8, 0.3)
 
 
@@ -73,5 +73,5 @@ def test_what_makes_no_sense_is_refused():
     start = projected.small_state(jax.random.key(0), LAW)
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         projected.learn_projected(jax.random.key(0), start, LAW, RATES, 0, [1])
-    with pytest.raises(ValueError, match="num_inputs must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="dimension must be at least 2, got 1"):
         projected.learn_projected(jax.random.key(0), start, PatchLaw(6, 1, 0.5), RATES, 1, [1])

@@ -60,7 +60,7 @@ class Transformer:
         channels: The width d between layers.
         num_heads: Heads of every layer.
         head_width: Channels of every head.
-        num_layers: The number of layers.
+        depth: The number of layers.
         num_neurons: Neurons after the attention of every layer; 0: attention only.
         normalize: Whether rows are brought to mean 0 and variance 1 before each part.
     """
@@ -70,12 +70,12 @@ class Transformer:
     channels: int = 32
     num_heads: int = 8
     head_width: int = 8
-    num_layers: int = 1
+    depth: int = 1
     num_neurons: int = 0
     normalize: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("num_terms", "channels", "num_heads", "head_width", "num_layers"):
+        for name in ("num_terms", "channels", "num_heads", "head_width", "depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if self.modulus < 2 or self.num_neurons < 0:
@@ -92,12 +92,12 @@ class Transformer:
         """
         d, h, w, m = self.channels, self.num_heads, self.head_width, self.num_neurons
         layer = [(h, d, w), (h, d, w), (h, d, w), (h, w, d), (d, m), (m, d)]
-        shapes = [(self.modulus, d), (self.num_terms, d), *layer * self.num_layers]
+        shapes = [(self.modulus, d), (self.num_terms, d), *layer * self.depth]
         shapes.append((d, self.modulus))
         sizes = [math.prod(shape) for shape in shapes]
         parts = jnp.split(jax.random.normal(key, (sum(sizes),)), np.cumsum(sizes)[:-1])
         # By the number of channels that come in; embeddings have none.
-        fan_in = [1, 1, *[d, d, d, h * w, d, max(1, m)] * self.num_layers, d]
+        fan_in = [1, 1, *[d, d, d, h * w, d, max(1, m)] * self.depth, d]
         tokens, places, *inner, readout = (
             part.reshape(shape) / math.sqrt(count)
             for part, shape, count in zip(parts, shapes, fan_in, strict=True)

@@ -42,28 +42,28 @@ class Spread(NamedTuple):
     bias: Float[Array, ""]
 
 
-def start_misses(num_patches: int, num_inputs: int) -> float:
+def start_misses(num_patches: int, dimension: int) -> float:
     """P[|c| > δ or v > δ] of the start, exactly; the same for every δ.
 
     Args:
         num_patches: k, at least 1.
-        num_inputs: d, at least 2.
+        dimension: d, at least 2.
 
     Example:
         >>> start_misses(4, 2) < start_bound(4, 2)
         True
     """
-    _check(num_patches, num_inputs)
-    radius = num_patches * num_inputs  # (δ over the deviation of a coordinate)²
+    _check(num_patches, dimension)
+    radius = num_patches * dimension  # (δ over the deviation of a coordinate)²
     along = math.erfc(math.sqrt(radius / 2))
-    across = float(special.gammaincc((num_inputs - 1) / 2, radius / 2))
+    across = float(special.gammaincc((dimension - 1) / 2, radius / 2))
     return along + across - along * across
 
 
-def start_bound(num_patches: int, num_inputs: int) -> float:
+def start_bound(num_patches: int, dimension: int) -> float:
     """2d e^{−k/2}, at least `start_misses` (B.3)."""
-    _check(num_patches, num_inputs)
-    return 2 * num_inputs * math.exp(-num_patches / 2)
+    _check(num_patches, dimension)
+    return 2 * dimension * math.exp(-num_patches / 2)
 
 
 def gradient_spread(state: State, law: PatchLaw, grid: Grid = _GRID) -> Spread:
@@ -92,7 +92,7 @@ def gradient_spread(state: State, law: PatchLaw, grid: Grid = _GRID) -> Spread:
     passing = one.pulled(  # E ς² Σᵢ qᵢ², because qᵢ is 0 or 1
         one.count * jnp.sum(one.density), one.count * one.others * (one.cosine @ one.density)
     )
-    around = (law.num_inputs - 1) * law.noise**2 * passing
+    around = (law.dimension - 1) * law.noise**2 * passing
     spread = Spread(
         weights=along + across + around - mean.signal**2 - mean.rest**2,
         bias=_mean_square(one, passed, bias_slope) - mean.bias**2,
@@ -155,9 +155,9 @@ def _mean_square(one: _Patch, odd: Float[Array, " q"], own: Float[Array, ""]) ->
     return one.pulled(total, real, 2 * k * own * one.others * a)
 
 
-def _check(num_patches: int, num_inputs: int) -> None:
-    if num_patches < 1 or num_inputs < 2:
+def _check(num_patches: int, dimension: int) -> None:
+    if num_patches < 1 or dimension < 2:
         raise ValueError(
-            "num_patches must be at least 1 and num_inputs at least 2, "
-            f"got {num_patches} and {num_inputs}."
+            "num_patches must be at least 1 and dimension at least 2, "
+            f"got {num_patches} and {dimension}."
         )

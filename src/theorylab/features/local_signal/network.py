@@ -45,19 +45,19 @@ def outputs(params: Filter, x: Float[Array, "n patches d"]) -> Float[Array, "n 1
     return soft_threshold(x @ params.weights, params.bias).sum(axis=1, keepdims=True)
 
 
-def small_filter(key: RandomKey, num_inputs: int, radius: float = 1e-6) -> Filter:
+def small_filter(key: RandomKey, dimension: int, radius: float = 1e-6) -> Filter:
     """A filter in a random direction, of a small length, and no bias.
 
     The proof takes a length of k⁻¹⁰⁰, which no computer holds; any small one does.
 
     Args:
         key: Draws the direction.
-        num_inputs: d.
+        dimension: d.
         radius: The length.
     """
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}.")
-    direction = jax.random.normal(key, (num_inputs,))
+    direction = jax.random.normal(key, (dimension,))
     return Filter(radius * direction / jnp.linalg.norm(direction), jnp.zeros(()))
 
 

@@ -42,7 +42,7 @@ def state_of(params: Filter, law: PatchLaw) -> State:
 
 def small_state(key: RandomKey, law: PatchLaw, radius: float = 1e-6) -> State:
     """c, v and b = 0 of a filter in a random direction of small length."""
-    return state_of(small_filter(key, law.num_inputs, radius), law)
+    return state_of(small_filter(key, law.dimension, radius), law)
 
 
 def signal_slopes(state: State) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
@@ -100,7 +100,7 @@ def projected_step(
     signal = -slope * jnp.mean(pull)
     across = law.noise * jnp.sqrt(jnp.sum(pull**2 * sums.square)) / batch_size  # τ
     plane = across * jax.random.normal(plane_key, dtype=c.dtype)
-    others = across * jax.random.normal(rest_key, (law.num_inputs - 2,), dtype=c.dtype)
+    others = across * jax.random.normal(rest_key, (law.dimension - 2,), dtype=c.dtype)
     length = jnp.hypot(c, v)
     cosine, sine = c / length, v / length
     moved = v - rates.weights * (along * sine - plane * cosine)
@@ -126,8 +126,8 @@ def learn_projected(
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
-    if law.num_inputs < 2:
-        raise ValueError(f"num_inputs must be at least 2, got {law.num_inputs}.")
+    if law.dimension < 2:
+        raise ValueError(f"dimension must be at least 2, got {law.dimension}.")
 
     def advance(state: State, step: Array) -> State:
         return projected_step(jax.random.fold_in(key, step), state, law, rates, batch_size)

@@ -27,15 +27,15 @@ Compare = Callable[[list[Part], list[Part]], list[Array]]
 class Side(NamedTuple):
     """One of the two batches in blocks of one size: how to make the Jacobians of a block."""
 
-    num_inputs: int
+    num_samples: int
     size: int
     at: Callable[[Any], list[Part]]  # (where the block begins) ─► Jacobians
 
     @property
     def starts(self) -> list[int]:
         """Where the blocks begin."""
-        last = self.num_inputs - self.size
-        return [min(start, last) for start in range(0, self.num_inputs, self.size)]
+        last = self.num_samples - self.size
+        return [min(start, last) for start in range(0, self.num_samples, self.size)]
 
 
 def kernel_by_blocks(
@@ -68,10 +68,10 @@ def kernel_by_blocks(
         rows = _FEWEST_ROWS // (jacobian.num_outputs if outputs.kernel == "ijab" else 1)
         size = min(max(-(-most // _MOST_BLOCKS), rows, 1), largest)
         sides = [_at_hand(jacobians(jacobian, x), len(x), size) for x in both]
-    if all(side.num_inputs == side.size for side in sides):
+    if all(side.num_samples == side.size for side in sides):
         parts = [side.at(0) for side in sides]
         return compare(parts[0], parts[-1])
-    shape = outputs.shape(sides[0].num_inputs, sides[-1].num_inputs, jacobian.num_outputs)
+    shape = outputs.shape(sides[0].num_samples, sides[-1].num_samples, jacobian.num_outputs)
     return _assembled(sides[0], sides[-1], compare, outputs, shape, symmetric=x2 is None)
 
 
@@ -85,17 +85,17 @@ def jacobians(jacobian: Jacobian, x: Array) -> list[Part]:
     return jax.lax.map(jacobian.at, x, batch_size=divisors[0] if divisors else most)
 
 
-def _at_hand(parts: list[Part], num_inputs: int, size: int) -> Side:
+def _at_hand(parts: list[Part], num_samples: int, size: int) -> Side:
     """Blocks of Jacobians that are there."""
-    size = min(size, num_inputs)
+    size = min(size, num_samples)
 
     def at(start: Any) -> list[Part]:
-        if size == num_inputs:
+        if size == num_samples:
             return parts
         cut = lambda part: jax.lax.dynamic_slice_in_dim(part, start, size)  # noqa: E731
         return jax.tree.map(cut, parts)
 
-    return Side(num_inputs, size, at)
+    return Side(num_samples, size, at)
 
 
 def _made_again(jacobian: Jacobian, x: Array, size: int) -> Side:

@@ -167,7 +167,7 @@ def test_errors_of_weights_are_those_of_samples():
 @pytest.mark.parametrize("num_samples", [1, 4, 50])
 def test_error_of_the_mean_on_a_line_is_that_of_two_signs(num_samples):
     """Oracle: in one dimension the mean and a test have opposite signs, each by its own Φ."""
-    law = PatchLaw(num_patches=9, num_inputs=1, noise=0.5)
+    law = PatchLaw(num_patches=9, dimension=1, noise=0.5)
     mean, test = special.ndtr(-(num_samples**0.5) / 1.5), special.ndtr(-1 / 1.5)
     expected = mean * (1 - test) + test * (1 - mean)
     assert experiment.mean_error(law, num_samples) == pytest.approx(expected, abs=1e-7)

@@ -276,7 +276,7 @@ def mean_error(law: PatchLaw, num_samples: int) -> float:
     The mean is u = w* + N(0, s²/n), a test v = w* + N(0, s²), s² = kσ². They disagree if √n u + v
     is shorter than √n u − v, and these are independent with means (√n ± 1)w* and variances 2s².
     """
-    d, square = law.num_inputs, law.num_patches * law.noise**2
+    d, square = law.dimension, law.num_patches * law.noise**2
     longer, shorter = ((math.sqrt(num_samples) + sign) ** 2 / (2 * square) for sign in (1, -1))
 
     def density(x: float) -> float:

@@ -1,0 +1,127 @@
+"""One word for one thing: signatures and settings use the words of docs/notation.md."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "theorylab"
+FILES = sorted(PACKAGE.rglob("*.py"))
+# What is still to follow: for each file, the words that it may use for now. It only shrinks.
+STILL: dict[str, set[str]] = {
+    "experiments/curvature/attention_heads.py": {"num_inputs"},
+    "experiments/curvature/bottleneck.py": {"num_inputs"},
+    "experiments/curvature/graph_bounds.py": {"num_inputs"},
+    "experiments/curvature/graph_lemmas.py": {"num_inputs"},
+    "experiments/curvature/hessian_norm.py": {"num_inputs"},
+    "experiments/curvature/linearity_gap.py": {"num_hidden", "num_inputs"},
+    "experiments/curvature/many_outputs.py": {"num_inputs"},
+    "experiments/curvature/output_nonlinearity.py": {"num_hidden", "num_inputs"},
+    "experiments/dynamics/catapult.py": {"num_inputs"},
+    "experiments/dynamics/interpolating_sgd.py": {"num_inputs"},
+    "experiments/dynamics/polyak_lojasiewicz.py": {"num_inputs"},
+    "experiments/dynamics/quadratic/constants.py": {"num_inputs"},
+    "experiments/dynamics/quadratic/learning_rate_phases.py": {"num_inputs"},
+    "experiments/dynamics/two_layer_flow.py": {"num_inputs"},
+    "experiments/features/agop/optimizers.py": {"num_other"},
+    "experiments/features/agop/recursive_features.py": {"num_iterations"},
+    "experiments/features/emergence/resnet_filters.py": {"epochs"},
+    "experiments/features/fourier/grokking.py": {"num_layers"},
+    "experiments/features/gradient/gaussian_mixture.py": {"num_tested"},
+    "experiments/features/gradient/good_subnetwork.py": {"num_tested"},
+    "experiments/features/gradient/one_step_freeze.py": {"num_tested"},
+    "experiments/features/gradient/xor_mixture.py": {"num_tested"},
+    "experiments/features/local_signal/activation_sparsity.py": {"epochs"},
+    "experiments/features/local_signal/mnist_on_noise.py": {"num_iterations"},
+    "experiments/features/local_signal/resnet_against_kernel.py": {"num_iterations"},
+    "experiments/features/local_signal/threshold_dynamics.py": {"num_inputs"},
+    "experiments/features/local_signal/threshold_proof.py": {"num_inputs"},
+    "experiments/generalization/tangent_complexity.py": {"num_tests"},
+    "experiments/generalization/teachers.py": {"num_inputs"},
+    "experiments/incontext/other_prompts.py": {"num_layers"},
+    "experiments/incontext/other_tasks.py": {"num_layers"},
+    "experiments/incontext/size_and_noise.py": {"num_layers"},
+    "experiments/incontext/trained_regression.py": {"num_layers"},
+    "experiments/kernels/applications/label_aware.py": {"num_inputs", "num_tests"},
+    "experiments/kernels/applications/small_data.py": {"num_hidden"},
+    "experiments/kernels/finite/correction.py": {"num_inputs", "num_tests"},
+    "experiments/kernels/finite/drift.py": {"num_inputs"},
+    "experiments/kernels/finite/empirical_cost.py": {"num_hidden", "num_inputs"},
+    "experiments/kernels/finite/hierarchy.py": {"num_inputs"},
+    "experiments/kernels/finite/velocity.py": {"num_hidden"},
+    "experiments/kernels/infinite/convolution.py": {"num_layers"},
+    "experiments/kernels/infinite/monte_carlo.py": {"num_hidden", "num_inputs"},
+    "experiments/kernels/infinite/two_layer.py": {"num_inputs", "num_tests"},
+    "experiments/kernels/prediction/flow.py": {"num_inputs", "num_tests"},
+    "experiments/kernels/prediction/global_convergence.py": {"num_inputs"},
+    "experiments/kernels/prediction/output_dynamics.py": {"num_hidden", "num_inputs"},
+    "experiments/kernels/prediction/piecewise_linear.py": {"num_inputs", "num_tests"},
+    "experiments/kernels/prediction/spectral_bias.py": {"num_hidden"},
+    "experiments/kernels/prediction/trained_ensembles.py": {"num_inputs", "num_tests"},
+    "experiments/kernels/solvers/many_points.py": {"num_hidden", "num_tests"},
+    "experiments/kernels/solvers/regression.py": {"num_tests"},
+    "experiments/kernels/width_convergence.py": {"num_hidden", "num_inputs"},
+    "features/own_kernel.py": {"num_iterations"},
+    "features/recursive.py": {"num_iterations"},
+    "kernels/solvers/conjugate.py": {"num_iterations"},
+    "kernels/solvers/nystrom.py": {"num_iterations"},
+}
+
+
+def banned() -> dict[str, str]:
+    """Every word that is not used here, with the one that is, as the page on notation has it."""
+    page = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`\w+`) \| (.+?) \|", page.split("## One word for one thing")[1], re.M)
+    return {word: here[1:-1] for here, words in rows for word in re.findall(r"`(\w+)`", words)}
+
+
+def public_words(tree: ast.Module) -> Iterator[str]:
+    """Arguments of public functions and methods, and fields of public classes."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            functions, fields = [node], []
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            functions = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+            fields = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
+        else:
+            continue
+        yield from (field.id for field in fields if isinstance(field, ast.Name))
+        for function in functions:
+            if not function.name.startswith("_") or function.name in ("__init__", "__call__"):
+                given = function.args
+                yield from (a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+
+def synonyms(source: str) -> set[str]:
+    """The words of a source text for which there is another word."""
+    return set(public_words(ast.parse(source))) & banned().keys()
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_signatures_use_the_one_word(path):
+    found = synonyms(path.read_text(encoding="utf-8")) - STILL.get(name_of(path), set())
+    assert not found, {word: f"use {banned()[word]}" for word in found}
+
+
+@pytest.mark.parametrize("name", STILL)
+def test_what_is_still_to_follow_is_there(name):
+    """A file that follows is taken off the list."""
+    assert synonyms((PACKAGE / name).read_text(encoding="utf-8")) >= STILL[name]
+
+
+def test_a_synonym_is_seen():
+    function = "def mlp(num_inputs, depth, *, lr=0.1): ..."
+    config = "class Config:\n    num_tests: int = 3\n    def _private(self, num_layers): ..."
+    assert synonyms(f"{function}\n{config}") == {"num_inputs", "lr", "num_tests"}
+
+
+def test_the_table_bans_no_word_that_it_uses():
+    assert len(banned()) > 30
+    assert not set(banned().values()) & banned().keys()
