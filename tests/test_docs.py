@@ -49,15 +49,15 @@ def test_the_experiment_of_the_ten_minutes_runs_as_it_stands(tmp_path, monkeypat
     """Oracle: the command line, on a tree with nothing but the page's own block."""
     page = ROOT / "docs" / "add-an-experiment.md"
     (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    folder = tmp_path / "guests" / "kernels"
+    folder = tmp_path / "guests" / "experiments" / "kernels"
     folder.mkdir(parents=True)
-    for package in (tmp_path / "guests", folder):
+    for package in (tmp_path / "guests", folder.parent, folder):
         (package / "__init__.py").write_text("")
     (folder / "my_law.py").write_text(block, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("THEORYLAB_CACHE", str(tmp_path / "cache"))
 
-    tree = Tree(tmp_path / "guests", "guests")
+    tree = Tree(tmp_path / "guests" / "experiments", "guests.experiments")
     asked = ["run", "kernels/my_law", "--preset", "smoke", "--out", str(tmp_path / "store")]
     assert main(asked, tree) == 0
     assert "supported" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Literal
 
 import pytest
 
@@ -11,9 +12,13 @@ from theorylab.cli.usage import Usage
 from theorylab.experiments.entry import Field
 from theorylab.experiments.tree import EXPERIMENTS
 
+KINDS = {"int": int, "float": float, "bool": bool, "str": str}
+KINDS |= {"Literal['relu', 'erf']": Literal["relu", "erf"]}
+KINDS |= {"tuple[int, ...]": tuple[int, ...], "tuple[float, ...]": tuple[float, ...]}
+
 
 def field(kind: str) -> Field:
-    return Field("some_field", kind, 0, "")
+    return Field("some_field", KINDS[kind], 0)
 
 
 @pytest.mark.parametrize(
@@ -48,16 +53,20 @@ def test_text_becomes_a_value_of_the_fields_type(kind, text, value):
         ("int", "1.5", "--some-field must be a whole number, got '1.5'"),
         ("int", "", "must be a whole number, got ''"),
         ("int", "1e3", "must be a whole number"),
-        ("int", str(2**63), "must be smaller than 2⁶³ in size"),
-        ("float", "many", "must be a number, got 'many'"),
-        ("float", "nan", "must be finite, got nan"),
-        ("float", "-inf", "must be finite, got -inf"),
+        ("int", str(2**63), "must be below 2³¹ in size"),
+        ("float", "many", "must be a finite number, got 'many'"),
+        ("float", "nan", "must be a finite number, got nan"),
+        ("float", "-inf", "must be a finite number, got -inf"),
         ("bool", "1", "must be true or false, got '1'"),
         ("Literal['relu', 'erf']", "tanh", "must be one of relu, erf, got 'tanh'"),
-        ("tuple[int, ...]", "1,,2", "must be whole numbers separated by commas, got ''"),
-        ("tuple[int, ...]", "", "must be whole numbers separated by commas"),
-        ("tuple[float, ...]", "1;2", "must be numbers separated by commas, got '1;2'"),
-        ("tuple[float, ...]", "1,inf", "must be finite, got inf"),
+        (
+            "tuple[int, ...]",
+            "1,,2",
+            "must be whole numbers, got [1, '', 2]. Commas separate them",
+        ),
+        ("tuple[int, ...]", "", "must be whole numbers"),
+        ("tuple[float, ...]", "1;2", "must be finite numbers, got ['1;2']"),
+        ("tuple[float, ...]", "1,inf", "must be finite numbers, got [1.0, inf]"),
     ],
 )
 def test_wrong_text_is_refused_with_what_must_hold(kind, text, message):

@@ -70,6 +70,7 @@ def test_show_in_json(theorylab, tree):
     assert shown["fields"][0] == {
         "name": "num_throws",
         "type": "int",
+        "domain": "a whole number",
         "default": 1000,
         "help": "how often it is thrown",
     }

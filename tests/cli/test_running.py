@@ -138,7 +138,7 @@ def test_after_a_failure_the_next_experiment_runs(theorylab, tree, monkeypatch):
         (("toys/coin", "--breaks", "all"), "--breaks must be one of nothing, run"),
         (("toys/coin", "--preset", "huge"), "--preset must be one of smoke, default, paper"),
         (("toys/dice", "--preset", "paper"), "the preset of toys/dice must be one of smoke"),
-        (("toys/coin", "--num-throws", str(10**15)), "got a config that needs about 16 PB"),
+        (("toys/coin", "--num-throws", str(10**15)), "--num-throws must be below 2³¹ in size"),
         (("toys/coin", "--seed"), "--seed needs a value, got nothing"),
         (("toys/coin", "-p"), "run has no option -p"),
         (("toys/coin", "--out", ""), "--out needs a path, got an empty one"),

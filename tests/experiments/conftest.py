@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from theorylab.claims import Claim, Verdict
-from theorylab.experiments.entry import read
+from theorylab.experiments.reader import read
 from theorylab.lab import Outcome, Store, conduct
 from theorylab.lab.conduct import precision
 
@@ -66,15 +66,15 @@ def surprises(conducted: Conducted) -> list[tuple[str, str, float]]:
 
 
 @pytest.fixture(scope="module")
-def verdict(request: pytest.FixtureRequest) -> Callable[[str, Any], Verdict]:
+def verdict(request: pytest.FixtureRequest) -> Callable[..., Verdict]:
     """The verdict of the one claim whose statement has these words, on any result."""
     experiment = request.module.experiment
     digits = read(Path(experiment.__file__)).precision
 
-    def judged(words: str, result: Any) -> Verdict:
+    def judged(words: str, result: Any, config: Any = None) -> Verdict:
         found: list[Claim] = [claim for claim in experiment.CLAIMS if words in claim.statement]
         assert len(found) == 1, f"{len(found)} claims say {words!r}"
         with precision(digits):
-            return found[0].judge(result).verdict
+            return found[0].judge(result, config or experiment.PRESETS["smoke"]).verdict
 
     return judged

@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from theorylab.experiments.drawing import COLOURS, directions, medians, panels, tidy_ticks
+from theorylab.experiments.drawing import (
+    COLOURS,
+    THEORY,
+    curves,
+    directions,
+    image,
+    label_axes,
+    medians,
+    paired_bars,
+    panels,
+    phase_diagram,
+    scaling,
+    tidy_ticks,
+)
 
 
 @pytest.mark.parametrize(("count", "rows"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
@@ -30,6 +43,52 @@ def test_medians_are_over_seeds_and_have_their_names():
     (line,) = axis.lines
     np.testing.assert_array_equal(line.get_ydata(), [4.0, 2.0])
     assert axis.get_legend_handles_labels()[1] == ["a"]
+
+
+def test_curves_are_medians_in_bands_and_leave_out_what_is_not_finite():
+    """Oracle: quantiles of ten numbers, by hand."""
+    _, (axis,) = panels("loss")
+    values = np.stack([np.arange(11.0), np.where(np.arange(11) < 5, np.nan, 3.0)], axis=1)
+    curves(axis, [0, 1], {"a": values})
+    (line,), (band,) = axis.lines, axis.collections
+    np.testing.assert_allclose(line.get_ydata(), [5.0, 3.0])
+    heights = band.get_paths()[0].vertices[:, 1]
+    np.testing.assert_allclose([heights.min(), heights.max()], [1.0, 9.0])
+
+
+def test_scaling_names_the_fitted_exponent_and_draws_theory():
+    """Oracle: an exact power law."""
+    _, (axis,) = panels("error")
+    sizes = np.array([10.0, 100.0, 1000.0])
+    scaling(axis, sizes, {"error": np.stack([sizes**-0.5] * 3)}, exponent=-0.5)
+    assert axis.get_legend_handles_labels()[1] == ["error: -0.50", "theory: -0.5"]
+    (dashed,) = [line for line in axis.lines if line.get_linestyle() == THEORY["linestyle"]]
+    np.testing.assert_allclose(dashed.get_ydata(), sizes**-0.5)
+    assert axis.get_xscale() == axis.get_yscale() == "log"
+
+
+def test_a_phase_diagram_leaves_what_is_not_finite_empty():
+    _, (axis,) = panels("phase")
+    values = np.array([[1.0, 2.0, np.inf], [np.nan, 3.0, 4.0]])
+    phase_diagram(axis, [0, 1, 2], [0, 1], values, "loss")
+    (mesh,) = axis.collections
+    np.testing.assert_array_equal(np.ma.getmaskarray(mesh.get_array()).sum(), 2)
+
+
+def test_paired_bars_are_as_high_as_the_median_difference():
+    _, (axis,) = panels("gain")
+    paired_bars(axis, {"a": np.array([1.0, 2.0, 9.0]), "b": np.array([-1.0, -2.0, -3.0])}, "points")
+    assert [bar.get_height() for bar in axis.patches] == [2.0, -2.0]
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["a", "b"]
+
+
+def test_images_show_a_matrix_and_axes_have_names():
+    _, (picture, other) = panels("G", "loss")
+    image(picture, np.eye(3))
+    np.testing.assert_array_equal(picture.images[0].get_array(), np.eye(3))
+    label_axes(other, "step", "loss", logarithmic="y")
+    assert (other.get_xlabel(), other.get_ylabel()) == ("step", "loss")
+    assert (other.get_xscale(), other.get_yscale()) == ("linear", "log")
 
 
 def test_directions_are_dots_and_targets_stars():

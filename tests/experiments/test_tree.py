@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from theorylab import choices
 from theorylab.claims.claim import Kind, Source
-from theorylab.experiments.entry import TYPES, Entry, Place, TreeError, name_of, read
+from theorylab.experiments.entry import Entry, Place, name_of
+from theorylab.experiments.reader import TreeError, read
 from theorylab.experiments.renames import RENAMES
 from theorylab.experiments.tree import EXPERIMENTS, Tree
+from theorylab.fields import ImageSet, fitted
 
 TESTS = Path(__file__).parents[1]
 TOYS = Tree(TESTS / "toylab/experiments", "toylab.experiments")
@@ -48,16 +49,12 @@ def test_fields_and_presets_are_the_configs_own(both):
 
 
 def test_types_are_the_configs_own_and_fit_the_defaults(both):
+    """What the reader makes of an annotation is what Python makes of it."""
     entry, module = both
-    for field, real in zip(entry.fields, dataclasses.fields(module.Config), strict=True):
-        if field.choices:
-            assert field.choices == typing.get_args(real.type)
-            assert field.default in field.choices
-        else:
-            assert field.type in TYPES
-            assert field.type == getattr(real.type, "__name__", "") or field.type == str(real.type)
-            kind = field.type.partition("[")[0]
-            assert type(field.default).__name__ == kind
+    hints = typing.get_type_hints(module.Config, include_extras=True)
+    for field in entry.fields:
+        assert field.hint == hints[field.name]
+        assert fitted(field.name, field.hint, field.default) == field.default
 
 
 def test_claims_are_the_modules_own(both):
@@ -157,7 +154,11 @@ CLAIMS = (Claim("It holds.", judge, S),)
         ('FORMULA = "x"', "", "needs a literal FORMULA"),
         ('"x"', "3", "FORMULA must be a literal str, got 3"),
         ("class Config", "class Settings", "needs a class Config"),
-        ("width: int = 1", "width: list[int] = 1", r"type of width must be one of"),
+        (
+            "width: int = 1",
+            "width: list[int] = 1",
+            r"the type of a field must be one of theorylab.fields, got list\[int\]",
+        ),
         ("width: int = 1", "width: int", "the field width needs a default"),
         ("width: int = 1", "out: int = 1", "must not be named out"),
         ("width: int = 1", "width: int = len([])", r":7: it must be literal .* got len\(\[\]\)"),
@@ -184,7 +185,65 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, old, new, message)
 def test_shared_choices_are_known_by_their_name(tmp_path):
     path = tmp_path / "shared.py"
     path.write_text(GOOD.replace("width: int = 1", 'width: int = 1\n    images: ImageSet = "svhn"'))
-    assert read(path).fields[1].choices == typing.get_args(choices.ImageSet)
+    assert read(path).fields[1].choices == typing.get_args(ImageSet)
+
+
+def test_what_a_private_module_of_the_tree_defines_is_read_there(tmp_path):
+    """A base of Config, the type of a field, a source and a constant."""
+    folder = tmp_path / "experiments" / "toys"
+    folder.mkdir(parents=True)
+    (folder / "_shared.py").write_text(
+        'Colour = Choice["red", "blue"]\nWHERE = Source("zhu", "c", "d")\nSTEPS = 7\n'
+        "class Base(Seeded):\n    width: Count = 3  # of all layers\n    num_seeds: Count = 4\n"
+    )
+    path = folder / "one.py"
+    text = GOOD.replace("class Config:", "class Config(Base):").replace(
+        ", judge, S", ", judge, WHERE"
+    )
+    text = text.replace(
+        "    width: int = 1", '    colour: Colour = "red"\n    steps: Count = STEPS'
+    )
+    imports = "from ._shared import Base, Colour\n"
+    imports += "from toylab.experiments.toys._shared import STEPS, WHERE\n"
+    path.write_text(text.replace('PRECISION = "float64"\n', 'PRECISION = "float64"\n' + imports))
+    entry = read(path)
+    assert [field.name for field in entry.fields] == [
+        "num_seeds",
+        "seed",
+        "width",
+        "colour",
+        "steps",
+    ]
+    assert entry.presets["smoke"] == {
+        "num_seeds": 4,
+        "seed": 0,
+        "width": 2,
+        "colour": "red",
+        "steps": 7,
+    }
+    assert entry.fields[2].help == "of all layers"
+    assert entry.fields[3].choices == ("red", "blue")
+    assert entry.claims[0].source == Place("zhu", "c", "d")
+
+
+def test_an_erratum_is_two_claims(tmp_path):
+    path = tmp_path / "erratum.py"
+    pair = '*erratum(S, printed=("A.", lambda r, c: x), corrected=("B.", judge), formula="y")'
+    path.write_text(GOOD.replace('Claim("It holds.", judge, S)', pair))
+    found = [(each.statement, each.kind, each.formula) for each in read(path).claims]
+    assert found == [("A.", "printed", ""), ("B.", "corrected", "y")]
+    path.write_text(GOOD.replace('Claim("It holds.", judge, S)', "*erratum(S, printed=3)"))
+    with pytest.raises(TreeError, match="erratum needs"):
+        read(path)
+
+
+def test_a_default_or_preset_outside_its_domain_is_named(tmp_path):
+    path = tmp_path / "wrong.py"
+    good = GOOD.replace("int = 1", "Count = 1")
+    for old, new in (("Count = 1", "Count = 0"), ("width=2", "width=0")):
+        path.write_text(good.replace(old, new))
+        with pytest.raises(TreeError, match="width must be a whole number, at least 1, got 0"):
+            read(path)
 
 
 def test_tuples_of_claims_can_be_joined(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import theorylab
-from theorylab.experiments.entry import read
+from theorylab.experiments.reader import read
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.lab.conduct import precision
 from theorylab.lab.definitions import Definitions

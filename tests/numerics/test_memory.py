@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 from theorylab.numerics import memory
+from theorylab.numerics.memory import traced_bytes
 
 
 @pytest.fixture
@@ -63,3 +65,26 @@ def test_on_an_accelerator_it_is_the_devices_own(monkeypatch):
 
     monkeypatch.setattr(jax, "devices", lambda: [Device()])
     assert memory.available_memory() == 700
+
+
+def test_traced_bytes_are_those_of_arrays_alive_together():
+    """Oracle: by hand. Two matrices and their product live together; a scan keeps one step."""
+    size = 1000 * 1000 * jax.numpy.ones(()).dtype.itemsize
+
+    def product(n):
+        one = jax.numpy.full((n, n), 2.0)
+        return (one @ (one + 1)).sum()
+
+    assert 3 * size <= traced_bytes(product, 1000) <= 3.1 * size
+
+    def loop(steps):
+        return jax.lax.scan(lambda x, _: (x @ x, None), jax.numpy.ones((1000, 1000)), length=steps)
+
+    assert traced_bytes(loop, 10) == traced_bytes(loop, 10**9) <= 4 * size
+
+
+def test_what_cannot_be_traced_is_said():
+    with pytest.raises(TypeError, match=r"needs memory\(config\)"):
+        traced_bytes(
+            lambda n: np.asarray(jax.numpy.ones(n) + 1).sum() * float(jax.numpy.ones(())), 3
+        )

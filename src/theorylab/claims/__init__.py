@@ -10,6 +10,7 @@ from .claim import Finding as Finding
 from .claim import Kind as Kind
 from .claim import Source as Source
 from .claim import Verdict as Verdict
+from .claim import erratum as erratum
 from .claim import verdict as verdict
 from .judges import at_least as at_least
 from .judges import at_most as at_most

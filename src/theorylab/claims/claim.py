@@ -1,6 +1,6 @@
 """A claim, where it comes from, and what was found.
 
-    Result ─► judge ─► Finding: the measured number, its interval, what was demanded, a verdict
+    Result, Config ─► judge ─► Finding: the number, its interval, what was demanded, a verdict
 
 A verdict is *supported* (the interval lies inside what is demanded), *refuted* (it lies outside) or
 *inconclusive* (it straddles, or something is not finite).
@@ -71,6 +71,7 @@ class Finding:
     method: str  # how the interval was made: "exact", "sign interval over 10 seeds, 97.9 %", ...
 
 
+Judge = Callable[[Any, Any], Finding]  # (result, config) ─► finding
 Kind = Literal["claim", "control", "printed", "corrected"]
 
 
@@ -80,7 +81,7 @@ class Claim:
 
     Args:
         statement: In words, as a sentence.
-        judge: Turns the experiment's `Result` into a `Finding`; trains nothing.
+        judge: Turns the experiment's `Result` and `Config` into a `Finding`; trains nothing.
         source: Where the statement stands.
         kind: A plain claim; a negative control; or one half of an erratum: the statement as it is
             printed (expected to be refuted) and as it should read (expected to be supported).
@@ -88,7 +89,7 @@ class Claim:
     """
 
     statement: str
-    judge: Callable[[Any], Finding]
+    judge: Judge
     source: Source
     kind: Kind = "claim"
     formula: str = ""
@@ -97,6 +98,37 @@ class Claim:
     def expected(self) -> Verdict:
         """The verdict that surprises nobody."""
         return Verdict.REFUTED if self.kind == "printed" else Verdict.SUPPORTED
+
+
+def erratum(
+    source: Source,
+    printed: tuple[str, Judge],
+    corrected: tuple[str, Judge],
+    formula: str = "",
+) -> tuple[Claim, Claim]:
+    """Make the two claims of a misprint: as it is printed, and as it should read.
+
+    Args:
+        source: Where it is printed.
+        printed: The statement as it is printed, and its judge; expected to be refuted.
+        corrected: The statement as it should read, and its judge.
+        formula: The corrected statement in LaTeX.
+
+    Example:
+        >>> from theorylab.claims import at_most
+        >>> place = Source("zhu", "nqm-2d-map", "Eq. 3.11")
+        >>> wrong, right = erratum(
+        ...     place,
+        ...     printed=("It is at most 1.", lambda r, c: at_most(r, 1.0)),
+        ...     corrected=("It is at most 2.", lambda r, c: at_most(r, 2.0)),
+        ... )
+        >>> str(wrong.expected), str(right.judge(1.5, None).verdict)
+        ('refuted', 'supported')
+    """
+    return (
+        Claim(*printed, source=source, kind="printed"),
+        Claim(*corrected, source=source, kind="corrected", formula=formula),
+    )
 
 
 def verdict(low: float, high: float, demand: Demand) -> Verdict:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-from theorylab.choices import ImageSet
 from theorylab.experiments.entry import PRESETS, Entry
 from theorylab.experiments.sources import DOCUMENTS
+from theorylab.fields import ImageSet
 
 from .usage import Usage, nearest
 

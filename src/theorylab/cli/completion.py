@@ -7,7 +7,8 @@ theorylab completion fish > ~/.config/fish/completions/theorylab.fish
 
 from collections.abc import Iterable, Sequence
 
-from theorylab.experiments.entry import Entry, TreeError
+from theorylab.experiments.entry import Entry
+from theorylab.experiments.reader import TreeError
 from theorylab.experiments.tree import Tree
 
 from .commands import COMMANDS, IMAGES, SHELLS, Command, Parsed

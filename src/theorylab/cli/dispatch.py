@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 import theorylab
-from theorylab.experiments.entry import TreeError
+from theorylab.experiments.reader import TreeError
 from theorylab.experiments.tree import EXPERIMENTS, Tree
 
 from .background import is_busy

@@ -1,17 +1,16 @@
 """From text to the values of a config: what `--field value` means, checked without JAX."""
 
-import math
 import sys
 from collections.abc import Mapping
 
 from theorylab.experiments.entry import Entry, Field, Literals
 from theorylab.experiments.tree import Tree
+from theorylab.fields import fitted
 
 from .usage import Usage, nearest
 
 MOST_OFFERS = 5  # names in an error
 _TRUTH = {"true": True, "false": False}
-_LARGEST = 2**63  # what an array of whole numbers can hold
 
 
 def find(tree: Tree, name: str) -> Entry:
@@ -57,50 +56,34 @@ def configured(entry: Entry, preset: str, texts: Mapping[str, str]) -> dict[str,
 def value_of(field: Field, text: str) -> Literals:
     """Read the value of a field.
 
+    Raises:
+        Usage: It is outside the field's domain; says what must hold and what came.
+
     Example:
-        >>> value_of(Field("ratios", "tuple[float, ...]", (1.0,), ""), "1,3.5")
+        >>> from theorylab.fields import Positive, Several
+        >>> value_of(Field("ratios", Several[Positive], (1.0,)), "1,3.5")
         (1.0, 3.5)
     """
-    match field.type:
-        case "int":
-            return _whole(field, text)
-        case "float":
-            return _finite(field, text)
-        case "bool":
-            if text.lower() not in _TRUTH:
-                raise Usage(f"{field.flag} must be true or false, got {text!r}.")
-            return _TRUTH[text.lower()]
-        case "str":
-            return text
-        case "tuple[int, ...]":
-            return tuple(_whole(field, part) for part in _parts(text))
-        case "tuple[float, ...]":
-            return tuple(_finite(field, part) for part in _parts(text))
-    if text not in field.choices:
-        raise Usage(f"{field.flag} must be one of {', '.join(field.choices)}, got {text!r}.")
-    return text
-
-
-def _whole(field: Field, text: str) -> int:
-    numbers = "whole numbers separated by commas" if "tuple" in field.type else "a whole number"
+    kind = field.shape.kind
+    parts = _parts(text) if field.shape.several else [text]
+    entries = [_entry(kind, part) for part in parts]
     try:
-        value = int(text)
-    except ValueError:
-        raise Usage(f"{field.flag} must be {numbers}, got {text!r}.") from None
-    if abs(value) >= _LARGEST:
-        raise Usage(f"{field.flag} must be smaller than 2⁶³ in size, got {text}.")
-    return value
+        return fitted(field.flag, field.hint, entries if field.shape.several else entries[0])
+    except ValueError as error:
+        hint = " Commas separate them." if field.shape.several else ""
+        raise Usage(f"{error}{hint}") from None
 
 
-def _finite(field: Field, text: str) -> float:
-    numbers = "numbers separated by commas" if "tuple" in field.type else "a number"
+def _entry(kind: type, text: str) -> Literals:
+    """One entry as its kind has it; text that is none stays as it is, and is refused later."""
+    if kind is bool:
+        return _TRUTH.get(text.lower(), text)
+    if kind is str:
+        return text
     try:
-        value = float(text)
+        return kind(text)
     except ValueError:
-        raise Usage(f"{field.flag} must be {numbers}, got {text!r}.") from None
-    if not math.isfinite(value):
-        raise Usage(f"{field.flag} must be finite, got {text}.")
-    return value
+        return text
 
 
 def _parts(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from theorylab.experiments.entry import Entry, Statement
+from theorylab.experiments.entry import Entry, Field, Statement
 from theorylab.experiments.sources import DOCUMENTS, documents
 from theorylab.experiments.tree import Tree
 
@@ -74,9 +74,20 @@ def details(entry: Entry) -> dict[str, Any]:
         "precision": entry.precision,
         "formula": entry.formula,
         "summary": entry.summary,
-        "fields": [asdict(field) for field in entry.fields],
+        "fields": [_field(field) for field in entry.fields],
         "presets": entry.presets,
         "claims": [asdict(claim) for claim in entry.claims],
+    }
+
+
+def _field(field: Field) -> dict[str, Any]:
+    """A field of the config, for a program."""
+    return {
+        "name": field.name,
+        "type": field.type,
+        "domain": field.domain,
+        "default": field.default,
+        "help": field.help,
     }
 
 
@@ -127,8 +138,7 @@ def _page(entry: Entry) -> Iterable[str]:
     flags = [f"{field.flag} {shown(field.default)}" for field in entry.fields]
     width = min(max(map(len, flags), default=0), 36) + 2
     for flag, field in zip(flags, entry.fields, strict=True):
-        choices = f"one of {', '.join(field.choices)}" if field.choices else field.type
-        yield f"  {flag:{width}}{choices}{'; ' + field.help if field.help else ''}"
+        yield f"  {flag:{width}}{field.domain}{'; ' + field.help if field.help else ''}"
     yield from ("", _bold("presets"))
     for preset, config in entry.presets.items():
         default = entry.presets["default"]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from theorylab.choices import ImageSet
+from theorylab.fields import ImageSet
 
 from .cache import Arrays, cache_folder, cached
 from .dataset import Dataset

@@ -1,15 +1,25 @@
-"""One style for every figure: `panels` gives a figure and its axes, ready to draw on.
+"""One style for every figure, and a small vocabulary of what figures show.
 
-`medians` and `directions` draw what several experiments show; `tidy_ticks` sets the ticks when all
-is drawn, for only then it is known what an axis shows.
+    panels           a figure with one panel for each title, ready to draw on
+    curves           medians over seeds in time, each in its band
+    scaling          a power law: measurements over a size, with the fitted exponent
+    phase_diagram    a number at every point of two settings
+    paired_bars      differences between two methods, seed by seed
+    image            a matrix as pixels
+    medians          medians over seeds without a band
+    directions       vectors in the plane beside what they may point to
+    label_axes       names of both axes, and which of them are logarithmic
+
+`tidy_ticks` sets the ticks when all is drawn, for only then it is known what an axis shows.
 
 Figures are made without pyplot: no global state, nothing to close, no display needed.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Real
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -25,6 +35,7 @@ from matplotlib.ticker import (
 # Okabe and Ito's colours, told apart by every eye, and a grey; black is for theory, colours for
 # measurements. (Their yellow cannot be seen on white.)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+Places = Sequence[int] | Sequence[float] | np.ndarray
 THEORY = {"color": "#222222", "linestyle": "--", "linewidth": 1.2}
 
 
@@ -125,3 +136,138 @@ def directions(
     """
     axis.scatter(*vectors.T, s=4, color=COLOURS[0])
     axis.scatter(*targets.T, s=60, marker="*", color=COLOURS[1])
+
+
+def curves(
+    axis: Axes,
+    x: Places,
+    named: Mapping[str, Real[np.ndarray, "s t"]],
+    style: str = "-",
+    first_colour: int = 0,
+) -> None:
+    """Draw the median over seeds of every measurement, in a band from 10 % to 90 % of the seeds.
+
+    Args:
+        axis: Where.
+        x: The t places on the horizontal axis.
+        named: Measurements, one row for each seed; what is not finite is left out.
+        style: Of the lines, as matplotlib writes it.
+        first_colour: Where in the cycle of colours the first one begins.
+    """
+    places = np.asarray(x, float)
+    for index, (name, values) in enumerate(named.items()):
+        colour = COLOURS[(first_colour + index) % len(COLOURS)]
+        rows = np.where(np.isfinite(values), values, np.nan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a place without a finite number
+            low, middle, high = np.nanquantile(rows, (0.1, 0.5, 0.9), axis=0)
+        axis.plot(places, middle, style, color=colour, label=name)
+        axis.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
+    axis.legend(fontsize=7)
+
+
+def scaling(
+    axis: Axes,
+    x: Places,
+    named: Mapping[str, Real[np.ndarray, "s w"]],
+    exponent: float | None = None,
+) -> None:
+    """Draw measurements over a size on logarithmic axes, with the exponent fitted to the medians.
+
+    Args:
+        axis: Where.
+        x: The sizes, such as widths.
+        named: Measurements, one row for each seed.
+        exponent: What theory says; drawn as a dashed line through the first measurement.
+    """
+    places = np.asarray(x, float)
+    for index, (name, values) in enumerate(named.items()):
+        rows = np.asarray(values, float)
+        middle = np.median(rows, axis=0)
+        usable = np.isfinite(middle) & (middle > 0)
+        label = name
+        if usable.sum() >= 2:
+            slope = np.polyfit(np.log(places[usable]), np.log(middle[usable]), 1)[0]
+            label = f"{name}: {slope:+.2f}"
+        colour = COLOURS[index % len(COLOURS)]
+        axis.loglog(places, rows.T, ".", color=colour, alpha=0.3, markersize=4)
+        axis.loglog(places, middle, "o-", color=colour, markersize=4, label=label)
+        if exponent is not None and index == 0 and usable.any():
+            start = int(np.argmax(usable))
+            theory = middle[start] * (places / places[start]) ** exponent
+            axis.loglog(places, theory, label=f"theory: {exponent:+g}", **THEORY)
+    axis.legend(fontsize=7)
+
+
+def phase_diagram(
+    axis: Axes,
+    x: Places,
+    y: Places,
+    values: Real[np.ndarray, "h w"],
+    label: str = "",
+) -> None:
+    """Draw a number at every point of two settings as colours; what is not finite stays grey.
+
+    Args:
+        axis: Where.
+        x: The setting along the horizontal axis.
+        y: The one along the vertical axis.
+        values: A row for every entry of y.
+        label: What the colours mean.
+    """
+    shown = np.ma.masked_invalid(np.asarray(values, float))
+    axis.grid(visible=False)
+    axis.set_facecolor("#dddddd")
+    mesh = axis.pcolormesh(
+        np.asarray(x, float), np.asarray(y, float), shown, cmap="viridis", rasterized=True
+    )
+    figure = axis.get_figure()
+    if figure is not None:
+        figure.colorbar(mesh, ax=axis, label=label)
+
+
+def paired_bars(axis: Axes, named: Mapping[str, Real[np.ndarray, " s"]], label: str = "") -> None:
+    """Draw the median of paired differences as bars, with every seed as a dot; 0 is no difference.
+
+    Args:
+        axis: Where.
+        named: One difference for each seed.
+        label: What the differences are.
+    """
+    for index, (name, values) in enumerate(named.items()):
+        seeds = np.ravel(np.asarray(values, float))
+        axis.bar(
+            index, np.median(seeds), color=COLOURS[index % len(COLOURS)], alpha=0.5, label=name
+        )
+        axis.plot(np.full(seeds.size, index), seeds, "k.", markersize=3)
+    axis.axhline(0.0, color="#222222", linewidth=0.8)
+    axis.set_xticks(range(len(named)), list(named), fontsize=7)
+    axis.set_ylabel(label)
+
+
+def image(axis: Axes, matrix: Real[np.ndarray, "h w"]) -> None:
+    """Draw a matrix as pixels, from its least entry to its largest.
+
+    Args:
+        axis: Where.
+        matrix: Such as a picture, or an AGOP.
+    """
+    axis.grid(visible=False)
+    axis.imshow(np.asarray(matrix, float), cmap="viridis")
+
+
+def label_axes(axis: Axes, x: str, y: str = "", logarithmic: str = "") -> None:
+    """Name both axes, and say which of them are logarithmic: "x", "y" or "xy".
+
+    Args:
+        axis: Where.
+        x: What the horizontal axis shows.
+        y: What the vertical axis shows; the title of the panel says it where this is empty.
+        logarithmic: The letters of the logarithmic axes.
+    """
+    axis.set_xlabel(x)
+    axis.set_ylabel(y)
+    if "x" in logarithmic:
+        axis.set_xscale("log")
+    if "y" in logarithmic:
+        axis.set_yscale("log")

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from .entry import Entry, read
+from .entry import Entry
+from .reader import read
 from .renames import RENAMES
 
 

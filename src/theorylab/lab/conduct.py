@@ -24,8 +24,9 @@ import numpy as np
 import theorylab
 from theorylab.claims.claim import Claim, Demand, Finding, Verdict
 from theorylab.experiments.drawing import tidy_ticks
-from theorylab.experiments.entry import Entry, read
-from theorylab.numerics.memory import available_memory, readable
+from theorylab.experiments.entry import Entry
+from theorylab.experiments.reader import read
+from theorylab.numerics.memory import available_memory, readable, traced_bytes
 from theorylab.progress import report
 
 from .failure import Refused, RunFailed
@@ -55,13 +56,13 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
     began = time.perf_counter()
     with precision(entry.precision):
         with _naming(f"{entry.name} failed"):
-            result = experiment.run(config)
+            result = as_numpy(experiment.run(config))
             arrays = arrays_of(result)
         report("judging", 1.0)
-        judged = tuple(judge(entry, claim, result) for claim in experiment.CLAIMS)
+        judged = tuple(judge(entry, claim, result, config) for claim in experiment.CLAIMS)
         figure, failure = "", ""
         try:
-            figure = draw(experiment, result)
+            figure = draw(experiment, result, config)
         except Exception as error:
             failure = f"the figure failed: {reason(error, entry.path)}"
     return Outcome(
@@ -99,8 +100,20 @@ def as_json(values: Mapping[str, Any]) -> dict[str, Value]:
 
 
 def require_memory(entry: Entry, experiment: ModuleType, config: Any) -> None:
-    """Refuse a config that would need more memory than there is."""
-    needed, available = int(experiment.memory(config)), available_memory()
+    """Refuse a config that would need more memory than there is.
+
+    An experiment may say in `memory(config)` how many bytes it needs; where it does not, they are
+    counted in the program that its `run` is.
+    """
+    try:
+        if hasattr(experiment, "memory"):
+            needed = int(experiment.memory(config))
+        else:
+            with precision(entry.precision):
+                needed = traced_bytes(experiment.run, config)
+    except (OverflowError, MemoryError) as error:
+        raise Refused(f"{entry.name}: its sizes are too large ({one_line(error)}).") from None
+    available = available_memory()
     if available is not None and needed > available:
         raise Refused(
             f"{entry.name} must fit into the {readable(available)} of memory that are free,"
@@ -115,10 +128,10 @@ def precision(name: str) -> Iterator[None]:
         yield
 
 
-def judge(entry: Entry, claim: Claim, result: Any) -> Judged:
+def judge(entry: Entry, claim: Claim, result: Any, config: Any) -> Judged:
     """Judge one claim by what was measured; a judge that fails leaves it inconclusive."""
     try:
-        finding = claim.judge(result)
+        finding = claim.judge(result, config)
         if not isinstance(finding, Finding):
             raise TypeError(f"a judge must return a Finding, got {type(finding).__name__}.")
     except Exception as error:
@@ -132,6 +145,22 @@ def judge(entry: Entry, claim: Claim, result: Any) -> Judged:
         expected=claim.expected,
         finding=finding,
     )
+
+
+def as_numpy(result: Any) -> Any:
+    """A result with NumPy's arrays in place of JAX's, in all its records.
+
+    Example:
+        >>> as_numpy({"loss": jax.numpy.ones(2), "name": "mlp"})
+        {'loss': array([1., 1.]), 'name': 'mlp'}
+    """
+    if isinstance(result, jax.Array):
+        return np.asarray(result)
+    if hasattr(result, "_asdict"):
+        return type(result)(**{name: as_numpy(value) for name, value in result._asdict().items()})
+    if isinstance(result, dict):
+        return {name: as_numpy(value) for name, value in result.items()}
+    return result
 
 
 def arrays_of(result: Any, prefix: str = "") -> dict[str, np.ndarray]:
@@ -155,13 +184,13 @@ def arrays_of(result: Any, prefix: str = "") -> dict[str, np.ndarray]:
     return arrays
 
 
-def draw(experiment: ModuleType, result: Any) -> str:
+def draw(experiment: ModuleType, result: Any, config: Any) -> str:
     """The figure as SVG; the same bytes whenever and wherever the result is the same."""
     file = io.StringIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "theorylab"
-        figure = experiment.plot(result)
+        figure = experiment.plot(result, config)
         tidy_ticks(figure)
         figure.savefig(file, format="svg", metadata={"Date": None})
     return file.getvalue()

@@ -18,13 +18,13 @@ def result(smoke):
 
 
 def verdicts(result):
-    return [claim.judge(result).verdict for claim in CLAIMS.values()]
+    return [claim.judge(result, experiment.PRESETS["smoke"]).verdict for claim in CLAIMS.values()]
 
 
 @pytest.mark.parametrize("statement", CLAIMS)
 def test_the_verdict_is_as_expected(result, statement):
     claim = CLAIMS[statement]
-    assert claim.judge(result).verdict == claim.expected
+    assert claim.judge(result, experiment.PRESETS["smoke"]).verdict == claim.expected
 
 
 @pytest.mark.parametrize("statement", CLAIMS)
@@ -32,7 +32,9 @@ def test_a_run_full_of_nan_supports_nothing(result, statement):
     chosen = ("alphas", "times", "teacher", "step_ratios")  # not measured
     measured = {name: field for name, field in result._asdict().items() if name not in chosen}
     broken = result._replace(**{k: np.full_like(v, np.nan) for k, v in measured.items()})
-    assert CLAIMS[statement].judge(broken).verdict == Verdict.INCONCLUSIVE
+    assert (
+        CLAIMS[statement].judge(broken, experiment.PRESETS["smoke"]).verdict == Verdict.INCONCLUSIVE
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_every_seed_is_another_problem_with_the_same_teacher(result):
 
 
 def test_the_figure_draws_everything(result):
-    norms, path, steps = diagonal_network.plot(result).axes
+    norms, path, steps = diagonal_network.plot(result, experiment.PRESETS["smoke"]).axes
     assert len(norms.get_lines()) == 3
     assert len(path.get_lines()) == 2 * 12  # every weight, by both flows
     assert len(steps.get_lines()) == 6 + 1

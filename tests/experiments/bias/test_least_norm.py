@@ -41,7 +41,7 @@ def test_what_is_printed_could_be_supported(smoke, verdict):
 
 
 def test_the_figure_draws_every_seed_and_direction(smoke):
-    distance, directions = experiment.plot(smoke).axes
+    distance, directions = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(distance.get_lines()) == 8
     assert len(directions.get_lines()) == 2 * 5
 

@@ -27,7 +27,7 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, chan
 
 
 def test_the_figure_draws_every_method(smoke):
-    distance, outside, signs = experiment.plot(smoke).axes
+    distance, outside, signs = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(distance.get_lines()) == len(outside.get_lines()) == 6
     assert len(signs.get_lines()) == 3
 

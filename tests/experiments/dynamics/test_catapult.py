@@ -23,7 +23,7 @@ def claim(words):
 
 @pytest.mark.parametrize("found", CLAIMS, ids=lambda claim: claim.statement)
 def test_every_verdict_is_the_expected_one(result, found):
-    assert found.judge(result).verdict == found.expected
+    assert found.judge(result, experiment.PRESETS["smoke"]).verdict == found.expected
 
 
 # One wrong number in what was measured, and the claim that looks at it.
@@ -51,13 +51,16 @@ CORRUPTIONS = (
 @pytest.mark.parametrize(("field", "corrupt", "words"), CORRUPTIONS)
 def test_a_wrong_measurement_is_refuted(result, field, corrupt, words):
     wrong = result._replace(**{field: corrupt(result)})
-    assert claim(words).judge(wrong).verdict == Verdict.REFUTED
+    assert claim(words).judge(wrong, experiment.PRESETS["smoke"]).verdict == Verdict.REFUTED
 
 
 def test_a_printed_statement_can_come_true(result):
     """Without a rise of the loss, the printed claim would be supported."""
     wrong = result._replace(peak_rise=result.peak_rise**0)
-    assert claim("decreases monotonically").judge(wrong).verdict == Verdict.SUPPORTED
+    assert (
+        claim("decreases monotonically").judge(wrong, experiment.PRESETS["smoke"]).verdict
+        == Verdict.SUPPORTED
+    )
 
 
 @pytest.mark.parametrize("field", ["map_error", "network_peaks", "linear_threshold", "mirror"])
@@ -65,12 +68,19 @@ def test_nothing_is_concluded_from_nan(result, field):
     """A NaN anywhere in a field leaves the claims about it inconclusive."""
     broken = np.full_like(getattr(result, field), np.nan)
     wrong = result._replace(**{field: broken})
-    changed = [c for c in CLAIMS if c.judge(wrong).verdict != c.judge(result).verdict]
-    assert [c.judge(wrong).verdict for c in changed] == [Verdict.INCONCLUSIVE]
+    changed = [
+        c
+        for c in CLAIMS
+        if c.judge(wrong, experiment.PRESETS["smoke"]).verdict
+        != c.judge(result, experiment.PRESETS["smoke"]).verdict
+    ]
+    assert [c.judge(wrong, experiment.PRESETS["smoke"]).verdict for c in changed] == [
+        Verdict.INCONCLUSIVE
+    ]
 
 
 def test_the_figure_is_drawn(result):
-    figure = catapult.plot(result)
+    figure = catapult.plot(result, experiment.PRESETS["smoke"])
     assert [len(axis.lines) > 0 for axis in figure.axes[:4]] == [True] * 4
 
 

@@ -37,7 +37,7 @@ def test_what_is_printed_could_be_supported(smoke, verdict):
 
 
 def test_the_figure_draws_every_scale_and_depth(smoke):
-    mode, jump, ratios = experiment.plot(smoke).axes
+    mode, jump, ratios = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(mode.get_lines()) == 2 * 2
     assert len(jump.get_lines()) == 2
     assert len(ratios.get_lines()) == 2 * (16 + 1) + 1

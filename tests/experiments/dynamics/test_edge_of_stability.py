@@ -15,13 +15,15 @@ def result(smoke):
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.statement)
 def test_every_verdict_is_the_expected_one(result, claim):
-    assert claim.judge(result).verdict == claim.expected
+    assert claim.judge(result, experiment.PRESETS["smoke"]).verdict == claim.expected
 
 
 def changed(result, part, **fields):
     """Give every claim's verdict after some of the watched numbers were replaced."""
     wrong = result._replace(**{part: getattr(result, part)._replace(**fields)})
-    return {claim.statement: claim.judge(wrong).verdict for claim in CLAIMS}
+    return {
+        claim.statement: claim.judge(wrong, experiment.PRESETS["smoke"]).verdict for claim in CLAIMS
+    }
 
 
 def refuted(verdicts):
@@ -84,7 +86,7 @@ def test_records_see_both_sides_of_the_valley(result):
 
 
 def test_the_figure_is_drawn(result):
-    figure = edge_of_stability.plot(result)
+    figure = edge_of_stability.plot(result, experiment.PRESETS["smoke"])
     assert [len(axis.lines) > 0 for axis in figure.axes] == [True] * 4
 
 

@@ -26,7 +26,7 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, chan
 
 
 def test_the_figure_draws_every_step_size(smoke):
-    distance, thresholds = experiment.plot(smoke).axes
+    distance, thresholds = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(distance.get_lines()) == 4
     assert len(thresholds.get_lines()) == 2
 

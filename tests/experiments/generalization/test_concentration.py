@@ -21,7 +21,7 @@ def result(smoke):
 @pytest.mark.parametrize("statement", CLAIMS)
 def test_the_verdict_is_as_expected(result, statement):
     claim = CLAIMS[statement]
-    assert claim.judge(result).verdict == claim.expected
+    assert claim.judge(result, experiment.PRESETS["smoke"]).verdict == claim.expected
 
 
 @pytest.mark.parametrize("statement", CLAIMS)
@@ -30,7 +30,7 @@ def test_a_run_full_of_nan_supports_nothing(result, statement):
     chosen = ("delta", "fraction", "t", "sigmas", "counts")  # not measured
     measured = {name: field for name, field in result._asdict().items() if name not in chosen}
     broken = result._replace(**{k: np.full_like(v, np.nan) for k, v in measured.items()})
-    assert CLAIMS[statement].judge(broken).verdict != Verdict.SUPPORTED
+    assert CLAIMS[statement].judge(broken, experiment.PRESETS["smoke"]).verdict != Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_a_run_full_of_nan_supports_nothing(result, statement):
 def test_a_bound_that_is_too_low_is_refuted(result, field):
     """Oracle: a bound lowered by a factor e³ is below the exact tail somewhere."""
     lowered = result._replace(**{field: getattr(result, field) - 3})
-    before = [claim.judge(result).verdict for claim in CLAIMS.values()]
-    after = [claim.judge(lowered).verdict for claim in CLAIMS.values()]
+    before = [claim.judge(result, experiment.PRESETS["smoke"]).verdict for claim in CLAIMS.values()]
+    after = [claim.judge(lowered, experiment.PRESETS["smoke"]).verdict for claim in CLAIMS.values()]
     assert (Verdict.SUPPORTED, Verdict.REFUTED) in set(zip(before, after, strict=True))
 
 
@@ -65,7 +65,7 @@ def test_the_tail_starts_where_it_is_promised_to_be_a_tenth(result):
 
 
 def test_the_figure_draws_everything(result):
-    assert len(concentration.plot(result).axes) == 4
+    assert len(concentration.plot(result, experiment.PRESETS["smoke"]).axes) == 4
 
 
 @pytest.mark.parametrize(

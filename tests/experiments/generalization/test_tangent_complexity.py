@@ -49,7 +49,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
 
 
 @pytest.mark.parametrize(

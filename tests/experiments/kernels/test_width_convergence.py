@@ -17,7 +17,10 @@ TINY = experiment.Config(widths=(8, 16), num_samples=3, num_steps=2, num_seeds=2
 
 
 def test_smoke_run_has_the_expected_verdicts(smoke):
-    verdicts = {claim.statement: claim.judge(smoke).verdict for claim in experiment.CLAIMS}
+    verdicts = {
+        claim.statement: claim.judge(smoke, experiment.PRESETS["smoke"]).verdict
+        for claim in experiment.CLAIMS
+    }
     assert verdicts == {claim.statement: claim.expected for claim in experiment.CLAIMS}
 
 
@@ -73,7 +76,7 @@ def test_first_layer_errors_are_those_of_the_explicit_sum():
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
 
 
 def test_memory_grows_with_the_square_of_the_width():

@@ -266,100 +266,100 @@ def _speed_ratios(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The flow ends at the solution with the least hyperbolic entropy.",
-        lambda r: at_most(_relative(r.end, r.least_entropy).max(), 1e-8),
+        lambda r, c: at_most(_relative(r.end, r.least_entropy).max(), 1e-8),
         LIMIT,
         formula=r"w(\infty) = \arg\min_{Xw=y} R_\alpha(w)",
     ),
     Claim(
         "The weights of the network follow the mirror flow.",
-        lambda r: identity(_path(r), r.mirrored, 1e-6),
+        lambda r, c: identity(_path(r), r.mirrored, 1e-6),
         FLOWS,
         formula=r"\dot w = -(\nabla^2 R_\alpha(w))^{-1} \nabla L(w)",
     ),
     Claim(
         "Along the flow, the speed of every weight is the inverse curvature of the entropy.",
-        lambda r: at_most(np.abs(_speed_ratios(r) - 1).max(), 1e-8),
+        lambda r, c: at_most(np.abs(_speed_ratios(r) - 1).max(), 1e-8),
         FLOWS,
         formula=r"\partial G\,\partial G^\top = (\nabla^2 R_\alpha(w))^{-1}",
     ),
     Claim(
         "Away from the flow that speed is no function of w: it is 4 and 12 at two θ with w = 1.",
-        lambda r: identity(r.same_weight_speeds, np.array([4.0, 12.0]), 1e-12),
+        lambda r, c: identity(r.same_weight_speeds, np.array([4.0, 12.0]), 1e-12),
         Source("arora", "reparam-mirror", "Equation 8.11"),
         kind="control",
     ),
     Claim(
         "The product of the two parameters of every weight is conserved.",
-        lambda r: at_most(np.abs(_products(r) - 1).max(), 1e-8),
+        lambda r, c: at_most(np.abs(_products(r) - 1).max(), 1e-8),
         CONSERVED,
         formula=r"\theta^+ \odot \theta^- = \alpha^2",
     ),
     Claim(
         "The distance from the least ℓ₂ norm is at most ‖w³‖/24α⁴, so it vanishes at large scales.",
-        lambda r: holds(_cubic_bound(r) - _distance_to_l2(r), rounding=1e-8),
+        lambda r, c: holds(_cubic_bound(r) - _distance_to_l2(r), rounding=1e-8),
         LIMIT,
         formula=r"\|w - w_2\| \le \|w^{\odot 3}\| / 24\alpha^4",
     ),
     Claim(
         "At the largest scale the network finds the solution of least ℓ₂ norm.",
-        lambda r: at_most(_distance_to_l2(r)[:, 0].max(), 1e-4),
+        lambda r, c: at_most(_distance_to_l2(r)[:, 0].max(), 1e-4),
         LIMIT,
         formula=r"\alpha \to \infty:\ w \to \arg\min \|w\|_2",
     ),
     Claim(
         "The ℓ₁ norm falls whenever the scale falls.",
-        lambda r: holds(-np.diff(_excess(r), axis=1)),
+        lambda r, c: holds(-np.diff(_excess(r), axis=1)),
         LIMIT,
     ),
     Claim(
         # On 200 other sets of equations the excess at α = 0.001 was below 5.4 % (median 0.3 %),
         # and at α = 10 the median was 67 %.
         "At the smallest scale the ℓ₁ norm is within a tenth of the least possible.",
-        lambda r: median_at_most(_excess(r)[:, -1], 0.1),
+        lambda r, c: median_at_most(_excess(r)[:, -1], 0.1),
         LIMIT,
         formula=r"\alpha \to 0:\ w \to \arg\min \|w\|_1",
     ),
     Claim(
         "Gradient descent in steps misses that end in proportion to the step.",
-        lambda r: exponent_between(r.step_ratios, r.step_error, 0.9, 1.1),
+        lambda r, c: exponent_between(r.step_ratios, r.step_error, 0.9, 1.1),
         STEPS,
         formula=r"\|w_\eta - w_\alpha\| \propto \eta",
     ),
     Claim(
         "A step of one over the curvature ends visibly elsewhere, with zero loss all the same.",
-        lambda r: median_at_least(r.step_error[:, 0] - r.step_residual[:, 0], 1e-3),
+        lambda r, c: median_at_least(r.step_error[:, 0] - r.step_residual[:, 0], 1e-3),
         STEPS,
         kind="control",
     ),
     Claim(
         "Without the network, gradient descent on w itself ends at the least ℓ₂ norm.",
-        lambda r: identity(r.linear_end, r.least_l2, 1e-8),
+        lambda r, c: identity(r.linear_end, r.least_l2, 1e-8),
         LINEAR,
         kind="control",
     ),
     Claim(
         "From θ = (α, −α), the conserved product is α².",
-        lambda r: at_most(np.abs(_opposite_products(r) - 1).max(), 1e-8),
+        lambda r, c: at_most(np.abs(_opposite_products(r) - 1).max(), 1e-8),
         CONSERVED,
         kind="printed",
         formula=r"\theta^+ \odot \theta^- = \alpha^2",
     ),
     Claim(
         "From θ = (α, −α), the conserved product is −α².",
-        lambda r: at_most(np.abs(_opposite_products(r) + 1).max(), 1e-8),
+        lambda r, c: at_most(np.abs(_opposite_products(r) + 1).max(), 1e-8),
         CONSERVED,
         kind="corrected",
         formula=r"\theta^+ \odot \theta^- = -\alpha^2",
     ),
     Claim(
         "The weights move in the same way from (α, −α) as from (α, α).",
-        lambda r: identity(r.opposite_plus**2 - r.opposite_minus**2, _path(r)[:, 0], 1e-8),
+        lambda r, c: identity(r.opposite_plus**2 - r.opposite_minus**2, _path(r)[:, 0], 1e-8),
         CONSERVED,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the norms against the scale, a path to a sparse solution, and the cost of steps."""
     figure, (norms, path, steps) = panels(
         "from least ℓ₂ to least ℓ₁ norm",

@@ -234,91 +234,91 @@ def _distance(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Every iterate of descent is the one of the closed form.",
-        lambda r: identity(r.iterates, r.closed_form, 1e-12),
+        lambda r, c: identity(r.iterates, r.closed_form, 1e-12),
         DESCENT,
         formula=r"w_t = (I - (I - \eta X^\top X)^t) X^+ y",
     ),
     Claim(
         # The catalogue says no more than that the exponent is misplaced; this is one reading.
         "The iterate is a sum in which the exponent j stands on XᵀX, inside the bracket.",
-        lambda r: identity(r.summed_as_printed, r.after_terms, 1e-12),
+        lambda r, c: identity(r.summed_as_printed, r.after_terms, 1e-12),
         DESCENT,
         kind="printed",
         formula=r"w_{t+1} = \sum_{j=0}^{t} (I - \eta (X^\top X)^j)\, \eta X^\top y",
     ),
     Claim(
         "The iterate is a sum in which the exponent j stands on the whole bracket.",
-        lambda r: identity(r.summed, r.after_terms, 1e-12),
+        lambda r, c: identity(r.summed, r.after_terms, 1e-12),
         DESCENT,
         kind="corrected",
         formula=r"w_{t+1} = \sum_{j=0}^{t} (I - \eta X^\top X)^j\, \eta X^\top y",
     ),
     Claim(
         "The error along every singular direction shrinks by its own factor.",
-        lambda r: identity(r.errors, r.predicted_errors, 1e-11),
+        lambda r, c: identity(r.errors, r.predicted_errors, 1e-11),
         DESCENT,
         formula=r"u_i^\top(y - Xw_t) = (1 - \eta\sigma_i^2)^t\, u_i^\top y",
     ),
     Claim(
         "From 0, descent ends at the solution of least norm.",
-        lambda r: at_most(_distance(r)[:, -1].max(), 1e-8),
+        lambda r, c: at_most(_distance(r)[:, -1].max(), 1e-8),
         LIMIT,
         formula=r"w_\infty = X^+ y = X^\top(XX^\top)^{-1} y",
     ),
     Claim(
         "From w₀, and in steps of random size, it ends at the solution nearest to w₀.",
-        lambda r: identity(r.random_end, r.nearest, 1e-8),
+        lambda r, c: identity(r.random_end, r.nearest, 1e-8),
         LIMIT,
         formula=r"w_\infty = \arg\min_{Xw=y} \|w - w_0\|",
     ),
     Claim(
         "That is not the solution of least norm.",
-        lambda r: at_least(np.linalg.norm(r.random_end - r.least_norm, axis=1).min(), 0.1),
+        lambda r, c: at_least(np.linalg.norm(r.random_end - r.least_norm, axis=1).min(), 0.1),
         LIMIT,
         kind="control",
     ),
     Claim(
         "Descent converges for η up to 1/λ_max only.",
-        lambda r: median_between(r.threshold, 0.99, 1.01),
+        lambda r, c: median_between(r.threshold, 0.99, 1.01),
         STEP,
         kind="printed",
         formula=r"\eta < 1/\lambda_{\max}(X^\top X)",
     ),
     Claim(
         "Descent converges for η up to 2/λ_max.",
-        lambda r: median_between(r.threshold, 1.98, 2.02),
+        lambda r, c: median_between(r.threshold, 1.98, 2.02),
         STEP,
         kind="corrected",
         formula=r"\eta < 2/\lambda_{\max}(X^\top X)",
     ),
     Claim(
         "The pseudo-inverse of matrices of deficient rank has the four properties of Penrose.",
-        lambda r: at_most(r.penrose.max(), 1e-10),
+        lambda r, c: at_most(r.penrose.max(), 1e-10),
         INVERSE,
         formula=r"MM^+M = M,\ M^+MM^+ = M^+,\ (MM^+)^\top = MM^+,\ (M^+M)^\top = M^+M",
     ),
     Claim(
         "With independent rows, two formulas for the solution of least norm agree.",
-        lambda r: at_most(r.right_inverse.max(), 1e-10),
+        lambda r, c: at_most(r.right_inverse.max(), 1e-10),
         INVERSE,
         formula=r"(X^\top X)^+ X^\top = X^\top (XX^\top)^{-1}",
     ),
     Claim(
         "The powers of a matrix of norm below 1 sum to the inverse of I − A.",
-        lambda r: at_most(r.neumann.max(), 1e-10),
+        lambda r, c: at_most(r.neumann.max(), 1e-10),
         NEUMANN,
         formula=r"\sum_j A^j = (I - A)^{-1}",
     ),
     Claim(
         "The powers of A = I − ηXᵀX sum to the pseudo-inverse of I − A.",
-        lambda r: at_most(r.neumann_singular.max(), 1e-6),
+        lambda r, c: at_most(r.neumann_singular.max(), 1e-6),
         NEUMANN,
         kind="printed",
         formula=r"\sum_j A^j = (I - A)^+",
     ),
     Claim(
         "The powers of A = I − ηXᵀX, applied to ηXᵀy, sum to the solution of least norm.",
-        lambda r: at_most(r.neumann_applied.max(), 1e-6),
+        lambda r, c: at_most(r.neumann_applied.max(), 1e-6),
         NEUMANN,
         kind="corrected",
         formula=r"\sum_j (I - \eta X^\top X)^j\, \eta X^\top y = X^+ y",
@@ -326,7 +326,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the way to the solution of least norm, and the errors along singular directions."""
     figure, (distance, directions) = panels(
         "distance from the solution of least norm", "errors along singular directions, one seed"

@@ -217,48 +217,48 @@ def _sign_cosines(every_labels: Float[Array, "s l"], num_steps: int) -> Float[Ar
 CLAIMS = (
     Claim(
         "Descent, SGD and momentum end at the solution nearest to w₀.",
-        lambda r: at_most(r.distance[:, :NUM_LINEAR, -1].max(), 1e-8),
+        lambda r, c: at_most(r.distance[:, :NUM_LINEAR, -1].max(), 1e-8),
         LIMIT,
         formula=r"w_\infty = \arg\min_{Xw=y} \|w - w_0\|",
     ),
     Claim(
         "On their way they stay in the row space, to rounding.",
-        lambda r: at_most(r.outside[:, :NUM_LINEAR].max(), 1e-12),
+        lambda r, c: at_most(r.outside[:, :NUM_LINEAR].max(), 1e-12),
         LIMIT,
         formula=r"(I - X^+X)(w_t - w_0) = 0",
     ),
     Claim(
         "AdaGrad and Adam fit as well as they do.",
-        lambda r: median_at_most(r.residual[:, NUM_LINEAR:].max(axis=1), 1e-6),
+        lambda r, c: median_at_most(r.residual[:, NUM_LINEAR:].max(axis=1), 1e-6),
         ADAPTIVE,
     ),
     Claim(
         "AdaGrad and Adam leave the row space.",
-        lambda r: median_at_least(r.outside[:, NUM_LINEAR:, -1].min(axis=1), 1e-2),
+        lambda r, c: median_at_least(r.outside[:, NUM_LINEAR:, -1].min(axis=1), 1e-2),
         ADAPTIVE,
         kind="control",
     ),
     Claim(
         "So they end farther from w₀ than descent does.",
-        lambda r: ordered(r.length[:, 0], r.length[:, NUM_LINEAR:].min(axis=1)),
+        lambda r, c: ordered(r.length[:, 0], r.length[:, NUM_LINEAR:].min(axis=1)),
         ADAPTIVE,
     ),
     Claim(
         "Where the signs of Xᵀy solve the equations up to a factor, AdaGrad and Adam find them.",
-        lambda r: median_at_least(r.sign_cosine[:, 1:].min(axis=1), 0.999),
+        lambda r, c: median_at_least(r.sign_cosine[:, 1:].min(axis=1), 0.999),
         ADAPTIVE,
         formula=r"X\,\mathrm{sign}(X^\top y) = cy \Rightarrow w_\infty = \mathrm{sign}(X^\top y)/c",
     ),
     Claim(
         "Descent does not find those signs.",
-        lambda r: median_at_most(r.sign_cosine[:, 0], 0.95),
+        lambda r, c: median_at_most(r.sign_cosine[:, 0], 0.95),
         ADAPTIVE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw who approaches the nearest solution, who leaves the row space, and who finds signs."""
     figure, (distance, outside, signs) = panels(
         "distance from the solution nearest to w₀",

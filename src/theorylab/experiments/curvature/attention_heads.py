@@ -125,19 +125,19 @@ def _norms(
 CLAIMS = (
     Claim(
         "With m heads of a fixed width the Hessian falls like one over the root of m.",
-        judge=lambda r: exponent_between(r.widths, r.norms[HEADS], -0.65, -0.25),
+        judge=lambda r, c: exponent_between(r.widths, r.norms[HEADS], -0.65, -0.25),
         source=ATTENTION,
     ),
     Claim(
         "With one head of width m it does not fall.",
-        judge=lambda r: exponent_between(r.widths, r.norms[WIDE], -0.15, 0.15),
+        judge=lambda r, c: exponent_between(r.widths, r.norms[WIDE], -0.15, 0.15),
         source=ATTENTION,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Norms over the width, of every kind."""
     figure, (axis,) = panels("Hessian norm over width")
     for name, norms in zip(NAMES, result.norms, strict=True):

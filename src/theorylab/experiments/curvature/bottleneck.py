@@ -111,41 +111,41 @@ def _kinds(d: int, m: int, narrow: int) -> list[Dag]:
 CLAIMS = (
     Claim(
         "Two neurons of in-degree 1 do not keep a wide network from becoming linear.",
-        judge=lambda r: exponent_between(r.widths, r.norms[1], -0.65, -0.35),
+        judge=lambda r, c: exponent_between(r.widths, r.norms[1], -0.65, -0.35),
         source=FIGURE,
         formula=r"\|\nabla^2 f\| \propto m^{-1/2}",
     ),
     Claim(
         "A narrow layer does: the Hessian does not fall with the width of the others.",
-        judge=lambda r: exponent_between(r.widths, r.norms[2], -0.15, 0.3),
+        judge=lambda r, c: exponent_between(r.widths, r.norms[2], -0.15, 0.3),
         source=NARROW,
         formula=r"\|\nabla^2 f\| = \Theta(1)",
     ),
     Claim(
         "Connections around the narrow layer make the network linear again.",
-        judge=lambda r: exponent_between(r.widths, r.norms[3], -0.6, -0.3),
+        judge=lambda r, c: exponent_between(r.widths, r.norms[3], -0.6, -0.3),
         source=NARROW,
     ),
     Claim(
         "At the largest width the network with the narrow layer is more than twice as curved.",
-        judge=lambda r: median_at_least(r.norms[2][:, -1] / np.median(r.norms[0][:, -1]), 2.0),
+        judge=lambda r, c: median_at_least(r.norms[2][:, -1] / np.median(r.norms[0][:, -1]), 2.0),
         source=NARROW,
     ),
     Claim(
         "Without any bottleneck the Hessian falls like one over the root of the width.",
-        judge=lambda r: exponent_between(r.widths, r.norms[0], -0.65, -0.35),
+        judge=lambda r, c: exponent_between(r.widths, r.norms[0], -0.65, -0.35),
         source=FIGURE,
         kind="control",
     ),
     Claim(
         "The wider network with connections around its narrow layer is the less curved one.",
-        judge=lambda r: ordered(r.norms[3][:, -1], r.norms[3][:, 0]),
+        judge=lambda r, c: ordered(r.norms[3][:, -1], r.norms[3][:, 0]),
         source=NARROW,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Norms over widths, and the spread over seeds at the largest width."""
     figure, (norms, spread) = panels("Hessian norm over width", "at the largest width")
     for name, each in zip(NAMES, result.norms, strict=True):

@@ -271,7 +271,7 @@ def _neuron(name: str, x: Float[Array, " d"], radii: Float[np.ndarray, " r"]):
 
 
 def _seldom(kind: int):
-    return lambda r: probability_at_most(r.series[kind], r.num_draws, r.failure)
+    return lambda r, c: probability_at_most(r.series[kind], r.num_draws, r.failure)
 
 
 CLAIMS = (
@@ -286,75 +286,75 @@ CLAIMS = (
     Claim(
         "Its variance ν falls with the width, nearly like one over it.",
         # Twice the exponents of the norm, which the catalogue gives −0.65 to −0.35.
-        judge=lambda r: exponent_between(r.widths, r.variances, -1.3, -0.7),
+        judge=lambda r, c: exponent_between(r.widths, r.variances, -1.3, -0.7),
         source=ORDER,
         formula=r"\nu = \tilde O(1/m)",
     ),
     Claim(
         "A Gaussian form exceeds t + ‖b‖R as seldom as stated.",
-        judge=lambda r: probability_at_most(r.form, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.form, r.num_draws, r.failure),
         source=FORM,
         formula=r"P(|(a + \Delta)^T b| > t + \|b\| R) \le 2 e^{-t^2/2\|b\|^2}",
     ),
     Claim(
         "The image of a Gaussian vector, moved by R, exceeds t + ‖B‖_F + ‖B‖R as seldom as stated.",
-        judge=lambda r: probability_at_most(r.image, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.image, r.num_draws, r.failure),
         source=IMAGE,
     ),
     Claim(
         "Columns B₁a₁, …, moved by R, exceed their bound as seldom as stated, with C = √2.",
-        judge=lambda r: probability_at_most(r.columns, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.columns, r.num_draws, r.failure),
         source=COLUMNS,
     ),
     Claim(
         "A series of one direction exceeds t + Rν as seldom as stated, with ν < 1.",
-        judge=lambda r: probability_at_most(r.printed_series, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.printed_series, r.num_draws, r.failure),
         source=SERIES,
         kind="printed",
         formula=r"\|Z\| \le t + R\nu",
     ),
     Claim(
         "It exceeds t + R√ν as seldom as stated.",
-        judge=lambda r: probability_at_most(r.corrected_series, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.corrected_series, r.num_draws, r.failure),
         source=SERIES,
         kind="corrected",
         formula=r"\|Z\| \le t + R\sqrt\nu",
     ),
     Claim(
         "Without anything for the move it is exceeded much more often.",
-        judge=lambda r: probability_at_most(r.num_draws - r.unmoved, r.num_draws, 0.5),
+        judge=lambda r, c: probability_at_most(r.num_draws - r.unmoved, r.num_draws, 0.5),
         source=SERIES,
         kind="control",
     ),
     Claim(
         "‖Σ Uᵢ‖² is the variance of a series.",
-        judge=lambda r: probability_at_most(r.printed_variance, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.printed_variance, r.num_draws, r.failure),
         source=VARIANCE,
         kind="printed",
     ),
     Claim(
         "‖Σ UᵢUᵢᵀ‖ is.",
-        judge=lambda r: probability_at_most(r.corrected_variance, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.corrected_variance, r.num_draws, r.failure),
         source=VARIANCE,
         kind="corrected",
     ),
     Claim(
         "Bounds of φ″ and φ‴ keep a first neuron at the order of R: z² has them.",
-        judge=lambda r: between(power_law(r.radii, r.square_neuron).exponent, 0.0, 1.1),
+        judge=lambda r, c: between(power_law(r.radii, r.square_neuron).exponent, 0.0, 1.1),
         source=NEURONS,
         kind="printed",
         formula=r"|f_v| = O((\log m + R)^\ell)",
     ),
     Claim(
         "Bounds of φ′ and φ″ do: softplus has them.",
-        judge=lambda r: between(power_law(r.radii, r.softplus_neuron).exponent, 0.0, 1.1),
+        judge=lambda r, c: between(power_law(r.radii, r.softplus_neuron).exponent, 0.0, 1.1),
         source=NEURONS,
         kind="corrected",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Norms of the series with their bound, its variance over widths, and a neuron over R."""
     figure, (norms, variance, neuron) = panels(
         "norm of the Hessian's series / bound", "its variance ν", "a neuron, moved by R"

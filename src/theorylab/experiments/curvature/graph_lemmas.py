@@ -244,40 +244,42 @@ def _series(key: RandomKey, x: Float[Array, " d"], config: Config):
 CLAIMS = (
     Claim(
         "What a neuron reads has a length that grows like the root of its in-degree.",
-        judge=lambda r: exponent_between(r.in_degrees[EQUAL], r.lengths[EQUAL], 0.35, 0.65),
+        judge=lambda r, c: exponent_between(r.in_degrees[EQUAL], r.lengths[EQUAL], 0.35, 0.65),
         source=READ,
         formula=r"\|f_S\| = \tilde O(\sqrt{\mathrm{in}(v)})",
     ),
     Claim(
         "So it does from neuron to neuron in one graph, with in-degrees from m to m^1.5.",
-        judge=lambda r: exponent_between(r.degrees, r.reads, 0.35, 0.65),
+        judge=lambda r, c: exponent_between(r.degrees, r.reads, 0.35, 0.65),
         source=READ,
     ),
     Claim(
         "The largest of the values grows no faster than the logarithm of the width.",
-        judge=lambda r: exponent_between(r.widths, r.largest[EQUAL] / np.log(r.widths), -1.0, 0.15),
+        judge=lambda r, c: exponent_between(
+            r.widths, r.largest[EQUAL] / np.log(r.widths), -1.0, 0.15
+        ),
         source=NEURONS,
         formula=r"|f_u| = O((\log m)^\ell)",
     ),
     Claim(
         "Their derivative in the first layer's weights keeps its norm if layers grow alike.",
-        judge=lambda r: exponent_between(r.widths, r.jacobians[EQUAL, ..., FIRST], -0.15, 0.3),
+        judge=lambda r, c: exponent_between(r.widths, r.jacobians[EQUAL, ..., FIRST], -0.15, 0.3),
         source=JACOBIAN,
     ),
     Claim(
         "If m^1.5 neurons read m, that norm grows like the root of their ratio, m^(1/4).",
-        judge=lambda r: exponent_between(r.widths, r.jacobians[SPREAD, ..., FIRST], 0.1, 0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.jacobians[SPREAD, ..., FIRST], 0.1, 0.4),
         source=JACOBIAN,
         formula=r"\sqrt{m_j / m_p} = m^{1/4}",
     ),
     Claim(
         "In the weights of the layer that is read it stays even then: only layers above p count.",
-        judge=lambda r: exponent_between(r.widths, r.jacobians[SPREAD, ..., SECOND], -0.15, 0.3),
+        judge=lambda r, c: exponent_between(r.widths, r.jacobians[SPREAD, ..., SECOND], -0.15, 0.3),
         source=JACOBIAN,
     ),
     Claim(
         "The derivative's Frobenius norm grows like the root of the in-degree.",
-        judge=lambda r: exponent_between(
+        judge=lambda r, c: exponent_between(
             r.in_degrees[SPREAD], r.frobenius[SPREAD, ..., FIRST], 0.35, 0.65
         ),
         source=JACOBIAN,
@@ -286,7 +288,7 @@ CLAIMS = (
     Claim(
         "Behind a layer of 2 neurons the norm itself grows like the root of the in-degree.",
         # Networks with two neurons in a layer differ much: a quarter on either side.
-        judge=lambda r: exponent_between(
+        judge=lambda r, c: exponent_between(
             r.in_degrees[NARROW], r.jacobians[NARROW, ..., FIRST], 0.25, 0.75
         ),
         source=JACOBIAN,
@@ -294,70 +296,70 @@ CLAIMS = (
     ),
     Claim(
         "The largest block of the Hessian between two layers falls like m^(−1/2), and so do all.",
-        judge=lambda r: exponent_between(r.widths, r.blocks.max(axis=(-2, -1)), -0.65, -0.2),
+        judge=lambda r, c: exponent_between(r.widths, r.blocks.max(axis=(-2, -1)), -0.65, -0.2),
         source=BLOCKS,
         formula=r"\|\partial^2 f / \partial w^{(p)} \partial w^{(q)}\| = \tilde O(1/\sqrt m)",
     ),
     Claim(
         "At a distance R from the start, uphill, what a neuron reads grows no faster.",
-        judge=lambda r: exponent_between(r.in_degrees[EQUAL], r.ball_lengths, -1.0, 0.65),
+        judge=lambda r, c: exponent_between(r.in_degrees[EQUAL], r.ball_lengths, -1.0, 0.65),
         source=READ,
         formula=r"\|f_S\| = O(\sqrt{\mathrm{in}(v)} (\log m + R)^{\ell - 1})",
     ),
     Claim(
         "There its derivative grows no faster, either.",
-        judge=lambda r: exponent_between(r.widths, r.ball_jacobians, -1.0, 0.3),
+        judge=lambda r, c: exponent_between(r.widths, r.ball_jacobians, -1.0, 0.3),
         source=JACOBIAN,
     ),
     Claim(
         "There the largest of the blocks still falls with the width.",
-        judge=lambda r: exponent_between(r.widths, r.ball_blocks, -1.0, -0.2),
+        judge=lambda r, c: exponent_between(r.widths, r.ball_blocks, -1.0, -0.2),
         source=BLOCKS,
     ),
     Claim(
         "The block of the last layer's weights with themselves is 0.",
-        judge=lambda r: identity(r.blocks[..., 2, 2], np.zeros_like(r.whole), 1e-6),
+        judge=lambda r, c: identity(r.blocks[..., 2, 2], np.zeros_like(r.whole), 1e-6),
         source=SUM,
     ),
     Claim(
         "The norm of the whole is at most the sum of those of all blocks.",
-        judge=lambda r: holds(r.blocks.sum(axis=(-2, -1)) - r.whole, 1e-5),
+        judge=lambda r, c: holds(r.blocks.sum(axis=(-2, -1)) - r.whole, 1e-5),
         source=SUM,
     ),
     Claim(
         "A neuron depends on no more weights of a layer than the product of in-degrees, in 4 kinds"
         " of graphs.",
-        judge=lambda r: holds(r.margins),
+        judge=lambda r, c: holds(r.margins),
         source=COUNT,
     ),
     Claim(
         "If neurons read 4 others, that number does not grow with the layers.",
-        judge=lambda r: exponent_between(r.widths, r.counts, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.widths, r.counts, -0.1, 0.1),
         source=COUNT,
     ),
     Claim(
         "The number of all weights does.",
-        judge=lambda r: exponent_between(r.widths, r.totals, 0.9, 1.1),
+        judge=lambda r, c: exponent_between(r.widths, r.totals, 0.9, 1.1),
         source=COUNT,
         kind="control",
     ),
     Claim(
         "A sum of m bounded matrices, weighted by derivatives, stays bounded.",
-        judge=lambda r: exponent_between(r.widths, r.series, -0.15, 0.15),
+        judge=lambda r, c: exponent_between(r.widths, r.series, -0.15, 0.15),
         source=SERIES,
         formula=r"\|\sum_i U_i \, \partial\tilde f / \partial\tilde f_i\|"
         r" = \tilde O(\max_i \|U_i\|)",
     ),
     Claim(
         "If the matrices know the signs of the weights, it grows like √m.",
-        judge=lambda r: exponent_between(r.widths, r.knowing, 0.35, 0.65),
+        judge=lambda r, c: exponent_between(r.widths, r.knowing, 0.35, 0.65),
         source=SERIES,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Lengths, derivatives and blocks over the width."""
     figure, (reads, jacobians, blocks) = panels(
         "length of what a neuron reads", "norm of its derivative", "blocks of the Hessian"

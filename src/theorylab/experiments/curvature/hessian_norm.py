@@ -289,7 +289,7 @@ def _slopes(result: Result, kind: int) -> Float[np.ndarray, " s"]:
 
 
 def _slope(kind: int, low: float = LOW, high: float = HIGH):
-    return lambda r: median_between(_slopes(r, kind), low, high)
+    return lambda r, c: median_between(_slopes(r, kind), low, high)
 
 
 def _residuals(result: Result) -> Float[np.ndarray, " n"]:
@@ -323,7 +323,7 @@ CLAIMS = (
     ),
     Claim(
         "In these graphs the largest in-degree is that power of the least.",
-        judge=lambda r: identity(r.most, np.rint(r.widths[5] ** 1.5), 1e-6),
+        judge=lambda r, c: identity(r.most, np.rint(r.widths[5] ** 1.5), 1e-6),
         source=SPREAD,
     ),
     Claim(
@@ -336,48 +336,48 @@ CLAIMS = (
     Claim(
         "What comes into a neuron of the second layer becomes linear too.",
         # The closed form has a maximum over m neurons, √(2 log m): the slope is −½ + 1/(2 log m).
-        judge=lambda r: exponent_between(r.widths[0, 0], r.layer_norms[1], LOW, -0.25),
+        judge=lambda r, c: exponent_between(r.widths[0, 0], r.layer_norms[1], LOW, -0.25),
         source=LAYERS,
     ),
     Claim(
         "What comes into a neuron of the first layer is linear.",
-        judge=lambda r: identity(r.layer_norms[0], np.zeros_like(r.layer_norms[0]), 1e-6),
+        judge=lambda r, c: identity(r.layer_norms[0], np.zeros_like(r.layer_norms[0]), 1e-6),
         source=LAYERS,
     ),
     Claim(
         "In a ball of radius 1 around the initial weights it is less than 5 times as large, around"
         " every network.",
-        judge=lambda r: holds(5.0 - r.ball_ratio[:, :, 0]),
+        judge=lambda r, c: holds(5.0 - r.ball_ratio[:, :, 0]),
         source=THEOREM,
         formula=r"\sup_{\|w - w_0\| \le R} \|\nabla^2 f(w)\| < 5 \|\nabla^2 f(w_0)\|",
     ),
     Claim(
         "And that factor does not grow with the width, at any radius.",
         # One that does not change has exponent 0; a tenth is left to the noise of few balls.
-        judge=lambda r: median_between(_ball_slopes(r).max(axis=1), -math.inf, 0.1),
+        judge=lambda r, c: median_between(_ball_slopes(r).max(axis=1), -math.inf, 0.1),
         source=THEOREM,
     ),
     Claim(
         "Lanczos has come far enough: the median residual is below a tenth of the norm, also in"
         " that kind of graphs where it is largest.",
-        judge=lambda r: median_at_most(_residuals(r), RESIDUAL),
+        judge=lambda r, c: median_at_most(_residuals(r), RESIDUAL),
         source=MEASURE,
     ),
     Claim(
         "With two layers the norm is the closed form: ReLU.",
-        judge=lambda r: identity(r.two_layers[0], r.closed_form[0], 1e-5),
+        judge=lambda r, c: identity(r.two_layers[0], r.closed_form[0], 1e-5),
         source=EXACT,
         formula=r"\|\nabla^2 f\| = \|x\| / \sqrt{md}",
     ),
     Claim(
         "With two layers the norm is the closed form: tanh.",
-        judge=lambda r: identity(r.two_layers[1], r.closed_form[1], 1e-5),
+        judge=lambda r, c: identity(r.two_layers[1], r.closed_form[1], 1e-5),
         source=EXACT,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Norms over widths for every kind of graph, inside the network, and in the ball."""
     figure, (kinds, layers, ball) = panels(
         "Hessian norm over width", "layer by layer", "largest in the ball, over the centre"

@@ -176,25 +176,25 @@ def _descended(output, weights: Float[Array, " p"], num_steps: int) -> Float[Arr
 CLAIMS = (
     Claim(
         "Along the top eigenvector the gap falls like one over the root of the width.",
-        judge=lambda r: exponent_between(r.widths, r.gaps[:, :, TOP, -1], -0.65, -0.35),
+        judge=lambda r, c: exponent_between(r.widths, r.gaps[:, :, TOP, -1], -0.65, -0.35),
         source=ORDER,
         formula=r"|f - f_{\mathrm{lin}}| \propto m^{-1/2}",
     ),
     Claim(
         "It grows with the square of the distance.",
-        judge=lambda r: exponent_between(r.radii, r.gaps[:, -1, TOP], 1.8, 2.2),
+        judge=lambda r, c: exponent_between(r.radii, r.gaps[:, -1, TOP], 1.8, 2.2),
         source=BOUND,
         formula=r"|f - f_{\mathrm{lin}}| \propto R^2",
     ),
     Claim(
         "In no direction the gap exceeds half the squared distance times the largest Hessian norm.",
         # Lanczos gives the norm from below: one part in a hundred is left to it.
-        judge=lambda r: holds(1.01 * _bound(r)[:, :, None, :] - r.gaps, 1e-5),
+        judge=lambda r, c: holds(1.01 * _bound(r)[:, :, None, :] - r.gaps, 1e-5),
         source=BOUND,
     ),
     Claim(
         "Half of the bound would be exceeded along the top eigenvector.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             (0.5 * _bound(r)[:, :, -1] - r.gaps[:, :, TOP, -1]).min(axis=1), 0.0
         ),
         source=BOUND,
@@ -202,29 +202,29 @@ CLAIMS = (
     ),
     Claim(
         "A random direction shows less than a tenth of the gap.",
-        judge=lambda r: median_at_most(r.gaps[:, -1, RANDOM, -1] / r.gaps[:, -1, TOP, -1], 0.1),
+        judge=lambda r, c: median_at_most(r.gaps[:, -1, RANDOM, -1] / r.gaps[:, -1, TOP, -1], 0.1),
         source=BOUND,
     ),
     Claim(
         "The direction that training takes shows a smaller gap than the top eigenvector.",
-        judge=lambda r: ordered(r.gaps[:, -1, DESCENT, -1], r.gaps[:, -1, TOP, -1]),
+        judge=lambda r, c: ordered(r.gaps[:, -1, DESCENT, -1], r.gaps[:, -1, TOP, -1]),
         source=ORDER,
     ),
     Claim(
         "The quadratic model leaves the linear one by as little: one over the root of the width.",
-        judge=lambda r: exponent_between(r.widths, r.quadratic, -0.65, -0.35),
+        judge=lambda r, c: exponent_between(r.widths, r.quadratic, -0.65, -0.35),
         source=QUADRATIC,
         formula=r"\|f_{\mathrm{quad}} - f_{\mathrm{lin}}\| = \tilde O(1/\sqrt m)",
     ),
     Claim(
         "Where descent ends, at its distance D, the gap is at most ½ D² times the largest norm.",
         # D may exceed the largest radius by little; the norm is that found at that radius.
-        judge=lambda r: holds(1.01 * r.largest[:, :, -1] * r.distance**2 / 2 - r.arrived, 1e-5),
+        judge=lambda r, c: holds(1.01 * r.largest[:, :, -1] * r.distance**2 / 2 - r.arrived, 1e-5),
         source=BOUND,
     ),
     Claim(
         "Along the top eigenvector the gap is that of the quadratic model, ½ R² ‖∇²f‖.",
-        judge=lambda r: median_between(
+        judge=lambda r, c: median_between(
             r.gaps[:, -1, TOP, 0] / (r.norms[:, -1] * r.radii[0] ** 2 / 2), 0.9, 1.1
         ),
         source=QUADRATIC,
@@ -237,7 +237,7 @@ def _bound(result: Result) -> Float[np.ndarray, "s w r"]:
     return result.largest * np.asarray(result.radii)[None, None, :] ** 2 / 2
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Gaps over widths at the largest distance, and over distances at the largest width."""
     figure, (widths, radii) = panels("gap over width", "gap over distance")
     middle = np.median(result.gaps, axis=0)

@@ -127,29 +127,29 @@ def _most(result: Result) -> Float[np.ndarray, "s w"]:
 CLAIMS = (
     Claim(
         "The tensor's norm is at most d_L times that of the most curved output, in every network.",
-        judge=lambda r: holds(r.outputs.shape[-1] * _most(r) - r.norms, 1e-5),
+        judge=lambda r, c: holds(r.outputs.shape[-1] * _most(r) - r.norms, 1e-5),
         source=TENSOR,
     ),
     Claim(
         "Even √(Σ‖H_k‖²), at most √d_L times that, is not exceeded.",
-        judge=lambda r: holds(np.sqrt((r.outputs**2).sum(axis=-1)) - r.norms, 1e-5),
+        judge=lambda r, c: holds(np.sqrt((r.outputs**2).sum(axis=-1)) - r.norms, 1e-5),
         source=TENSOR,
         formula=r"\|\mathbf H\| \le \sqrt{\textstyle\sum_k \|H_{f_k}\|^2}",
     ),
     Claim(
         "It is no less than that of any single output.",
-        judge=lambda r: holds(r.norms - _most(r), 1e-5),
+        judge=lambda r, c: holds(r.norms - _most(r), 1e-5),
         source=TENSOR,
     ),
     Claim(
         "It falls like one over the root of the width, as with one output.",
-        judge=lambda r: exponent_between(r.widths, r.norms, -0.65, -0.35),
+        judge=lambda r, c: exponent_between(r.widths, r.norms, -0.65, -0.35),
         source=TENSOR,
         formula=r"\|\mathbf H\| = \tilde O(1/\sqrt m) \text{ if } d_L = O(1)",
     ),
     Claim(
         "With as many outputs as neurons it does not fall.",
-        judge=lambda r: exponent_between(r.widths, r.as_many, -0.15, 0.15),
+        judge=lambda r, c: exponent_between(r.widths, r.as_many, -0.15, 0.15),
         source=TENSOR,
         kind="control",
         formula=r"\|\mathbf H\| \approx \max_i |\phi''(z_i)| \, \|v_i\| / \sqrt m",
@@ -157,7 +157,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Norms over widths, and how far the tensor's is above the most curved output's."""
     figure, (norms, factor) = panels("norm of the Hessian over width", "tensor over output")
     rows = (

@@ -201,49 +201,49 @@ def _trained(x: Float[Array, "n d"], num_steps: int, num_records: int):
 CLAIMS = (
     Claim(
         "With a nonlinear output the Hessian is as large at every width.",
-        judge=lambda r: exponent_between(r.widths, r.curved_norm, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.widths, r.curved_norm, -0.1, 0.1),
         source=CURVED,
         formula=r"\|\nabla^2 \psi(f)\| = \Theta(1)",
     ),
     Claim(
         "At the largest width its norm is |ψ″(f)| ‖∇f‖², within a tenth.",
-        judge=lambda r: median_between(r.curved_norm[:, -1] / r.formula[:, -1], 0.9, 1.1),
+        judge=lambda r, c: median_between(r.curved_norm[:, -1] / r.formula[:, -1], 0.9, 1.1),
         source=CURVED,
         formula=r"\|\nabla^2 \psi(f)\| \to |\psi''(f)| \, \|\nabla f\|^2",
     ),
     Claim(
         "With the identity it falls like one over the root of the width.",
-        judge=lambda r: exponent_between(r.widths, r.linear_norm, -0.65, -0.35),
+        judge=lambda r, c: exponent_between(r.widths, r.linear_norm, -0.65, -0.35),
         source=CURVED,
         kind="control",
     ),
     Claim(
         "Where the second derivative of ψ is 0, it falls with ψ too.",
-        judge=lambda r: exponent_between(r.widths, r.inflection_norm, -0.65, -0.35),
+        judge=lambda r, c: exponent_between(r.widths, r.inflection_norm, -0.65, -0.35),
         source=CURVED,
         kind="control",
     ),
     Claim(
         "Gradient descent fits all the same, narrow and wide: every loss ends below 0.001.",
-        judge=lambda r: holds(1e-3 - r.last_loss),
+        judge=lambda r, c: holds(1e-3 - r.last_loss),
         source=FITS,
     ),
     Claim(
         "On the way ‖∇𝓛‖²/2𝓛 is at least the least eigenvalue of the kernel of ψ(f).",
         # To rounding of single precision, some units of λ_max.
-        judge=lambda r: holds(r.margins, 1e-5),
+        judge=lambda r, c: holds(r.margins, 1e-5),
         source=FITS,
         formula=r"\|\nabla \mathcal L\|^2 \ge 2 \lambda_{\min}(K) \mathcal L",
     ),
     Claim(
         "And that eigenvalue is positive all the way, in every network.",
-        judge=lambda r: holds(r.least - 1e-6),
+        judge=lambda r, c: holds(r.least - 1e-6),
         source=FITS,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Norms over widths, and the norm over its formula."""
     figure, (norms, ratio) = panels("Hessian norm over width", "norm / |ψ″| ‖∇f‖²")
     for label, each in (

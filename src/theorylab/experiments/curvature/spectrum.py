@@ -299,14 +299,14 @@ def _without_care(
 CLAIMS = (
     Claim(
         "The bound of every eigenvalue holds, in all operators of every kind.",
-        judge=lambda r: holds(r.margin),
+        judge=lambda r, c: holds(r.margin),
         source=MEASURE,
         formula=r"|\theta_i - \lambda_i| \le b_i",
     ),
     Claim(
         "It is never wider than the residuals and the share of the spread that the checks leave.",
         # What is left has at most the spread of all; 32 units of rounding are in the bounds.
-        judge=lambda r: holds(r.share - r.excess, 1e-12),
+        judge=lambda r, c: holds(r.share - r.excess, 1e-12),
         source=MEASURE,
         formula=r"b_i \le \|R\| + \|r_k\|"
         r" + \tfrac{\varepsilon}{1 - 2\varepsilon} (\lambda_{\max} - \lambda_{\min})",
@@ -314,17 +314,17 @@ CLAIMS = (
     Claim(
         "Where a gap parts the largest from the rest, three times repeated, it is less than that"
         " share of the norm.",
-        judge=lambda r: median_at_most(r.bound[KINDS.index("repeated")], r.share),
+        judge=lambda r, c: median_at_most(r.bound[KINDS.index("repeated")], r.share),
         source=MEASURE,
     ),
     Claim(
         "So it is where the largest are clustered.",
-        judge=lambda r: median_at_most(r.bound[KINDS.index("clustered")], r.share),
+        judge=lambda r, c: median_at_most(r.bound[KINDS.index("clustered")], r.share),
         source=MEASURE,
     ),
     Claim(
         "Where nothing parts them, it is that share: it tells two values from one another.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.concatenate([r.bound[KINDS.index(kind)] for kind in ("two values", "random")]),
             2 * r.share,  # the spread is at most twice the norm
         ),
@@ -332,49 +332,49 @@ CLAIMS = (
     ),
     Claim(
         "Re-orthogonalised twice, the basis stays orthonormal to 1e-12.",
-        judge=lambda r: at_most(r.orthogonality, 1e-12),
+        judge=lambda r, c: at_most(r.orthogonality, 1e-12),
         source=MEASURE,
         formula=r"\max |Q^\top Q - 1| \le 10^{-12}",
     ),
     Claim(
         "Residuals alone do not bound the errors where eigenvalues are repeated.",
-        judge=lambda r: probability_at_least(r.missed[KINDS.index("repeated")], r.num_each, 0.5),
+        judge=lambda r, c: probability_at_least(r.missed[KINDS.index("repeated")], r.num_each, 0.5),
         source=TRAPS,
         kind="control",
     ),
     Claim(
         "The density lies within a hundredth of the range of the exact spectrum.",
-        judge=lambda r: median_at_most(r.distance, 0.01),
+        judge=lambda r, c: median_at_most(r.distance, 0.01),
         source=MEASURE,
         formula=r"W_1(\hat F, F) \le 0.01\,(\lambda_{\max} - \lambda_{\min})",
     ),
     Claim(
         "The spectrum of a covariance matrix follows Marchenko and Pastur's law.",
-        judge=lambda r: median_at_most(np.abs(r.found - r.law).max(axis=1), 0.03),
+        judge=lambda r, c: median_at_most(np.abs(r.found - r.law).max(axis=1), 0.03),
         source=MEASURE,
     ),
     Claim(
         "Lanczos finds the norm of a Hessian with ± pairs.",
-        judge=lambda r: median_at_most(r.lanczos_error, 1e-6),
+        judge=lambda r, c: median_at_most(r.lanczos_error, 1e-6),
         source=MEASURE,
         formula=r"\|H_f\| = \|x\| / \sqrt{md}",
     ),
     Claim(
         "Power iteration on ± pairs stops nowhere: its residual stays a tenth of the norm or more.",
-        judge=lambda r: median_at_least(r.power_residual, 0.1),
+        judge=lambda r, c: median_at_least(r.power_residual, 0.1),
         source=TRAPS,
         kind="control",
     ),
     Claim(
         "Without re-orthogonalisation a single eigenvalue is found twice or more.",
-        judge=lambda r: median_at_least(r.ghosts, 2.0),
+        judge=lambda r, c: median_at_least(r.ghosts, 2.0),
         source=SHARPNESS,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the bounds of every kind, the density's distribution, and what goes wrong."""
     figure, (bounds, density, failures) = panels(
         "bound of the largest eigenvalue / norm",

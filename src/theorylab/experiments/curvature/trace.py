@@ -177,7 +177,7 @@ def _estimates(
 
 
 def _covers(kind: int):
-    return lambda r: probability_between(r.covered[kind], r.num_repeats, 0.93, 0.97)
+    return lambda r, c: probability_between(r.covered[kind], r.num_repeats, 0.93, 0.97)
 
 
 # 93 to 97 % is the library's own goal for an interval of 95 %.
@@ -197,23 +197,23 @@ CLAIMS = (
     Claim("So it does for a Wigner matrix.", judge=_covers(4), source=MEASURE),
     Claim(
         "Where one direction is left, Student's interval alone covers in less than 93 %.",
-        judge=lambda r: probability_at_most(r.student[ONE_LEFT], r.num_repeats, 0.93),
+        judge=lambda r, c: probability_at_most(r.student[ONE_LEFT], r.num_repeats, 0.93),
         source=MEASURE,
         kind="control",
     ),
     Claim(
         "Where the directions hold all, the interval always covers.",
-        judge=lambda r: holds(r.margins),
+        judge=lambda r, c: holds(r.margins),
         source=MEASURE,
     ),
     Claim(
         "And then it is no wider than rounding, 1e-12 of the trace.",
-        judge=lambda r: at_most(r.margins.max(), 1e-12),
+        judge=lambda r, c: at_most(r.margins.max(), 1e-12),
         source=MEASURE,
     ),
     Claim(
         "Without an allowance for rounding it would miss in a tenth of the repeats or more.",
-        judge=lambda r: probability_at_most(
+        judge=lambda r, c: probability_at_most(
             r.held_student.sum(), r.held_student.size * r.num_repeats, 0.9
         ),
         source=MEASURE,
@@ -221,13 +221,13 @@ CLAIMS = (
     ),
     Claim(
         "With directions taken out, the trace has less than a tenth of the variance at equal cost.",
-        judge=lambda r: at_most(r.better_variance / r.plain_variance, 0.1),
+        judge=lambda r, c: at_most(r.better_variance / r.plain_variance, 0.1),
         source=MEASURE,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """How often both intervals cover, and the law of the errors."""
     figure, (coverage, errors) = panels("share of intervals that cover", "error / trace")
     places = np.arange(len(KINDS))

@@ -254,116 +254,120 @@ def _mirror_margins(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Output and curvature of the quadratic model obey a map of the plane exactly.",
-        judge=lambda r: at_most(r.map_error.max(), 1e-12),
+        judge=lambda r, c: at_most(r.map_error.max(), 1e-12),
         source=MAP,
     ),
     Claim(
         "In reduced coordinates the map is exact as well.",
-        judge=lambda r: at_most(r.reduced_error.max(), 1e-12),
+        judge=lambda r, c: at_most(r.reduced_error.max(), 1e-12),
         source=REDUCED,
         formula=r"u' = (1 - v + u + w)^2 u, \quad v' = v - u (4 - v) - 4 w",
     ),
     Claim(
         "ηλ₀ decides: the loss falls below 2, is catapulted from 2 to 4, diverges beyond 4; of"
         " random runs outside the bands, none is predicted wrongly.",
-        judge=lambda r: at_most(np.count_nonzero(r.observed_phase != r.predicted_phase), 0),
+        judge=lambda r, c: at_most(np.count_nonzero(r.observed_phase != r.predicted_phase), 0),
         source=PHASES,
         formula=r"\eta\lambda_0 \lessgtr 2,\ 4",
     ),
     Claim(
         "Every catapult ends where the equilibrium is stable, with ηλ between 0 and 2.",
-        judge=lambda r: holds(1 - np.abs(r.last_ratio[r.predicted_phase == phases.CATAPULT] - 1)),
+        judge=lambda r, c: holds(
+            1 - np.abs(r.last_ratio[r.predicted_phase == phases.CATAPULT] - 1)
+        ),
         source=EQUILIBRIA,
         formula=r"0 < \eta\lambda_\infty < 2",
     ),
     Claim(
         "The peak loss of the map is proportional to the width, without a visible logarithm.",
-        judge=lambda r: at_most(_exponent_error(r.peak_rise[:SMOOTH], 1.0), 0.03),
+        judge=lambda r, c: at_most(_exponent_error(r.peak_rise[:SMOOTH], 1.0), 0.03),
         source=SHARPER,
         formula=r"\max_t L(t) \propto m",
     ),
     Claim(
         "At its peak u is between 0.45 δ² and δ², for δ from 0.05 to 1.9.",
-        judge=lambda r: holds(0.275 - np.abs(r.peak_height - 0.725)),
+        judge=lambda r, c: holds(0.275 - np.abs(r.peak_height - 0.725)),
         source=SHARPER,
         formula=r"0.45 \le \max_t u(t) / \delta^2 \le 1",
     ),
     Claim(
         "A small catapult mirrors the curvature at the threshold: ηλ goes from 2 + δ to 2 − δ.",
-        judge=lambda r: holds(_mirror_margins(r)),
+        judge=lambda r, c: holds(_mirror_margins(r)),
         source=SHARPER,
         formula=r"2 - 1.3\,\delta \le \eta\lambda_\infty \le 2 - \delta + 0.01",
     ),
     Claim(
         "The peak loss of quadratic models, trained in their weights, grows as the width.",
-        judge=lambda r: exponent_between(r.widths, r.quadratic_peaks, 0.9, 1.02),
+        judge=lambda r, c: exponent_between(r.widths, r.quadratic_peaks, 0.9, 1.02),
         source=NETWORK,
         formula=r"\max_t L(t) \propto m",
     ),
     Claim(
         "So does the peak loss of the ReLU networks themselves.",
-        judge=lambda r: exponent_between(r.widths, r.network_peaks, 0.9, 1.02),
+        judge=lambda r, c: exponent_between(r.widths, r.network_peaks, 0.9, 1.02),
         source=NETWORK,
     ),
     Claim(
         "Below the threshold the curvature drifts by an amount that falls as one over the width.",
-        judge=lambda r: at_most(_exponent_error(r.drift, -1.0), 0.15),
+        judge=lambda r, c: at_most(_exponent_error(r.drift, -1.0), 0.15),
         source=SUBCRITICAL,
         formula=r"\sup_t |\lambda(t) - \lambda_0| \propto m^{-1}",
     ),
     Claim(
         "Linear models follow the closed form.",
-        judge=lambda r: identity(r.linear_outputs, r.linear_predicted, 1e-10),
+        judge=lambda r, c: identity(r.linear_outputs, r.linear_predicted, 1e-10),
         source=LINEAR,
         formula=r"f(t) - y = (I - \eta K)^t (f(0) - y)",
     ),
     Claim(
         "Linear models converge up to the critical learning rate, found by bisection within 1 %.",
-        judge=lambda r: at_most(np.abs(r.linear_threshold - 1).max(), 0.01),
+        judge=lambda r, c: at_most(np.abs(r.linear_threshold - 1).max(), 0.01),
         source=LINEAR,
         formula=r"\eta_{\max} = 2 / \lambda_{\max}(K)",
     ),
     Claim(
         "Beyond the critical learning rate the quadratic model catapults, and converges.",
-        judge=lambda r: at_most((r.loss[..., -1] / r.loss[..., 0])[r.ratios > 2].max(), 1e-6),
+        judge=lambda r, c: at_most((r.loss[..., -1] / r.loss[..., 0])[r.ratios > 2].max(), 1e-6),
         source=CATAPULT,
     ),
     Claim(
         "The linear model diverges there.",
-        judge=lambda r: at_least(
+        judge=lambda r, c: at_least(
             (r.linear_loss[..., -1] / r.linear_loss[..., 0])[r.ratios > 2].min(), 1e6
         ),
         source=LINEAR,
     ),
     Claim(
         "The linear model has no catapult; its highest loss is the first or the last.",
-        judge=lambda r: holds(r.linear_loss[..., [0, -1]].max(-1) - r.linear_loss.max(-1)),
+        judge=lambda r, c: holds(r.linear_loss[..., [0, -1]].max(-1) - r.linear_loss.max(-1)),
         source=LINEAR,
         kind="control",
     ),
     Claim(
         "Below the threshold there is no catapult; the loss falls at every step.",
-        judge=lambda r: at_most(r.largest_rise[r.predicted_phase == phases.SUBCRITICAL].max(), 1.0),
+        judge=lambda r, c: at_most(
+            r.largest_rise[r.predicted_phase == phases.SUBCRITICAL].max(), 1.0
+        ),
         source=SUBCRITICAL,
         kind="control",
         formula=r"L(t + 1) \le L(t)",
     ),
     Claim(
         "Slightly above the critical learning rate the loss decreases monotonically.",
-        judge=lambda r: at_most(r.peak_rise[0, WIDE:].max(), 1.0),
+        judge=lambda r, c: at_most(r.peak_rise[0, WIDE:].max(), 1.0),
         source=AFTER_MAP,
         kind="printed",
     ),
     Claim(
         "Slightly above the critical learning rate, by 2.5 %, the loss first rises tenfold.",
-        judge=lambda r: at_least(r.peak_rise[0, WIDE:].min(), 10.0),
+        judge=lambda r, c: at_least(r.peak_rise[0, WIDE:].min(), 10.0),
         source=AFTER_MAP,
         kind="corrected",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw losses in time, the phase diagram, peaks over width, and where catapults end."""
     figure, (time, phase, peak, end) = panels(
         "loss over steps", "highest loss / first loss", "highest η²·loss", "peak and end"

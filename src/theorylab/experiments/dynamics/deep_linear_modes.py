@@ -232,68 +232,68 @@ def _error(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "From an aligned start the mode is half learned when the formula says, at all depths.",
-        lambda r: at_most(np.abs(r.aligned / r.aligned_predicted - 1).max(), 0.02),
+        lambda r, c: at_most(np.abs(r.aligned / r.aligned_predicted - 1).max(), 0.02),
         TIME,
         formula=r"t^*_{1/2} = \frac{\beta^{2-L} F(\beta^L/s) - (s/2)^{2/L-1} F(1/2)}{s(L-2)}",
     ),
     Claim(
         "While the mode is small, more than two layers grow by the simpler formula.",
-        lambda r: identity(r.aligned_early[1:, -1], r.early_predicted[1:, -1], 0.02),
+        lambda r, c: identity(r.aligned_early[1:, -1], r.early_predicted[1:, -1], 0.02),
         TIME,
         formula=r"t^* = \beta^{2-L}\,\frac{1 - r^{2/L-1}}{s(L-2)} + O(\beta^2)",
     ),
     Claim(
         "With two layers the solution of the mode's equation is u.",
-        lambda r: identity(r.norms, r.formula, 1e-4),
+        lambda r, c: identity(r.norms, r.formula, 1e-4),
         MODE,
         kind="printed",
         formula=r"u(t) = \frac{s e^{2st}}{e^{2st} - 1 + s/\beta^2}",
     ),
     Claim(
         "With two layers the solution of the mode's equation is u².",
-        lambda r: identity(r.norms**2, r.formula, 1e-4),
+        lambda r, c: identity(r.norms**2, r.formula, 1e-4),
         MODE,
         kind="corrected",
         formula=r"u^2(t) = \frac{s e^{2st}}{e^{2st} - 1 + s/\beta^2}",
     ),
     Claim(
         "The mode of outputs of mean square 1 is at most 1.",
-        lambda r: at_most(r.strength.max(), 1.0),
+        lambda r, c: at_most(r.strength.max(), 1.0),
         MODE,
         formula=r"s = \|Y\tilde X^\top\|/m \le 1",
     ),
     Claim(
         "From a random start, two layers keep the formula's time to a tenth at the smallest β.",
-        lambda r: median_at_most(_error(r)[:, 0, -1], 0.1),
+        lambda r, c: median_at_most(_error(r)[:, 0, -1], 0.1),
         RANDOM,
     ),
     Claim(
         "The error of two layers falls with β.",
-        lambda r: ordered(_error(r)[:, 0, -1], _error(r)[:, 0, 0]),
+        lambda r, c: ordered(_error(r)[:, 0, -1], _error(r)[:, 0, 0]),
         RANDOM,
     ),
     Claim(
         "At the largest β it is more than a tenth.",
-        lambda r: median_at_least(_error(r)[:, 0, 0], 0.1),
+        lambda r, c: median_at_least(_error(r)[:, 0, 0], 0.1),
         RANDOM,
         kind="control",
     ),
     Claim(
         "With the part of the start along the mode for β, it is below a hundredth at all β.",
-        lambda r: median_at_most(np.abs(r.random[:, 0] / r.effective - 1).max(axis=1), 0.01),
+        lambda r, c: median_at_most(np.abs(r.random[:, 0] / r.effective - 1).max(axis=1), 0.01),
         RANDOM,
         formula=r"\beta_\mathrm{eff} = \tfrac12 \|W_1 q + W_2^\top p\|",
     ),
     Claim(
         "From a random start, deeper networks keep the formula's time to a tenth as well.",
-        lambda r: median_at_most(_error(r)[:, 1:, -1].min(axis=1), 0.1),
+        lambda r, c: median_at_most(_error(r)[:, 1:, -1].min(axis=1), 0.1),
         RANDOM,
         kind="printed",
         formula=r"t^*_{1/2} \approx \beta^{2-L} / s(L-2)",
     ),
     Claim(
         "From a random start, the deepest networks keep the formula's power of β.",
-        lambda r: exponent_between(
+        lambda r, c: exponent_between(
             r.scales,
             r.random[:, -1] * r.scales ** (2.0 - r.depths[-1]),
             1.95 - r.depths[-1],
@@ -305,14 +305,16 @@ CLAIMS = (
     ),
     Claim(
         "When the mode has outgrown the start thirty-fold, the formula gives what time remains.",
-        lambda r: median_at_most(np.abs(r.rest / r.rest_predicted - 1)[:, :, -1].max(axis=1), 0.05),
+        lambda r, c: median_at_most(
+            np.abs(r.rest / r.rest_predicted - 1)[:, :, -1].max(axis=1), 0.05
+        ),
         RANDOM,
         kind="corrected",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the mode of two layers, a random start of the deepest, and all times."""
     deepest = result.depths[-1]
     figure, (mode, jump, ratios) = panels(

@@ -26,7 +26,6 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -39,6 +38,7 @@ from theorylab.data import Dataset, chebyshev, image_set, image_shape, num_image
 from theorylab.dynamics import Watched, watch
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import ImageSet
 from theorylab.models import Model, Standard, mlp, network
 from theorylab.progress import report
 from theorylab.training import squared
@@ -247,46 +247,46 @@ def _fall(watched: Watched, ratio: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Sharpness begins below 2/η, at every learning rate.",
-        judge=lambda r: median_at_most(_curve_ratio(r)[..., 0].max(axis=0), 1.0),
+        judge=lambda r, c: median_at_most(_curve_ratio(r)[..., 0].max(axis=0), 1.0),
         source=EDGE,
         formula=r"\lambda(0)\,\eta / 2 \le 1",
     ),
     Claim(
         "Sharpness rises to 2/η: its median over the last third is not below, at any η.",
-        judge=lambda r: median_at_least(_late_ratio(r).min(axis=0), 0.95),
+        judge=lambda r, c: median_at_least(_late_ratio(r).min(axis=0), 0.95),
         source=EDGE,
         formula=r"\lambda\eta / 2 \ge 0.95",
     ),
     Claim(
         "It stays there: the median over the last third is hardly above 2/η, at any η.",
-        judge=lambda r: median_at_most(_late_ratio(r).max(axis=0), 1.2),
+        judge=lambda r, c: median_at_most(_late_ratio(r).max(axis=0), 1.2),
         source=EDGE,
         formula=r"\lambda\eta / 2 \le 1.2",
     ),
     Claim(
         "At the edge many steps raise the loss: at least one in five, at every η.",
-        judge=lambda r: median_at_least(_late_rises(r.curve).min(axis=0), 0.2),
+        judge=lambda r, c: median_at_least(_late_rises(r.curve).min(axis=0), 0.2),
         source=EDGE,
     ),
     Claim(
         "But not most: at most three in five, at every η.",
-        judge=lambda r: median_at_most(_late_rises(r.curve).max(axis=0), 0.6),
+        judge=lambda r, c: median_at_most(_late_rises(r.curve).max(axis=0), 0.6),
         source=EDGE,
     ),
     Claim(
         "Over many steps the loss falls all the same: to less than half of what it was when the"
         " edge was crossed, at every η.",
-        judge=lambda r: median_at_most(_fall(r.curve, _curve_ratio(r)).max(axis=0), 0.5),
+        judge=lambda r, c: median_at_most(_fall(r.curve, _curve_ratio(r)).max(axis=0), 0.5),
         source=EDGE,
     ),
     Claim(
         "Images: sharpness begins below 2/η.",
-        judge=lambda r: median_at_most(_ratio(r.images, r.image_learning_rate)[:, 0], 1.0),
+        judge=lambda r, c: median_at_most(_ratio(r.images, r.image_learning_rate)[:, 0], 1.0),
         source=EDGE,
     ),
     Claim(
         "Images: sharpness rises to 2/η and stays there over the last third.",
-        judge=lambda r: median_between(
+        judge=lambda r, c: median_between(
             np.median(_late(_ratio(r.images, r.image_learning_rate)), axis=-1), 0.95, 1.2
         ),
         source=EDGE,
@@ -294,19 +294,19 @@ CLAIMS = (
     ),
     Claim(
         "Images: from one in five to three in five steps raise the loss.",
-        judge=lambda r: median_between(_late_rises(r.images), 0.2, 0.6),
+        judge=lambda r, c: median_between(_late_rises(r.images), 0.2, 0.6),
         source=EDGE,
     ),
     Claim(
         "Images: over many steps the loss falls to less than half.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             _fall(r.images, _ratio(r.images, r.image_learning_rate)), 0.5
         ),
         source=EDGE,
     ),
     Claim(
         "With a small η sharpness stays below 2/η.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             _ratio(r.control, r.control_learning_rate).max(axis=-1), 1.0
         ),
         source=EDGE,
@@ -314,14 +314,14 @@ CLAIMS = (
     ),
     Claim(
         "There no step raises the loss.",
-        judge=lambda r: at_most(r.control.rises.max(), 0.0),
+        judge=lambda r, c: at_most(r.control.rises.max(), 0.0),
         source=LEMMA,
         kind="control",
         formula=r"L(t + 1) \le L(t)",
     ),
     Claim(
         "What Lanczos calls sharpness is an eigenvalue, to 2 % of it.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.median(r.images.residual / r.images.sharpness, axis=-1), 0.02
         ),
         source=SHARPNESS,
@@ -330,7 +330,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw loss and λη/2 over time, for the polynomial and for the images."""
     figure, (loss, ratio, image_loss, image_ratio) = panels(
         "polynomial: loss", "polynomial: λη/2", "images: loss", "images: λη/2"

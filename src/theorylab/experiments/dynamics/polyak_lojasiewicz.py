@@ -220,99 +220,99 @@ def _late_rates(result: Result) -> Float[np.ndarray, "a s"]:
 CLAIMS = (
     Claim(
         "At every step the ratio ‖∇𝓛‖²/2𝓛 is at least the kernel's least eigenvalue.",
-        judge=lambda r: holds(r.ratio - r.least, 1e-9),
+        judge=lambda r, c: holds(r.ratio - r.least, 1e-9),
         source=CONDITION,
         formula=r"\|\nabla \mathcal L\|^2 \ge 2 \lambda_{\min}(K) \mathcal L",
     ),
     Claim(
         "And at most its largest.",
-        judge=lambda r: holds(r.largest - r.ratio, 1e-9),
+        judge=lambda r, c: holds(r.largest - r.ratio, 1e-9),
         source=CONDITION,
     ),
     Claim(
         "The loss stays below (1 − ημ)ᵗ 𝓛(0), with μ the least eigenvalue on the way.",
-        judge=lambda r: holds(_rate_margins(r), 1e-9),
+        judge=lambda r, c: holds(_rate_margins(r), 1e-9),
         source=CONVERGENCE,
         formula=r"\mathcal L(t) \le (1 - \eta\mu)^t \mathcal L(0)",
     ),
     Claim(
         "With the largest eigenvalue as μ it would not.",
-        judge=lambda r: median_at_most((_fast(r) - r.loss[0]).min(axis=1), 0.0),
+        judge=lambda r, c: median_at_most((_fast(r) - r.loss[0]).min(axis=1), 0.0),
         source=CONVERGENCE,
         kind="control",
     ),
     Claim(
         "The least eigenvalue falls by less than half while the network learns.",
-        judge=lambda r: median_at_most((1 - r.least / r.least[:, :, :1]).max(axis=(0, 2)), 0.5),
+        judge=lambda r, c: median_at_most((1 - r.least / r.least[:, :, :1]).max(axis=(0, 2)), 0.5),
         source=CONVERGENCE,
         formula=r"\inf_B \lambda_{\min}(K) \ge \mu",
     ),
     Claim(
         "The weights travel less than √(2𝓛(0)/μ), in every network: a ball is enough.",
-        judge=lambda r: holds(np.sqrt(2 * r.loss[:, :, 0] / r.least.min(axis=2)) - r.distance),
+        judge=lambda r, c: holds(np.sqrt(2 * r.loss[:, :, 0] / r.least.min(axis=2)) - r.distance),
         source=CONVERGENCE,
         formula=r"\|w_t - w_0\| \le \sqrt{2 \mathcal L(0) / \mu}",
     ),
     Claim(
         "The exponential rate that fits the second half is at least ημ, in every network.",
-        judge=lambda r: holds(_late_rates(r) - r.learning_rate * r.least.min(axis=2)),
+        judge=lambda r, c: holds(_late_rates(r) - r.learning_rate * r.least.min(axis=2)),
         source=CONVERGENCE,
     ),
     Claim(
         "Its median over ημ is at most 4: the bound is no empty one.",
         # The slowest mode alone would have 2: its loss is squared. Others die out before.
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             (_late_rates(r) / (r.learning_rate * r.least.min(axis=2)))[0], 4.0
         ),
         source=CONVERGENCE,
     ),
     Claim(
         "The mean of ‖∇f‖² is above its bound in fully connected networks.",
-        judge=lambda r: _above(r.gradient_squares[0], r.gradient_bound),
+        judge=lambda r, c: _above(r.gradient_squares[0], r.gradient_bound),
         source=MOMENT,
         kind="corrected",
         formula=r"\mathbb E \|\nabla f\|^2 \ge \min(1, \min_j C^{1 + r + \dots + r^{j-1}})",
     ),
     Claim(
         "It is so in densely connected ones.",
-        judge=lambda r: _above(r.gradient_squares[1], r.gradient_bound),
+        judge=lambda r, c: _above(r.gradient_squares[1], r.gradient_bound),
         source=MOMENT,
     ),
     Claim(
         "It is so in ones without half of their edges.",
-        judge=lambda r: _above(r.gradient_squares[2], r.gradient_bound),
+        judge=lambda r, c: _above(r.gradient_squares[2], r.gradient_bound),
         source=MOMENT,
     ),
     Claim(
         "The mean of ‖∇f‖ is above the root of the bound, at one neuron with φ = √2 ReLU.",
-        judge=lambda r: _above(r.narrow_gradients, math.sqrt(r.narrow_bound)),
+        judge=lambda r, c: _above(r.narrow_gradients, math.sqrt(r.narrow_bound)),
         source=MOMENT,
         kind="printed",
         formula=r"\mathbb E \|\nabla f\| \ge \sqrt{\min(1, \min_j C^{1 + r + \dots + r^{j-1}})}",
     ),
     Claim(
         "A homogeneous φ obeys φ(az) = aʳφ(z) for every a: ReLU with a = −2.",
-        judge=lambda r: identity(r.scaled[1], r.multiplied[1], 1e-12),
+        judge=lambda r, c: identity(r.scaled[1], r.multiplied[1], 1e-12),
         source=MOMENT,
         kind="printed",
     ),
     Claim(
         "It obeys it for a > 0: ReLU with a = 2.",
-        judge=lambda r: identity(r.scaled[0], r.multiplied[0], 1e-12),
+        judge=lambda r, c: identity(r.scaled[0], r.multiplied[0], 1e-12),
         source=MOMENT,
         kind="corrected",
         formula=r"\phi(az) = a^r \phi(z), \quad a > 0",
     ),
     Claim(
         "There the mean of ‖∇f‖² is above the bound.",
-        judge=lambda r: _above(r.narrow_gradients**2, r.narrow_bound),
+        judge=lambda r, c: _above(r.narrow_gradients**2, r.narrow_bound),
         source=MOMENT,
         kind="corrected",
     ),
     Claim(
         "In fully connected ReLU networks of three layers the mean of ‖∇f‖² is 3/4.",
         # A tenth tells it from 1 and ½, which two and four layers have.
-        judge=lambda r: mean_between(r.gradient_squares[0], 0.9 * r.exact, 1.1 * r.exact),
+        judge=lambda r, c: mean_between(r.gradient_squares[0], 0.9 * r.exact, 1.1 * r.exact),
         source=MOMENT,
         formula=r"\mathbb E \|\nabla f\|^2 = L \, 2^{1 - L}",
     ),
@@ -330,7 +330,7 @@ def _fast(result: Result) -> Float[np.ndarray, "s t"]:
     return result.loss[0, :, :1] * decay[:, None] ** steps[None, :]
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """The loss and its bound, the ratio between the eigenvalues, and gradients."""
     figure, (loss, ratio, gradients) = panels(
         "loss L, and (1 − ημ)ᵗ L(0)", "‖∇L‖²/2L between the eigenvalues", "‖∇f‖², mean and bound"

@@ -198,48 +198,48 @@ def _step_drifts(problems: Problem, step_sizes: Float[Array, " e"]) -> Float[Arr
 CLAIMS = (
     Claim(
         "The velocities of the linear network, as they are written out, are the loss's gradient.",
-        lambda r: identity(r.written[:, 0], r.differentiated[:, 0], 1e-12),
+        lambda r, c: identity(r.written[:, 0], r.differentiated[:, 0], 1e-12),
         LINEAR,
         formula=r"\dot v = WX(y - X^\top W^\top v),\ \dot W = v(y - X^\top W^\top v)^\top X^\top",
     ),
     Claim(
         "So are those of networks with an activation.",
-        lambda r: identity(r.written[:, 1:], r.differentiated[:, 1:], 1e-12),
+        lambda r, c: identity(r.written[:, 1:], r.differentiated[:, 1:], 1e-12),
         NONLINEAR,
         formula=r"\dot W = [\phi'(WX) \odot v(y - \phi(X^\top W^\top)v)^\top] X^\top",
     ),
     Claim(
         "Along the flow of the linear network the imbalance of its layers is conserved.",
-        lambda r: at_most(r.drift[:, 0].max(), 1e-6),
+        lambda r, c: at_most(r.drift[:, 0].max(), 1e-6),
         LINEAR,
         formula=r"WW^\top - vv^\top = \mathrm{const}",
     ),
     Claim(
         "Meanwhile the network learns: the loss falls.",
-        lambda r: median_at_most(r.losses[:, 0, -1] / r.losses[:, 0, 0], 0.5),
+        lambda r, c: median_at_most(r.losses[:, 0, -1] / r.losses[:, 0, 0], 0.5),
         LINEAR,
     ),
     Claim(
         "With an activation between the layers the imbalance moves.",
-        lambda r: median_at_least(r.drift[:, 1:, -1].min(axis=1), 1e-3),
+        lambda r, c: median_at_least(r.drift[:, 1:, -1].min(axis=1), 1e-3),
         NONLINEAR,
         kind="control",
     ),
     Claim(
         "With the square of ReLU every neuron conserves an imbalance of its own.",
-        lambda r: at_most(r.diagonal_drift[:, 1].max(), 1e-6),
+        lambda r, c: at_most(r.diagonal_drift[:, 1].max(), 1e-6),
         NONLINEAR,
         formula=r"\|w_i\|^2 - 2v_i^2 = \mathrm{const}",
     ),
     Claim(
         "With tanh no such thing is conserved.",
-        lambda r: median_at_least(r.diagonal_drift[:, 2, -1], 1e-3),
+        lambda r, c: median_at_least(r.diagonal_drift[:, 2, -1], 1e-3),
         NONLINEAR,
         kind="control",
     ),
     Claim(
         "In discrete steps the imbalance of the linear network drifts in proportion to their size.",
-        lambda r: exponent_between(r.step_sizes, r.step_drift, 0.9, 1.1),
+        lambda r, c: exponent_between(r.step_sizes, r.step_drift, 0.9, 1.1),
         LINEAR,
         kind="control",
         formula=r"\eta^2 \sum_t (\dot W\dot W^\top - \dot v\dot v^\top) = O(\eta)",
@@ -247,7 +247,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the drift along the flows, and that of discrete steps."""
     figure, (drift, steps) = panels("change of WWᵀ − kvvᵀ along the flow", "after discrete steps")
     later = TIMES[1:]

@@ -236,59 +236,59 @@ ROUNDING = 1e-9
 CLAIMS = (
     Claim(
         "Markov's bound is never below the exact tail.",
-        judge=lambda r: holds(r.markov - r.above, ROUNDING),
+        judge=lambda r, c: holds(r.markov - r.above, ROUNDING),
         source=LAB,
         formula=r"\Pr[X \ge t] \le \mathbb{E}X / t",
     ),
     Claim(
         "Chebyshev's inequality needs non-negative variables: signed ones violate it.",
-        judge=lambda r: at_least(np.count_nonzero(r.chebyshev < r.signs - ROUNDING), 1),
+        judge=lambda r, c: at_least(np.count_nonzero(r.chebyshev < r.signs - ROUNDING), 1),
         source=LAB,
         kind="printed",
     ),
     Claim(
         "Chebyshev's inequality holds for variables of either sign.",
-        judge=lambda r: holds(r.chebyshev - r.signs, ROUNDING),
+        judge=lambda r, c: holds(r.chebyshev - r.signs, ROUNDING),
         source=LAB,
         kind="corrected",
         formula=r"\Pr[|X - \mathbb{E}X| \ge t] \le \mathrm{Var}X / t^2",
     ),
     Claim(
         "Chernoff's upper tail bound exp(−δ²μ/3) holds for all δ > 0.",
-        judge=lambda r: holds(r.chernoff - r.above, ROUNDING),
+        judge=lambda r, c: holds(r.chernoff - r.above, ROUNDING),
         source=CHERNOFF,
         kind="printed",
         formula=r"\Pr[X \ge (1 + \delta)\mu] \le e^{-\delta^2 \mu / 3},\ \delta > 0",
     ),
     Claim(
         "Chernoff's upper tail bound exp(−δ²μ/3) holds for δ up to 1.",
-        judge=lambda r: holds((r.chernoff - r.above)[_near(r)], ROUNDING),
+        judge=lambda r, c: holds((r.chernoff - r.above)[_near(r)], ROUNDING),
         source=CHERNOFF,
         kind="corrected",
         formula=r"\Pr[X \ge (1 + \delta)\mu] \le e^{-\delta^2 \mu / 3},\ 0 < \delta \le 1",
     ),
     Claim(
         "Beyond, Chernoff's bound with (1 + δ)log(1 + δ) − δ in the exponent holds.",
-        judge=lambda r: holds(r.chernoff_far - r.above, ROUNDING),
+        judge=lambda r, c: holds(r.chernoff_far - r.above, ROUNDING),
         source=CHERNOFF,
         kind="corrected",
         formula=r"\Pr[X \ge (1 + \delta)\mu] \le e^{-\mu((1 + \delta)\log(1 + \delta) - \delta)}",
     ),
     Claim(
         "Chernoff's lower tail bound holds for all δ below 1.",
-        judge=lambda r: holds(r.chernoff_below - r.below, ROUNDING),
+        judge=lambda r, c: holds(r.chernoff_below - r.below, ROUNDING),
         source=CHERNOFF,
         formula=r"\Pr[X \le (1 - \delta)\mu] \le e^{-\delta^2 \mu / 2}",
     ),
     Claim(
         "Hoeffding's bound is never below the exact tail of a sum of signs.",
-        judge=lambda r: holds(r.hoeffding - r.signs, ROUNDING),
+        judge=lambda r, c: holds(r.hoeffding - r.signs, ROUNDING),
         source=LAB,
         formula=r"\Pr[|X - \mathbb{E}X| \ge t] \le 2 e^{-2 t^2 / \sum_i (b_i - a_i)^2}",
     ),
     Claim(
         "An average of m centred variables in [−1, 1] is beyond ε with probability ≤ exp(−ε²m).",
-        judge=lambda r: holds(r.shorthand - r.signs, ROUNDING),
+        judge=lambda r, c: holds(r.shorthand - r.signs, ROUNDING),
         source=SHORTHAND,
         kind="printed",
         formula=r"\Pr\left[\left|\tfrac1m \textstyle\sum_i x_i\right| \ge \epsilon\right]"
@@ -296,7 +296,7 @@ CLAIMS = (
     ),
     Claim(
         "It is beyond ε with probability ≤ 2 exp(−ε²m/2).",
-        judge=lambda r: holds(np.log(2) + r.shorthand / 2 - r.signs, ROUNDING),
+        judge=lambda r, c: holds(np.log(2) + r.shorthand / 2 - r.signs, ROUNDING),
         source=SHORTHAND,
         kind="corrected",
         formula=r"\Pr\left[\left|\tfrac1m \textstyle\sum_i x_i\right| \ge \epsilon\right]"
@@ -304,32 +304,32 @@ CLAIMS = (
     ),
     Claim(
         "Bernstein's bound is never below the exact tail of a sum of rare successes.",
-        judge=lambda r: holds(r.bernstein_rare - r.rare, ROUNDING),
+        judge=lambda r, c: holds(r.bernstein_rare - r.rare, ROUNDING),
         source=LAB,
         formula=r"\Pr\left[\textstyle\sum_i X_i > t\right]"
         r" \le \exp\left(-\frac{t^2 / 2}{\sum_j \mathbb{E}X_j^2 + M t / 3}\right)",
     ),
     Claim(
         "Where the variance is far below the range, Bernstein's bound is below Hoeffding's.",
-        judge=lambda r: at_least((r.hoeffding_rare - r.bernstein_rare).min(), 0.0),
+        judge=lambda r, c: at_least((r.hoeffding_rare - r.bernstein_rare).min(), 0.0),
         source=LAB,
     ),
     Claim(
         "Where the variance is as large as the range allows, it is not.",
-        judge=lambda r: at_most((r.hoeffding_fair - r.bernstein_fair).max(), 0.0),
+        judge=lambda r, c: at_most((r.hoeffding_fair - r.bernstein_fair).max(), 0.0),
         source=LAB,
         kind="control",
     ),
     Claim(
         "A Gaussian is within t with probability between 2t/3σ and 4t/5σ, for all t.",
-        judge=lambda r: holds(_anti_margins(r)),
+        judge=lambda r, c: holds(_anti_margins(r)),
         source=ANTI,
         kind="printed",
         formula=r"\tfrac23 \tfrac{t}{\sigma} < \Pr[|X| \le t] < \tfrac45 \tfrac{t}{\sigma}",
     ),
     Claim(
         "A Gaussian is within t with probability between 2t/3σ and 4t/5σ, for t up to σ.",
-        judge=lambda r: holds(_anti_margins(r)[r.sigmas <= 1]),
+        judge=lambda r, c: holds(_anti_margins(r)[r.sigmas <= 1]),
         source=ANTI,
         kind="corrected",
         formula=r"\tfrac23 \tfrac{t}{\sigma} < \Pr[|X| \le t] < \tfrac45 \tfrac{t}{\sigma},"
@@ -337,13 +337,13 @@ CLAIMS = (
     ),
     Claim(
         "The mean norm of a sum of random matrices is below matrix Bernstein's bound.",
-        judge=lambda r: mean_between(r.norms / r.norm_bound, 0.0, 1.0),
+        judge=lambda r, c: mean_between(r.norms / r.norm_bound, 0.0, 1.0),
         source=MATRIX,
         formula=r"\mathbb{E}\|Z\| \le \sqrt{2 v \log(n_1 + n_2)} + \tfrac{M}{3} \log(n_1 + n_2)",
     ),
     Claim(
         "Its tail is below matrix Bernstein's, where that is 0.1.",
-        judge=lambda r: probability_at_most(
+        judge=lambda r, c: probability_at_most(
             np.count_nonzero(~(r.norms < r.tail_start)),
             r.norms.size,
             TAIL,  # NaN is beyond
@@ -354,20 +354,20 @@ CLAIMS = (
     Claim(
         "The law of a standardised sum approaches the normal law as one over √m.",
         # The distance is half an atom, √(2/πm)/2, up to a relative correction of order 1/m.
-        judge=lambda r: between(power_law(r.counts, r.clt_distance).exponent, -0.51, -0.49),
+        judge=lambda r, c: between(power_law(r.counts, r.clt_distance).exponent, -0.51, -0.49),
         source=LAB,
         formula=r"\sup_x |F_m(x) - \Phi(x)| \propto m^{-1/2}",
     ),
     Claim(
         "If all signs are one and the same, Hoeffding's bound is violated.",
-        judge=lambda r: at_most((r.hoeffding - r.dependent).min(), -1.0),
+        judge=lambda r, c: at_most((r.hoeffding - r.dependent).min(), -1.0),
         source=LAB,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw exact tails with their bounds, anti-concentration, and the norms of matrices."""
     figure, (signs, binomial, normal, matrix) = panels(
         "|sum of signs| ≥ t", "binomial sum ≥ (1 + δ)μ", "normal |X| ≤ t", "norm of a matrix sum"

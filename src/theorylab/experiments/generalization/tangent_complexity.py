@@ -297,7 +297,7 @@ def _traces(
 CLAIMS = (
     Claim(
         "Over the parts of random labels, measure and test error rank alike: 0.95 for both pairs.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             np.minimum(*(rank_correlations(r.measure[:, k], r.test_error[:, k]) for k in (0, 1))),
             0.95,
         ),
@@ -305,37 +305,37 @@ CLAIMS = (
     ),
     Claim(
         "The measure grows with the part of random labels.",
-        judge=lambda r: trend(r.measure.mean(axis=1).T),
+        judge=lambda r, c: trend(r.measure.mean(axis=1).T),
         source=MEASURE,
     ),
     Claim(
         "Random labels have at least twice the yᵀH*⁻¹y of true ones.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             (r.travelled[:, :, -1] / r.travelled[:, :, 0]).min(axis=1), 2.0
         ),
         source=ORDERING,
     ),
     Claim(
         "The test loss never exceeds the training loss by more than the bound.",
-        judge=lambda r: holds(r.gap_margin),
+        judge=lambda r, c: holds(r.gap_margin),
         source=RADEMACHER,
         formula=r"\frac{2 B \sqrt{\mathrm{tr} H^*}}{n} + 3 \sqrt{\frac{\log(2/\delta)}{2n}}",
     ),
     Claim(
         "For true labels of 0 and 1 the bound says something: it is below 1.",
-        judge=lambda r: median_at_most(r.gap_bound[:, 0, 0], 1.0),
+        judge=lambda r, c: median_at_most(r.gap_bound[:, 0, 0], 1.0),
         source=MEASURE,
     ),
     Claim(
         "Wide networks and the kernel have the same test error, to 1.5 points.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(r.network_error - r.kernel_error).mean(axis=1), 0.015
         ),
         source=MEASURE,
     ),
     Claim(
         "With probability 1 − δ the trace of H(0) is at most n/2 + √(n² log(1/δ)/2m).",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             np.sum(r.traces <= r.trace_bound), r.traces.size, 1 - r.delta
         ),
         source=TRACE,
@@ -343,7 +343,7 @@ CLAIMS = (
     ),
     Claim(
         "Training travels B = yᵀH⁻¹y, to 10 %.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(r.network_movement / r.kernel_travelled - 1).max(axis=1), 0.1
         ),
         source=TRAVEL,
@@ -352,7 +352,7 @@ CLAIMS = (
     ),
     Claim(
         "Training travels B = √(yᵀH⁻¹y), to 10 %.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(r.network_movement / np.sqrt(r.kernel_travelled) - 1).max(axis=1), 0.1
         ),
         source=TRAVEL,
@@ -361,7 +361,7 @@ CLAIMS = (
     ),
     Claim(
         "A fifth of that deviation of the trace is not enough.",
-        judge=lambda r: probability_at_most(
+        judge=lambda r, c: probability_at_most(
             np.sum(r.traces <= 0.8 * r.num_traced / 2 + 0.2 * r.trace_bound),
             *(r.traces.size, 1 - r.delta),
         ),
@@ -370,14 +370,14 @@ CLAIMS = (
     ),
     Claim(
         "Of labels that are all random nothing is learned: half the test labels are wrong.",
-        judge=lambda r: median_between(r.test_error[:, :, -1].mean(axis=1), 0.35, 0.65),
+        judge=lambda r, c: median_between(r.test_error[:, :, -1].mean(axis=1), 0.35, 0.65),
         source=MEASURE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw measure and errors over the part of random labels, the bound, and traces."""
     figure, (measure, bound, trace) = panels(
         "measure and test error", "bound and gap", "trace of the kernel of random networks"

@@ -173,48 +173,48 @@ def _order(x: Float[Array, "n d"]) -> float:
 CLAIMS = (
     Claim(
         "H* is its power series.",
-        judge=lambda r: identity(r.series, r.closed, 1e-10),
+        judge=lambda r, c: identity(r.series, r.closed, 1e-10),
         source=SERIES,
         formula=r"H^* = \frac{K}{4} + \frac{1}{2\pi} \sum_{l \ge 1}"
         r" \frac{(2l-3)!!}{(2l-2)!!} \frac{K^{\circ 2l}}{2l-1}",
     ),
     Claim(
         "In the order of quadratic forms, (H*)⁻¹ is at most 4K⁻¹.",
-        judge=lambda r: holds(r.order, 1e-8),
+        judge=lambda r, c: holds(r.order, 1e-8),
         source=ORDER,
         formula=r"(H^*)^{-1} \preceq 4 K^{-1}",
     ),
     Claim(
         "The trace of H* is n/2.",
-        judge=lambda r: identity(r.traces, np.full_like(r.traces, 0.5), 1e-12),
+        judge=lambda r, c: identity(r.traces, np.full_like(r.traces, 0.5), 1e-12),
         source=ORDER,
     ),
     Claim(
         "Linear teachers never exceed the bound 2√2 ‖β‖/√n on the complexity, nor 2‖β‖/√n.",
-        judge=lambda r: holds(2 / np.sqrt(r.samples)[None, :] - r.linear_measure, 1e-9),
+        judge=lambda r, c: holds(2 / np.sqrt(r.samples)[None, :] - r.linear_measure, 1e-9),
         source=ORDER,
         formula=r"\frac{\sqrt{2\,y^\top (H^*)^{-1} y\,\mathrm{tr} H^*}}{n}"
         r" \le \frac{2\|\beta\|}{\sqrt n}",
     ),
     Claim(
         "With more samples they reach it: √(yᵀH*⁻¹y) goes to 2‖β‖.",
-        judge=lambda r: median_between(r.power_roots[:, 0, -1], 1.95, 2.0),
+        judge=lambda r, c: median_between(r.power_roots[:, 0, -1], 1.95, 2.0),
         source=TEACHERS,
     ),
     Claim(
         "Squares and fourth powers never exceed 3p‖β‖ᵖ.",
-        judge=lambda r: holds(_power_margins(r)),
+        judge=lambda r, c: holds(_power_margins(r)),
         source=TEACHERS,
         formula=r"\sqrt{y^\top (H^*)^{-1} y} \le 3 p\,|\alpha|\,\|\beta\|^p",
     ),
     Claim(
         "The third power is not covered: √(yᵀH*⁻¹y) grows with n.",
-        judge=lambda r: exponent_between(r.samples, r.power_roots[:, 2], 0.4, 1.5),
+        judge=lambda r, c: exponent_between(r.samples, r.power_roots[:, 2], 0.4, 1.5),
         source=TEACHERS,
     ),
     Claim(
         "Cosines never exceed p‖β‖ sinh(‖β‖²) with the constant 3 and p = 1.",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             tangent_bounds.printed_cosine_bound(1.0, r.lengths)[None, :, None] / r.cosine_roots - 1
         ),
         source=TEACHERS,
@@ -223,7 +223,7 @@ CLAIMS = (
     ),
     Claim(
         "Cosines never exceed ‖β‖ sinh ‖β‖ with the constant 3.",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             tangent_bounds.cosine_teacher_bound(1.0, r.lengths)[None, :, None] / r.cosine_roots - 1
         ),
         source=TEACHERS,
@@ -232,7 +232,7 @@ CLAIMS = (
     ),
     Claim(
         "For the first and the second power √(yᵀH*⁻¹y) does not grow with n.",
-        judge=lambda r: exponent_between(r.samples, r.power_roots[:, :2].max(axis=1), -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.samples, r.power_roots[:, :2].max(axis=1), -0.1, 0.1),
         source=TEACHERS,
         kind="control",
     ),
@@ -247,7 +247,7 @@ def _power_margins(result: Result) -> Float[np.ndarray, "s 2 n"]:
     return np.concatenate([few, many[:, :, None]], axis=2)
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the kernel with its series, roots over n, and the cosine's bounds."""
     figure, (kernel, growth, cosine) = panels(
         "the kernel and its series", "√(yᵀH*⁻¹y) of (βᵀx)ᵖ", "√(yᵀH*⁻¹y) of cos βᵀx − 1"

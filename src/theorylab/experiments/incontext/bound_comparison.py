@@ -168,49 +168,49 @@ def _listed(result: Result) -> tuple[np.ndarray, np.ndarray]:
 CLAIMS = (
     Claim(
         "Every measured error is below e^{−T/2κ} of its prompt.",
-        judge=lambda r: holds((r.bound - r.error) / r.bound),
+        judge=lambda r, c: holds((r.bound - r.error) / r.bound),
         source=BOUND,
     ),
     Claim(
         "Where the earlier bound holds, measured errors are below it too.",
-        judge=lambda r: holds(r.long_earlier[:, None] - r.long_error),
+        judge=lambda r, c: holds(r.long_earlier[:, None] - r.long_error),
         source=EARLIER,
     ),
     Claim(
         "There the new bound is the smaller one, at every number of loops.",
-        judge=lambda r: holds(r.long_earlier[:, None] - r.long_bound),
+        judge=lambda r, c: holds(r.long_earlier[:, None] - r.long_bound),
         source=EARLIER,
     ),
     Claim(
         "The new bound falls with every loop.",
-        judge=lambda r: holds(-np.diff(r.bound, axis=2)),
+        judge=lambda r, c: holds(-np.diff(r.bound, axis=2)),
         source=BOUND,
     ),
     Claim(
         "The earlier bound grows with every loop, by more than 4 times.",
-        judge=lambda r: holds(r.earlier[:, 1:] / r.earlier[:, :-1] - 4),
+        judge=lambda r, c: holds(r.earlier[:, 1:] / r.earlier[:, :-1] - 4),
         source=EARLIER,
     ),
     Claim(
         "At d = 4 it needs 2.6·10⁵ examples for 1 loop, 4.3·10¹¹ for 5, 1.8·10¹⁸ for 10.",
-        judge=lambda r: identity(*_listed(r), 0.03),
+        judge=lambda r, c: identity(*_listed(r), 0.03),
         source=EARLIER,
     ),
     Claim(
         "For every target error the earlier bound asks for more than 10⁶ times the examples.",
-        judge=lambda r: at_least((r.enough[:, 1] / r.enough[:, 0]).min(), 1e6),
+        judge=lambda r, c: at_least((r.enough[:, 1] / r.enough[:, 0]).min(), 1e6),
         source=EARLIER,
     ),
     Claim(
         "Outside its condition the earlier bound says nothing: it is above 1, with few examples.",
-        judge=lambda r: holds(r.earlier[r.examples < r.needed[0]] - 1),
+        judge=lambda r, c: holds(r.earlier[r.examples < r.needed[0]] - 1),
         source=EARLIER,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Errors and bounds over loops, over examples, and the examples needed."""
     figure, axes = panels(
         "error by loops (longest prompts)", "error by examples", "examples needed"

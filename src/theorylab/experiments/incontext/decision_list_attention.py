@@ -223,76 +223,76 @@ def _before(result: Result, values: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Every instance is classified perfectly, on all sequences, within the theorem's bound.",
-        judge=lambda r: holds(r.bound - r.first[:, :, 0]),
+        judge=lambda r, c: holds(r.bound - r.first[:, :, 0]),
         source=THEOREM,
     ),
     Claim(
         "It takes less than a thousandth of the bound.",
-        judge=lambda r: at_most((r.first[:, :, 0] / r.bound).max(), 1e-3),
+        judge=lambda r, c: at_most((r.first[:, :, 0] / r.bound).max(), 1e-3),
         source=THEOREM,
     ),
     Claim(
         "The step is at most 1/λ_max of the whole way, to a hundredth.",
         # The way depends on the step, and the step on what earlier ways have met.
-        judge=lambda r: at_most((r.met / r.sharpness).max(), 1.01),
+        judge=lambda r, c: at_most((r.met / r.sharpness).max(), 1.01),
         source=THEOREM,
     ),
     Claim(
         "The first loss is log(n + (L − n)e^{−c/n}).",
-        judge=lambda r: identity(r.loss[:, :, 0], r.start_loss, 1e-12),
+        judge=lambda r, c: identity(r.loss[:, :, 0], r.start_loss, 1e-12),
         source=MODEL,
     ),
     Claim(
         "The loss never grows.",
-        judge=lambda r: holds(-np.diff(r.loss, axis=2), rounding=1e-12),
+        judge=lambda r, c: holds(-np.diff(r.loss, axis=2), rounding=1e-12),
         source=PROOF,
     ),
     Claim(
         "In S the gradient along v is at most −(c/2n) p*(1 − p*), for every sequence and token.",
-        judge=lambda r: holds(_before(r, r.inside), rounding=1e-9),
+        judge=lambda r, c: holds(_before(r, r.inside), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "Outside of S it is at most 0.",
-        judge=lambda r: holds(_before(r, r.outside), rounding=1e-9),
+        judge=lambda r, c: holds(_before(r, r.outside), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "S has at least the probability δ.",
-        judge=lambda r: holds(_before(r, r.chance) - 1, rounding=1e-9),
+        judge=lambda r, c: holds(_before(r, r.chance) - 1, rounding=1e-9),
         source=TASK,
     ),
     Claim(
         "In S, p* ≤ 1/2n has a probability of at most δ/2.",
-        judge=lambda r: holds(0.5 - _before(r, r.rare), rounding=1e-9),
+        judge=lambda r, c: holds(0.5 - _before(r, r.rare), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "While a token is wrong, the gradient along v is below −log(L)/4.",
-        judge=lambda r: holds(-1 - _before(r, r.inner)),
+        judge=lambda r, c: holds(-1 - _before(r, r.inner)),
         source=PROOF,
     ),
     Claim(
         "While a token is wrong, ‖∇loss‖² is above log²(L)/16M.",
-        judge=lambda r: holds(_before(r, r.gradient) - 1),
+        judge=lambda r, c: holds(_before(r, r.gradient) - 1),
         source=PROOF,
     ),
     Claim(
         "At the start, where all tokens of a sequence tie, nothing counts as classified.",
-        judge=lambda r: at_least(r.first[:, :, 0].min(), 1),
+        judge=lambda r, c: at_least(r.first[:, :, 0].min(), 1),
         source=MODEL,
         kind="control",
     ),
     Claim(
         "With another permutation in V, no iterate is perfect.",
-        judge=lambda r: at_most(r.other.max(), 0),
+        judge=lambda r, c: at_most(r.other.max(), 0),
         source=THEOREM,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses, steps until perfect by size and by c, the slack of the gradient's bound."""
     figure, axes = panels("loss", "steps until perfect", "gradient over its lower bound")
     names = [

@@ -235,77 +235,77 @@ def _before(result: Result, values: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Every instance is classified perfectly, on all sequences, within the theorem's bound.",
-        judge=lambda r: holds(r.bound - r.first),
+        judge=lambda r, c: holds(r.bound - r.first),
         source=THEOREM,
     ),
     Claim(
         "c is above what the theorem asks for, with the loss that was measured.",
-        judge=lambda r: holds(r.scale - r.least_scale),
+        judge=lambda r, c: holds(r.scale - r.least_scale),
         source=THEOREM,
     ),
     Claim(
         "The step is at most 1/λ_max of the whole way, to a hundredth.",
         # The way depends on the step, and the step on what earlier ways have met.
-        judge=lambda r: at_most((r.met / r.sharpness).max(), 1.01),
+        judge=lambda r, c: at_most((r.met / r.sharpness).max(), 1.01),
         source=THEOREM,
     ),
     Claim(
         "V stays within ε of cP at every step.",
-        judge=lambda r: at_most(r.distance.max(), 1.0),
+        judge=lambda r, c: at_most(r.distance.max(), 1.0),
         source=LEMMA,
     ),
     Claim(
         "The loss never grows.",
-        judge=lambda r: holds(-np.diff(r.loss, axis=2), rounding=1e-12),
+        judge=lambda r, c: holds(-np.diff(r.loss, axis=2), rounding=1e-12),
         source=PROOF,
     ),
     Claim(
         "In S the gradient along v is at most −(c − 4ε)/2n · p*(1 − p*).",
-        judge=lambda r: holds(_before(r, r.inside), rounding=1e-9),
+        judge=lambda r, c: holds(_before(r, r.inside), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "Outside of S it is at most 6ε/n.",
-        judge=lambda r: holds(_before(r, r.outside), rounding=1e-9),
+        judge=lambda r, c: holds(_before(r, r.outside), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "A wrong token has p* ≤ ½ + ε/c.",
-        judge=lambda r: holds(_before(r, r.most), rounding=1e-9),
+        judge=lambda r, c: holds(_before(r, r.most), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "In S, p* ≤ 1/2n has a probability of at most δ/5.",
-        judge=lambda r: holds(0.2 - _before(r, r.rare), rounding=1e-9),
+        judge=lambda r, c: holds(0.2 - _before(r, r.rare), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "While a token is wrong, ‖∇loss‖² in W is above 16L̄²/ε.",
-        judge=lambda r: holds(_before(r, r.gradient) - 1),
+        judge=lambda r, c: holds(_before(r, r.gradient) - 1),
         source=PROOF,
     ),
     Claim(
         "Training changes V: by a hundredth of c, at least.",
-        judge=lambda r: at_least(r.moved.max(), 0.01),
+        judge=lambda r, c: at_least(r.moved.max(), 0.01),
         source=THEOREM,
         kind="printed",
     ),
     Claim(
         "V hardly moves in this regime: by less than 10⁻⁴ c.",
-        judge=lambda r: at_most(r.moved.max(), 1e-4),
+        judge=lambda r, c: at_most(r.moved.max(), 1e-4),
         source=THEOREM,
         kind="corrected",
     ),
     Claim(
         "With another permutation in V, no iterate is perfect.",
-        judge=lambda r: at_most(r.other.max(), 0),
+        judge=lambda r, c: at_most(r.other.max(), 0),
         source=THEOREM,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses, distances of V from cP, and steps until perfect from near and far."""
     figure, axes = panels("loss", "largest |V − cP| over ε", "steps until perfect")
     for place, epsilon in enumerate(result.epsilons):

@@ -114,7 +114,7 @@ def _share(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "κ − 1 is that of the edges, from below, up to a part of order d^{−2/3} (8 % at d = 64).",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             np.minimum(
                 np.median(_share(r), axis=0) - 1 + INSIDE * r.dimension ** (-2 / 3),
                 1.0 - np.median(_share(r), axis=0),
@@ -124,28 +124,28 @@ CLAIMS = (
     ),
     Claim(
         "κ − 1 falls as n^{−0.52 ± 0.04} where there are 256 and more examples for a dimension.",
-        judge=lambda r: exponent_between(
+        judge=lambda r, c: exponent_between(
             r.ratios[r.ratios >= 256], (r.condition - 1)[:, r.ratios >= 256], -0.56, -0.48
         ),
         source=CONDITION,
     ),
     Claim(
         "n ∝ d/ε² examples are enough for κ ≤ 1 + 6ε: with ε = √(d/n), at every length above 16.",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             6 * r.ratios[r.ratios > 16] ** -0.5 - (r.condition - 1)[:, r.ratios > 16]
         ),
         source=CONDITION,
     ),
     Claim(
         "With unequal variances κ is at least their ratio, less 5 %, however many examples.",
-        judge=lambda r: median_at_least(r.unequal[:, -1], 0.95 * r.anisotropy),
+        judge=lambda r, c: median_at_least(r.unequal[:, -1], 0.95 * r.anisotropy),
         source=CONDITION,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """κ − 1 over n/d, with the edges; and with unequal variances."""
     figure, axes = panels("κ − 1 of Gaussian designs", "over that of the edges")
     axes[0].loglog(result.ratios, result.condition.T - 1, "o", color="C0", markersize=4)

@@ -223,27 +223,27 @@ def _whitening(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "For isotropic inputs the learned loop errs no more than descent at its best rate.",
-        judge=lambda r: median_at_most(r.errors[0] / r.descent[0], 1.0),
+        judge=lambda r, c: median_at_most(r.errors[0] / r.descent[0], 1.0),
         source=DESCENT,
     ),
     Claim(
         "The learned Q is a multiple of the constructed one: |cos| is at least 0.95.",
-        judge=lambda r: median_at_least(_likeness(r.query_key[0], _constructed(r)[0]), 0.95),
+        judge=lambda r, c: median_at_least(_likeness(r.query_key[0], _constructed(r)[0]), 0.95),
         source=DESCENT,
     ),
     Claim(
         "The learned P is a multiple of the constructed one: |cos| is at least 0.9.",
-        judge=lambda r: median_at_least(_likeness(r.projection[0], _constructed(r)[1]), 0.9),
+        judge=lambda r, c: median_at_least(_likeness(r.projection[0], _constructed(r)[1]), 0.9),
         source=DESCENT,
     ),
     Claim(
         "For skewed inputs the learned loop has at most three quarters of the error of descent.",
-        judge=lambda r: median_at_most(r.errors[1] / r.descent[1], 0.75),
+        judge=lambda r, c: median_at_most(r.errors[1] / r.descent[1], 0.75),
         source=MODEL,
     ),
     Claim(
         "For skewed inputs the learned P is more like diag(Λ⁻¹, 0) than like the constructed one.",
-        judge=lambda r: ordered(
+        judge=lambda r, c: ordered(
             _likeness(r.projection[1], _constructed(r)[1]),
             _likeness(r.projection[1], _whitening(r)),
         ),
@@ -251,14 +251,14 @@ CLAIMS = (
     ),
     Claim(
         "The start does not descend: its error is at least three times the learned loop's.",
-        judge=lambda r: median_at_least(r.untrained[0] / r.errors[0], 3.0),
+        judge=lambda r, c: median_at_least(r.untrained[0] / r.errors[0], 3.0),
         source=DESCENT,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses over steps, and the learned matrices of the first run beside the construction."""
     figure, axes = panels("training", "Q, isotropic inputs", "P, isotropic inputs", "P, skewed")
     window = max(result.losses.shape[2] // 100, 1)

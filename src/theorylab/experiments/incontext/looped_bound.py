@@ -192,80 +192,80 @@ def _mean_error(result: Result) -> float:
 CLAIMS = (
     Claim(
         "No exact error is above e^{−t/κ}, for any design and any number of loops.",
-        judge=lambda r: holds(r.margin, rounding=1e-9),
+        judge=lambda r, c: holds(r.margin, rounding=1e-9),
         source=BOUND,
     ),
     Claim(
         "No exact error is above (1 − 1/κ)^{2t}, the tighter bound.",
-        judge=lambda r: holds(r.tight_margin, rounding=1e-9),
+        judge=lambda r, c: holds(r.tight_margin, rounding=1e-9),
         source=BOUND,
     ),
     Claim(
         "In the end every error falls as (1 − 1/κ)^{2t}: slopes within 2 %, design by design.",
-        judge=lambda r: at_most(np.abs(r.tail - 1).max(), 0.02),
+        judge=lambda r, c: at_most(np.abs(r.tail - 1).max(), 0.02),
         source=BOUND,
     ),
     Claim(
         "The run of the transformer agrees with the eigenvalues down to a log of −60.",
-        judge=lambda r: at_most(
+        judge=lambda r, c: at_most(
             np.abs(np.where(r.exact > FLOOR, r.literal - r.exact, 0)).max(), 0.01
         ),
         source=FIGURE,
     ),
     Claim(
         "The error of the product ⟨output, θ*⟩ is at most |α|‖θ_t − θ*‖.",
-        judge=lambda r: holds(r.lemma, rounding=1e-14),
+        judge=lambda r, c: holds(r.lemma, rounding=1e-14),
         source=LEMMA,
     ),
     Claim(
         "Longer prompts have smaller condition numbers.",
-        judge=lambda r: trend(r.condition[:, :100], increasing=False),
+        judge=lambda r, c: trend(r.condition[:, :100], increasing=False),
         source=FIGURE,
     ),
     Claim(
         "Mean condition numbers at d = 4 are 4.84, 2.83, 2.03, 1.64, within 2 %.",
-        judge=lambda r: at_most(_mean_error(r), 0.02),
+        judge=lambda r, c: at_most(_mean_error(r), 0.02),
         source=FIGURE,
     ),
     Claim(
         "The source's mean κ of ten trials are inside the central 95 % of such means.",
-        judge=lambda r: between(_printed_share(r), 0.025, 0.5),
+        judge=lambda r, c: between(_printed_share(r), 0.025, 0.5),
         source=FIGURE,
     ),
     Claim(
         "The gap between run and bound narrows as n grows.",
-        judge=lambda r: trend(r.ratio[:, :100], increasing=False),
+        judge=lambda r, c: trend(r.ratio[:, :100], increasing=False),
         source=FIGURE,
         kind="printed",
     ),
     Claim(
         "The gap widens: the slope over that of the bound grows with n.",
-        judge=lambda r: trend(r.ratio[:, :100]),
+        judge=lambda r, c: trend(r.ratio[:, :100]),
         source=FIGURE,
         kind="corrected",
     ),
     Claim(
         "A run in double precision stays below the bound for all loops.",
-        judge=lambda r: holds(r.bound - r.literal),
+        judge=lambda r, c: holds(r.bound - r.literal),
         source=FIGURE,
         kind="printed",
     ),
     Claim(
         "It does until rounding: runs are below the bound where the exact log is above −60.",
-        judge=lambda r: holds(np.where(r.exact > FLOOR, r.bound - r.literal, 0.0)),
+        judge=lambda r, c: holds(np.where(r.exact > FLOOR, r.bound - r.literal, 0.0)),
         source=FIGURE,
         kind="corrected",
     ),
     Claim(
         "A bound twice as fast as (1 − 1/κ)^{2t} is violated by every design.",
-        judge=lambda r: at_most(r.tail.max(), 1.99),
+        judge=lambda r, c: at_most(r.tail.max(), 1.99),
         source=BOUND,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """The source's figure: runs, exact errors, bounds; and condition numbers."""
     figure, axes = panels("log of squared error (first designs)", "slope over that of the bound")
     steps = np.arange(1, result.exact.shape[2] + 1)

@@ -133,40 +133,42 @@ def _compared(key: RandomKey, d: int, n: int, num_loops: int) -> tuple[jax.Array
 CLAIMS = (
     Claim(
         "Loops are steps of gradient descent to 10⁻¹⁰, for every loop of every prompt.",
-        judge=lambda r: at_most(r.difference.max(), 1e-10),
+        judge=lambda r, c: at_most(r.difference.max(), 1e-10),
         source=THEOREM,
     ),
     Claim(
         "The last row of the attention is the gradient, (qᵀXᵀX + αyᵀX, 0).",
-        judge=lambda r: at_most(r.lemma.max(), 1e-12),
+        judge=lambda r, c: at_most(r.lemma.max(), 1e-12),
         source=LEMMA,
     ),
     Claim(
         "All other rows of the attention are zero, exactly.",
-        judge=lambda r: holds(-r.elsewhere),
+        judge=lambda r, c: holds(-r.elsewhere),
         source=LEMMA,
     ),
     Claim(
         "Examples and α are the same after all loops.",
         # The compiler may work y = Xθ* out twice, with another rounding.
-        judge=lambda r: holds(-r.moved, rounding=1e-14),
+        judge=lambda r, c: holds(-r.moved, rounding=1e-14),
         source=THEOREM,
     ),
     Claim(
         "Without noise and with more examples than dimensions the loops come to θ*.",
-        judge=lambda r: at_most(np.median(r.solution), 1e-8),
+        judge=lambda r, c: at_most(np.median(r.solution), 1e-8),
         source=SOLUTION,
     ),
     Claim(
         "Without the mask the loops are not descent.",
-        judge=lambda r: median_at_least(np.nan_to_num(r.unmasked, posinf=1e9, nan=1e9)[-1], 1e-3),
+        judge=lambda r, c: median_at_least(
+            np.nan_to_num(r.unmasked, posinf=1e9, nan=1e9)[-1], 1e-3
+        ),
         source=MASK,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Distance from θ* over the loops, and differences from descent."""
     figure, axes = panels("distance from θ*, one prompt of each size", "loops against descent")
     for distance in result.distance:

@@ -141,34 +141,36 @@ def _absent(result: Result, which: np.ndarray) -> float:
 CLAIMS = (
     Claim(
         "Without noise in pre-training there is no gap, whatever the noise in the prompt.",
-        judge=lambda r: at_most(_absent(r, ~r.noises[:, 0]), 3.0),
+        judge=lambda r, c: at_most(_absent(r, ~r.noises[:, 0]), 3.0),
         source=MATRIX,
     ),
     Claim(
         "Without noise in inputs and labels there is no gap, whatever pre-training was.",
-        judge=lambda r: at_most(_absent(r, ~r.noises[:, 1:].any(axis=1)), 3.0),
+        judge=lambda r, c: at_most(_absent(r, ~r.noises[:, 1:].any(axis=1)), 3.0),
         source=MATRIX,
     ),
     Claim(
         "With noise in pre-training and in inputs or labels there is a gap, by 5 standard errors.",
-        judge=lambda r: at_least((r.gap / (r.error + 1e-12))[~_null(r)].min(), 5.0),
+        judge=lambda r, c: at_least((r.gap / (r.error + 1e-12))[~_null(r)].min(), 5.0),
         source=MATRIX,
     ),
     Claim(
         "In every cell the gap is the theorem's within 4 standard errors.",
-        judge=lambda r: at_most((np.abs(r.gap - r.theory) / (r.error + 1e-12)).max(), 4.0),
+        judge=lambda r, c: at_most((np.abs(r.gap - r.theory) / (r.error + 1e-12)).max(), 4.0),
         source=GAP,
     ),
     Claim(
         "σ = 0 alone does not remove the gap: random inputs are noise too.",
-        judge=lambda r: holds((r.gap - 5 * r.error)[(r.noises == [True, True, False]).all(axis=1)]),
+        judge=lambda r, c: holds(
+            (r.gap - 5 * r.error)[(r.noises == [True, True, False]).all(axis=1)]
+        ),
         source=MATRIX,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Measured and predicted gaps of the eight cells."""
     figure, (axis,) = panels("risk of the large model minus the small one's")
     names = ["".join("+" if on else "−" for on in cell) for cell in result.noises]

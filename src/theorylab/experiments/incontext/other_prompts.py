@@ -227,44 +227,44 @@ def _parts(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "On prompts as in training it errs at most by the slack more than Bayes' rule.",
-        judge=lambda r: median_at_most(_excess(r, "none"), 1 + r.slack),
+        judge=lambda r, c: median_at_most(_excess(r, "none"), 1 + r.slack),
         source=REGRESSION,
     ),
     Claim(
         "Labels that are all turned round are followed as well as others, to a fifth.",
-        judge=lambda r: median_at_most(_worse(r, "turned"), 1.2),
+        judge=lambda r, c: median_at_most(_worse(r, "turned"), 1.2),
         source=FLIPS,
     ),
     Claim(
         "Skewed inputs of the same total variance cost it at most half as much again.",
-        judge=lambda r: median_at_most(_worse(r, "skewed"), 1.5),
+        judge=lambda r, c: median_at_most(_worse(r, "skewed"), 1.5),
         source=REGRESSION,
     ),
     Claim(
         "With a quarter of the labels flipped it errs less than least squares.",
-        judge=lambda r: median_at_most(_against_least_squares(r), 1.0),
+        judge=lambda r, c: median_at_most(_against_least_squares(r), 1.0),
         source=FLIPS,
     ),
     Claim(
         "Four times as many examples at least double its error relative to Bayes' rule.",
-        judge=lambda r: median_at_least(_worse(r, "longer"), 2.0),
+        judge=lambda r, c: median_at_least(_worse(r, "longer"), 2.0),
         source=REGRESSION,
     ),
     Claim(
         "Stretched inputs at least double its error relative to Bayes' rule.",
-        judge=lambda r: median_at_least(_worse(r, "stretched"), 2.0),
+        judge=lambda r, c: median_at_least(_worse(r, "stretched"), 2.0),
         source=REGRESSION,
     ),
     Claim(
         "Both help Bayes' rule: its error, as part of that of saying 0, falls at least by half.",
-        judge=lambda r: at_most(_parts(r)[1:].max() / _parts(r)[0], 0.5),
+        judge=lambda r, c: at_most(_parts(r)[1:].max() / _parts(r)[0], 0.5),
         source=REGRESSION,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Errors by change, and over those of Bayes' rule."""
     figure, axes = panels("error", "error over ridge regression's")
     places = np.arange(len(CHANGES))

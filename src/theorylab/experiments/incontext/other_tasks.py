@@ -230,39 +230,39 @@ def _worst(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Trees: at most nine tenths of the error of the best ridge regression.",
-        judge=lambda r: median_at_most(_against(r, "tree", "ridge"), 0.9),
+        judge=lambda r, c: median_at_most(_against(r, "tree", "ridge"), 0.9),
         source=TASKS,
     ),
     Claim(
         "Two-layer functions: no more error than the best ridge regression, but for the slack.",
-        judge=lambda r: median_at_most(_against(r, "two_layer", "ridge"), 1 + r.slack),
+        judge=lambda r, c: median_at_most(_against(r, "two_layer", "ridge"), 1 + r.slack),
         source=TASKS,
     ),
     Claim(
         "Trees and two-layer functions: less error than least squares, descent and the lasso.",
-        judge=lambda r: median_at_most(_worst(r), 1.0),
+        judge=lambda r, c: median_at_most(_worst(r), 1.0),
         source=TASKS,
     ),
     Claim(
         "Sparse functions are learned in part: less error than saying 0.",
-        judge=lambda r: median_at_most(r.errors[0] / r.nothing[0], 1.0),
+        judge=lambda r, c: median_at_most(r.errors[0] / r.nothing[0], 1.0),
         source=TASKS,
     ),
     Claim(
         "After so short a training the lasso is still twice as good on sparse functions.",
-        judge=lambda r: median_at_least(_against(r, "sparse", "lasso"), 2.0),
+        judge=lambda r, c: median_at_least(_against(r, "sparse", "lasso"), 2.0),
         source=TASKS,
     ),
     Claim(
         "On two-layer functions, networks trained on sparse ones are worse than their own.",
-        judge=lambda r: ordered(r.errors[2], r.strangers),
+        judge=lambda r, c: ordered(r.errors[2], r.strangers),
         source=TASKS,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses over steps, and errors of all by kind."""
     figure, axes = panels("training", "error on a query")
     window = max(result.losses.shape[2] // 50, 1)

@@ -229,74 +229,74 @@ def _of_small(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "y·g₂* is the Hamming distance of the two codes, for every pair and pattern.",
-        judge=lambda r: at_most(r.mismatch.max(), 1e-12),
+        judge=lambda r, c: at_most(r.mismatch.max(), 1e-12),
         source=HEADS,
     ),
     Claim(
         "g₁* has a margin of 1 and more on the frequent pairs.",
-        judge=lambda r: at_least(r.frequent, 1 - 1e-12),
+        judge=lambda r, c: at_least(r.frequent, 1 - 1e-12),
         source=HEADS,
     ),
     Claim(
         "g₁* is 0 on pairs whose last digits agree: it does not solve them.",
-        judge=lambda r: at_most(r.uncovered, 1e-12),
+        judge=lambda r, c: at_most(r.uncovered, 1e-12),
         source=HEADS,
     ),
     Claim(
         "Networks with fewer heads than g₂* cannot solve all pairs; four heads do not.",
-        judge=lambda r: at_most(r.least[-1], 0.99),
+        judge=lambda r, c: at_most(r.least[-1], 0.99),
         source=OPTIMUM,
         kind="printed",
     ),
     Claim(
         "Four heads solve all pairs in every dimension, with margin 1.",
-        judge=lambda r: holds(r.least - 1, rounding=1e-9),
+        judge=lambda r, c: holds(r.least - 1, rounding=1e-9),
         source=OPTIMUM,
         kind="corrected",
     ),
     Claim(
         "As λ → 0, no network with the heads of g₁* is better than g₁*.",
-        judge=lambda r: at_least(r.polished[1] / _of_small(r)[1], 1.0),
+        judge=lambda r, c: at_least(r.polished[1] / _of_small(r)[1], 1.0),
         source=OPTIMUM,
         kind="printed",
     ),
     Claim(
         "g₁* has the smallest norm of the three, so that it is preferred in an interval of λ.",
-        judge=lambda r: at_least(r.interval[1] / r.interval[0], 10.0),
+        judge=lambda r, c: at_least(r.interval[1] / r.interval[0], 10.0),
         source=OPTIMUM,
         kind="corrected",
     ),
     Claim(
         "Inside it, no trained network with as many heads is better than g₁*.",
-        judge=lambda r: at_least(r.trained[0].min() / _of_small(r)[0], 0.99),
+        judge=lambda r, c: at_least(r.trained[0].min() / _of_small(r)[0], 0.99),
         source=OPTIMUM,
         kind="printed",
     ),
     Claim(
         "Inside it, the best trained network solves the frequent pairs: hinge loss below 0.05.",
-        judge=lambda r: at_most(r.solved[0, r.trained[0].argmin()], 0.05),
+        judge=lambda r, c: at_most(r.solved[0, r.trained[0].argmin()], 0.05),
         source=OPTIMUM,
     ),
     Claim(
         "Inside it, the best trained network gives up the pairs that g₁* does not cover.",
-        judge=lambda r: at_least(r.missed[0, r.trained[0].argmin()], 0.5),
+        judge=lambda r, c: at_least(r.missed[0, r.trained[0].argmin()], 0.5),
         source=OPTIMUM,
     ),
     Claim(
         "Inside it, the best trained network is better than four heads, trained on or not.",
-        judge=lambda r: at_least(r.polished[0] / r.trained[0].min(), 1.0),
+        judge=lambda r, c: at_least(r.polished[0] / r.trained[0].min(), 1.0),
         source=OPTIMUM,
     ),
     Claim(
         "With codes mixed up the margins are not those of Hamming: some are 0 or less.",
-        judge=lambda r: at_most(r.shuffled, 1e-12),
+        judge=lambda r, c: at_most(r.shuffled, 1e-12),
         source=HEADS,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Objectives of the constructions over λ, with trained ones; margins of four heads."""
     figure, axes = panels("loss + λ norm", "hinge loss of trained networks")
     scales = np.geomspace(result.penalties[1] / 10, 10 * result.interval[1], 200)

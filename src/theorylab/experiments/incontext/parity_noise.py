@@ -180,17 +180,17 @@ def _compared(pairs: list[list[jax.Array]], target: jax.Array) -> tuple[jax.Arra
 CLAIMS = (
     Claim(
         "Both networks solve the frequent pairs on prompts without end, with margin 1.",
-        judge=lambda r: holds(r.clean - 1, rounding=1e-5),
+        judge=lambda r, c: holds(r.clean - 1, rounding=1e-5),
         source=THEOREM,
     ),
     Claim(
         "Heads see noise in ν + 1 directions.",
-        judge=lambda r: identity(r.ranks, r.digits + 1, 1e-5),
+        judge=lambda r, c: identity(r.ranks, r.digits + 1, 1e-5),
         source=THEOREM,
     ),
     Claim(
         "The ratio of their noise powers is (ν₁ + 1)/(ν₂ + 1), within 3 %.",
-        judge=lambda r: at_most(
+        judge=lambda r, c: at_most(
             abs(r.noise[0].mean() / r.noise[1].mean() * (r.digits[1] + 1) / (r.digits[0] + 1) - 1),
             0.03,
         ),
@@ -198,55 +198,55 @@ CLAIMS = (
     ),
     Claim(
         "With the most examples the small network is more accurate, by 5 points.",
-        judge=lambda r: median_at_least(r.accuracy[-1, 0] - r.accuracy[-1, 1], 0.05),
+        judge=lambda r, c: median_at_least(r.accuracy[-1, 0] - r.accuracy[-1, 1], 0.05),
         source=THEOREM,
     ),
     Claim(
         "With 64 and more examples the small network is nowhere less accurate by a point.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             (r.accuracy[:, 0] - r.accuracy[:, 1])[r.examples >= 64].min(axis=0), -0.01
         ),
         source=THEOREM,
     ),
     Claim(
         "The small network has the smaller hinge loss, at every length.",
-        judge=lambda r: median_at_most((r.hinge[:, 0] - r.hinge[:, 1]).max(axis=0), 0.0),
+        judge=lambda r, c: median_at_most((r.hinge[:, 0] - r.hinge[:, 1]).max(axis=0), 0.0),
         source=THEOREM,
     ),
     Claim(
         "ZᵀZ of the heads' diagonals can be inverted.",
-        judge=lambda r: at_least(r.singular.min(), 1e-6),
+        judge=lambda r, c: at_least(r.singular.min(), 1e-6),
         source=THEOREM,
         kind="printed",
     ),
     Claim(
         "The signal of a short prompt is 2γ: its fluctuation is smaller than that.",
-        judge=lambda r: median_at_most(r.fluctuation[0] / (2 * r.bias), 1.0),
+        judge=lambda r, c: median_at_most(r.fluctuation[0] / (2 * r.bias), 1.0),
         source=THEOREM,
         kind="printed",
     ),
     Claim(
         "Large models follow flipped labels: with all of them flipped the large one is below ½.",
-        judge=lambda r: median_at_most(r.inverted[-1, 1], 0.5),
+        judge=lambda r, c: median_at_most(r.inverted[-1, 1], 0.5),
         source=FLIPS,
         kind="printed",
     ),
     Claim(
         "Flipping all labels changes no prediction of either network.",
-        judge=lambda r: at_most(r.changed.max(), 1e-4),
+        judge=lambda r, c: at_most(r.changed.max(), 1e-4),
         source=FLIPS,
         kind="corrected",
     ),
     Claim(
         "With half of the labels flipped both are at chance.",
-        judge=lambda r: median_between(r.half.mean(axis=(0, 1)), 0.45, 0.55),
+        judge=lambda r, c: median_between(r.half.mean(axis=(0, 1)), 0.45, 0.55),
         source=FLIPS,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracy and loss by length, and with flipped labels."""
     figure, axes = panels("accuracy", "hinge loss", "accuracy by flipped labels, most examples")
     for place, name in enumerate(("few heads", "many heads")):

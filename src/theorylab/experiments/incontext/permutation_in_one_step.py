@@ -186,34 +186,34 @@ def _error(result: Result, where: np.ndarray) -> float:
 CLAIMS = (
     Claim(
         "The entry of a token at its own label is η/nL · (1 − n/L), within 2 %.",
-        judge=lambda r: at_most(abs(r.values[0][r.own].mean() / r.expected - 1), 0.02),
+        judge=lambda r, c: at_most(abs(r.values[0][r.own].mean() / r.expected - 1), 0.02),
         source=STEP,
     ),
     Claim(
         "Entries of tokens that stand in the own one's list are the negative exact value, to 5 %.",
-        judge=lambda r: at_most(_error(r, r.later), 0.05),
+        judge=lambda r, c: at_most(_error(r, r.later), 0.05),
         source=STEP,
     ),
     Claim(
         "Entries of tokens in whose list the own one stands are the positive exact value, to 5 %.",
-        judge=lambda r: at_most(_error(r, r.earlier), 0.05),
+        judge=lambda r, c: at_most(_error(r, r.earlier), 0.05),
         source=STEP,
     ),
     Claim(
         "All entries together are the exact ones: their difference is a tenth of the largest.",
-        judge=lambda r: at_most(np.abs(r.values - r.exact).max() / r.exact.max(), 0.1),
+        judge=lambda r, c: at_most(np.abs(r.values - r.exact).max() / r.exact.max(), 0.1),
         source=STEP,
     ),
     Claim(
         "The largest entry of every column says π, with circulant and with random lists.",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             np.array([_share(*pair) - 1 for pair in zip(r.values, r.permutation, strict=True)])
         ),
         source=STEP,
     ),
     Claim(
         "It does so in every column by at least three quarters of the exact margin.",
-        judge=lambda r: at_least(
+        judge=lambda r, c: at_least(
             (
                 _margins(r.values[0], r.permutation[0]) / _margins(r.exact[0], r.permutation[0])
             ).min(),
@@ -223,18 +223,18 @@ CLAIMS = (
     ),
     Claim(
         "With many sequences, the last of the small steps, all columns say π already.",
-        judge=lambda r: at_least(r.recovered[:, -1].min(), 1.0),
+        judge=lambda r, c: at_least(r.recovered[:, -1].min(), 1.0),
         source=STEP,
     ),
     Claim(
         "Tokens 1 … L modulo L + 1 stay tokens.",
-        judge=lambda r: holds(r.printed - 1),
+        judge=lambda r, c: holds(r.printed - 1),
         source=STEP,
         kind="printed",
     ),
     Claim(
         "Tokens 0 … L − 1 modulo L do: π is a permutation.",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             -np.abs(np.sort(r.permutation, axis=1) - np.arange(len(r.own))[None])
         ),
         source=STEP,
@@ -242,14 +242,14 @@ CLAIMS = (
     ),
     Claim(
         "With very few sequences, the first of the small steps, most columns do not say π.",
-        judge=lambda r: between(r.recovered[:, 0].max(), 0.0, 0.6),
+        judge=lambda r, c: between(r.recovered[:, 0].max(), 0.0, 0.6),
         source=STEP,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """The source's heat-map, one with random lists, and columns recovered by few sequences."""
     figure, axes = panels("V, circulant lists", "V, random lists, by π", "columns that say π")
     largest = float(np.abs(result.exact).max())

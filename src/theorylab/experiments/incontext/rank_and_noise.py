@@ -230,60 +230,60 @@ def _deviations(result: Result, sampled: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The sampled risk is the theorem's within 4 standard errors, in every cell.",
-        judge=lambda r: at_most(_deviations(r, r.sampled).max(), 4.0),
+        judge=lambda r, c: at_most(_deviations(r, r.sampled).max(), 4.0),
         source=RISK,
     ),
     Claim(
         "The gap formula is the difference of the risks, to 10⁻¹⁰.",
-        judge=lambda r: identity(r.narrow - r.narrow[:1], r.gap, 1e-10),
+        judge=lambda r, c: identity(r.narrow - r.narrow[:1], r.gap, 1e-10),
         source=GAP,
     ),
     Claim(
         "After long pre-training the risk is ‖ξ‖² + ((r + 1)‖s‖² + r‖ξ‖² + rσ²)/M.",
-        judge=lambda r: identity(r.exact, r.approximate, 1e-6),
+        judge=lambda r, c: identity(r.exact, r.approximate, 1e-6),
         source=RISK,
     ),
     Claim(
         "Where the task needs few directions, every larger rank is worse, at any noise and length.",
-        judge=lambda r: holds(np.diff(r.narrow, axis=0)),
+        judge=lambda r, c: holds(np.diff(r.narrow, axis=0)),
         source=GAP,
     ),
     Claim(
         "The best rank never grows with the noise.",
-        judge=lambda r: holds(-np.diff(r.best, axis=0)),
+        judge=lambda r, c: holds(-np.diff(r.best, axis=0)),
         source=RISK,
     ),
     Claim(
         "The best rank never falls with the number of examples.",
-        judge=lambda r: holds(np.diff(r.best, axis=1)),
+        judge=lambda r, c: holds(np.diff(r.best, axis=1)),
         source=RISK,
     ),
     Claim(
         "Noise changes which rank is best.",
-        judge=lambda r: at_least((r.best[0] - r.best[-1]).max(), 1),
+        judge=lambda r, c: at_least((r.best[0] - r.best[-1]).max(), 1),
         source=RISK,
     ),
     Claim(
         "Models trained on prompts keep the order: with noise the small one has the smaller risk.",
-        judge=lambda r: ordered(r.trained[0], r.trained[1]),
+        judge=lambda r, c: ordered(r.trained[0], r.trained[1]),
         source=GAP,
     ),
     Claim(
         "Without noise and with long prompts the large trained model has the smaller risk.",
-        judge=lambda r: ordered(r.quiet[1], r.quiet[0]),
+        judge=lambda r, c: ordered(r.quiet[1], r.quiet[0]),
         source=RISK,
         kind="control",
     ),
     Claim(
         "With the scale N of pre-training at evaluation, the theorem's risk is missed.",
-        judge=lambda r: at_least(_deviations(r, r.wrong_scale).max(), 20.0),
+        judge=lambda r, c: at_least(_deviations(r, r.wrong_scale).max(), 20.0),
         source=RISK,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Risk by rank for all noises, the narrow task, the best rank, trained models."""
     figure, axes = panels(
         "risk, task in all directions", "risk, task in few", "the best rank", "trained models"

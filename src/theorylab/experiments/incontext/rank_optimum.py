@@ -198,56 +198,56 @@ def _trained(key: RandomKey, config: Config) -> tuple[jax.Array, ...]:
 CLAIMS = (
     Claim(
         "The full matrix form of attention predicts what the reduced form does.",
-        judge=lambda r: identity(r.full, r.reduced, 1e-12),
+        judge=lambda r, c: identity(r.full, r.reduced, 1e-12),
         source=FORMS,
     ),
     Claim(
         "The sampled loss is the closed form within 3 standard errors, for 19 of 20 spectra.",
-        judge=lambda r: at_most(np.quantile(np.abs(r.deviations), 0.95), 3.0),
+        judge=lambda r, c: at_most(np.quantile(np.abs(r.deviations), 0.95), 3.0),
         source=LOSS,
         formula=r"\frac12 \mathrm{tr}(\Gamma\Lambda A\Lambda A^\top - 2\Lambda^2 A + \Lambda)",
     ),
     Claim(
         "The theorem's matrix has the theorem's loss, at every rank and spectrum.",
-        judge=lambda r: identity(r.attained, r.closed, 1e-12),
+        judge=lambda r, c: identity(r.attained, r.closed, 1e-12),
         source=OPTIMUM,
     ),
     Claim(
         "BFGS over keys and queries finds the closed form to 10⁻¹⁰, at every rank and spectrum.",
-        judge=lambda r: at_most(np.abs(r.found / r.closed - 1).max(), 1e-10),
+        judge=lambda r, c: at_most(np.abs(r.found / r.closed - 1).max(), 1e-10),
         source=OPTIMUM,
     ),
     Claim(
         "Models trained on prompts come within 2 % of the optimum of their rank.",
-        judge=lambda r: median_at_most(r.trained, 1.02),
+        judge=lambda r, c: median_at_most(r.trained, 1.02),
         source=OPTIMUM,
     ),
     Claim(
         "Their keys and queries read the top eigenvectors, within 0.1 radians.",
-        judge=lambda r: median_at_most(r.angles.max(axis=0), 0.1),
+        judge=lambda r, c: median_at_most(r.angles.max(axis=0), 0.1),
         source=OPTIMUM,
     ),
     Claim(
         "Trained models are below what one rank less can reach.",
-        judge=lambda r: median_at_most(r.below, 0.999),
+        judge=lambda r, c: median_at_most(r.below, 0.999),
         source=OPTIMUM,
     ),
     Claim(
         "Matrices that keep any other eigenvectors have a larger loss.",
-        judge=lambda r: holds(r.others - r.closed - 1e-9 * r.closed),
+        judge=lambda r, c: holds(r.others - r.closed - 1e-9 * r.closed),
         source=OPTIMUM,
         kind="control",
     ),
     Claim(
         "Untrained keys are far from the top eigenvectors: half a radian.",
-        judge=lambda r: median_at_least(r.initial, 0.5),
+        judge=lambda r, c: median_at_least(r.initial, 0.5),
         source=OPTIMUM,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses of all ranks, what training reaches, and angles."""
     figure, axes = panels("least loss of rank r (first spectra)", "trained on prompts", "angles")
     ranks = np.arange(1, result.closed.shape[1] + 1)

@@ -263,54 +263,54 @@ def _excess(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Sampled risks of linear attention, with noise and flips, are the exact ones: 4.5 errors.",
-        judge=lambda r: at_most(np.abs(r.deviation).max(), 4.5),
+        judge=lambda r, c: at_most(np.abs(r.deviation).max(), 4.5),
         source=RISK,
     ),
     Claim(
         "Trained linear attention has the theorem's risk at every noise, to a tenth.",
-        judge=lambda r: median_at_most(_excess(r), 0.1),
+        judge=lambda r, c: median_at_most(_excess(r), 0.1),
         source=RISK,
     ),
     Claim(
         "Noise costs linear attention of full rank more than that of low rank.",
-        judge=lambda r: ordered(*_costs(r.linear_noisy)),
+        judge=lambda r, c: ordered(*_costs(r.linear_noisy)),
         source=NOISE,
     ),
     Claim(
         "Noise costs the large softmax transformer more than the small one.",
-        judge=lambda r: ordered(*_costs(r.noisy)),
+        judge=lambda r, c: ordered(*_costs(r.noisy)),
         source=NOISE,
     ),
     Claim(
         "With the most noise the small softmax transformer has the smaller error.",
-        judge=lambda r: ordered(*r.noisy[..., -1]),
+        judge=lambda r, c: ordered(*r.noisy[..., -1]),
         source=NOISE,
     ),
     Claim(
         "Flips cost linear attention of full rank more, on tasks as in training.",
-        judge=lambda r: ordered(*_costs(r.linear_flipped)),
+        judge=lambda r, c: ordered(*_costs(r.linear_flipped)),
         source=FLIPS,
     ),
     Claim(
         "Flips cost the large softmax transformer more, on tasks as in training.",
-        judge=lambda r: ordered(*_costs(r.flipped)),
+        judge=lambda r, c: ordered(*_costs(r.flipped)),
         source=FLIPS,
     ),
     Claim(
         "On a task that both ranks can read, flips cost both linear models the same.",
-        judge=lambda r: identity(_costs(r.narrow_flipped)[0], _costs(r.narrow_flipped)[1], 1e-5),
+        judge=lambda r, c: identity(_costs(r.narrow_flipped)[0], _costs(r.narrow_flipped)[1], 1e-5),
         source=FLIPS,
     ),
     Claim(
         "With clean labels and tasks as in training the large transformer has the smaller error.",
-        judge=lambda r: ordered(*r.flipped[::-1, :, 0]),
+        judge=lambda r, c: ordered(*r.flipped[::-1, :, 0]),
         source=FLIPS,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Errors over noise and over flips, for both kinds of model."""
     figure, axes = panels(
         "linear attention, noise", "linear attention, flips", "transformers, noise",

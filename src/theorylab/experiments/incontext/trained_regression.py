@@ -194,35 +194,35 @@ def _few(result: Result) -> float:
 CLAIMS = (
     Claim(
         "Ridge regression with λ = σ² has the error of Bayes' rule, to four standard errors.",
-        judge=lambda r: holds(4 - np.abs(r.deviation)),
+        judge=lambda r, c: holds(4 - np.abs(r.deviation)),
         source=REGRESSION,
     ),
     Claim(
         "The trained transformer errs little more than Bayes' rule: by the slack of the config.",
-        judge=lambda r: at_most(_excess(r, r.errors), 1 + r.slack),
+        judge=lambda r, c: at_most(_excess(r, r.errors), 1 + r.slack),
         source=REGRESSION,
     ),
     Claim(
         # With fewer examples than dimensions least squares is not so bad: it keeps away from noise.
         "With as many examples as dimensions it is better than least squares, which trusts noise.",
-        judge=lambda r: at_least(_few(r), 1.0),
+        judge=lambda r, c: at_least(_few(r), 1.0),
         source=REGRESSION,
     ),
     Claim(
         "It follows labels that are all turned round as well as others.",
-        judge=lambda r: at_most(_excess(r, r.turned), 1 + r.slack),
+        judge=lambda r, c: at_most(_excess(r, r.turned), 1 + r.slack),
         source=REGRESSION,
     ),
     Claim(
         "Before training its predictions are no better than 0.",
-        judge=lambda r: at_least(float((r.untrained[:, -1] / r.ridge[0]).min()), 0.9),
+        judge=lambda r, c: at_least(float((r.untrained[:, -1] / r.ridge[0]).min()), 0.9),
         source=REGRESSION,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses over steps, and errors over examples."""
     figure, axes = panels("training", "error after so many examples")
     window = max(result.losses.shape[1] // 50, 1)

@@ -277,65 +277,65 @@ def _first_layers(
 CLAIMS = (
     Claim(
         "The tangent kernel of random ReLU networks goes to its closed form as m^(−1/2).",
-        judge=lambda r: exponent_between(r.widths, r.relu_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.relu_error, -0.6, -0.4),
         source=DEEP,
         formula=r"\|\hat\Theta_m - \Theta\|_F / \|\Theta\|_F \propto m^{-1/2}",
     ),
     Claim(
         "So does that of erf networks.",
-        judge=lambda r: exponent_between(r.widths, r.erf_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.erf_error, -0.6, -0.4),
         source=LIMIT,
     ),
     Claim(
         "On the diagonal the ReLU limit counts the layers.",
-        judge=lambda r: identity(r.diagonal, r.expected_diagonal, 1e-5),  # single precision
+        judge=lambda r, c: identity(r.diagonal, r.expected_diagonal, 1e-5),  # single precision
         source=DEEP,
         formula=r"\Theta(x, x) = (L + 1)\,\sigma_w^2\,\|x\|^2 / d",
     ),
     Claim(
         "Before training, the NTK parametrization and μP have the same kernel.",
-        judge=lambda r: identity(r.start_gap, np.zeros_like(r.start_gap), 1e-4),
+        judge=lambda r, c: identity(r.start_gap, np.zeros_like(r.start_gap), 1e-4),
         source=DICHOTOMY,
         formula=r"\sum_w \eta_w \frac{\partial f}{\partial w} \frac{\partial f'}{\partial w}",
     ),
     Claim(
         "In the NTK parametrization the kernel moves in inverse proportion to the width.",
-        judge=lambda r: exponent_between(r.widths, r.ntk_movement, -1.2, -0.8),
+        judge=lambda r, c: exponent_between(r.widths, r.ntk_movement, -1.2, -0.8),
         source=LAZY,
         formula=r"\|\hat\Theta_T - \hat\Theta_0\|_F / \|\hat\Theta_0\|_F \propto m^{-1}",
     ),
     Claim(
         "In μP the kernel moves as much at every width.",
-        judge=lambda r: exponent_between(r.widths, r.mup_movement, -0.15, 0.15),
+        judge=lambda r, c: exponent_between(r.widths, r.mup_movement, -0.15, 0.15),
         source=RICH,
         formula=r"\|\hat\Theta_T - \hat\Theta_0\|_F / \|\hat\Theta_0\|_F \propto m^0",
     ),
     Claim(
         "At the largest width it moves at least five times as much in μP.",
-        judge=lambda r: median_at_least(r.mup_movement[:, -1] / r.ntk_movement[:, -1], 5.0),
+        judge=lambda r, c: median_at_least(r.mup_movement[:, -1] / r.ntk_movement[:, -1], 5.0),
         source=CONTRAST,
     ),
     Claim(
         "Both fit: at every width the loss falls to less than a hundredth.",
-        judge=lambda r: median_at_most(np.maximum(r.ntk_loss, r.mup_loss).max(axis=1), 0.01),
+        judge=lambda r, c: median_at_most(np.maximum(r.ntk_loss, r.mup_loss).max(axis=1), 0.01),
         source=DICHOTOMY,
     ),
     Claim(
         "Against the limit of another activation the error does not fall.",
-        judge=lambda r: exponent_between(r.widths, r.wrong_error, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.widths, r.wrong_error, -0.1, 0.1),
         source=LIMIT,
         kind="control",
     ),
     Claim(
         "The first layer's kernel goes to (π − arccos xᵀx′)/2π as m^(−1/2).",
-        judge=lambda r: exponent_between(r.widths, r.printed_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.printed_error, -0.6, -0.4),
         source=TWO_LAYER,
         kind="printed",
         formula=r"H^*(x, x') = \frac{\pi - \arccos x^\top x'}{2\pi}",
     ),
     Claim(
         "The first layer's kernel goes to xᵀx′ (π − arccos xᵀx′)/2π as m^(−1/2).",
-        judge=lambda r: exponent_between(r.widths, r.corrected_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.corrected_error, -0.6, -0.4),
         source=TWO_LAYER,
         kind="corrected",
         formula=r"H^*(x, x') = x^\top x'\,\frac{\pi - \arccos x^\top x'}{2\pi}",
@@ -343,7 +343,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw errors and movements over the width: medians, and the range over seeds as a band."""
     figure, (error, movement, first_layer) = panels(
         "kernel before training: error",

@@ -184,7 +184,7 @@ def test_error_of_the_mean_in_more_dimensions():
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_signal_to_noise_of_a_known_error():
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_folds_part_the_samples():
 
 
 def test_figure_has_two_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 2
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 2
 
 
 @pytest.mark.parametrize(

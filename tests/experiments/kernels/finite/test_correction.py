@@ -31,7 +31,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 
 
 def test_figure_has_two_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 2
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 2
 
 
 @pytest.mark.parametrize(

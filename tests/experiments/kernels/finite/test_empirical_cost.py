@@ -61,7 +61,7 @@ def test_the_program_has_the_operations_that_are_compiled():
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
     assert experiment.memory(TINY) < experiment.memory(experiment.Config())
 
 

@@ -46,7 +46,7 @@ def test_the_control_is_the_standard_parametrization():
 
 
 def test_figure_has_two_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 2
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 2
 
 
 @pytest.mark.parametrize(

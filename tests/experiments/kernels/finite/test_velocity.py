@@ -67,7 +67,7 @@ def test_active_neurons_are_those_of_the_network():
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
 
 
 @pytest.mark.parametrize(

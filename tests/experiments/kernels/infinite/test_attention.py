@@ -68,7 +68,7 @@ def test_a_layer_is_its_formula():
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
 
 
 def test_memory_grows_with_the_draws():

@@ -43,4 +43,4 @@ def test_bad_configs_are_refused():
 
 
 def test_the_figure_draws(smoke):
-    assert len(experiment.plot(smoke).axes) == 2
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 2

@@ -45,7 +45,7 @@ def test_biases_and_errors_are_those_of_made_up_draws():
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
     assert experiment.memory(TINY) < experiment.memory(experiment.Config())
 
 

@@ -44,7 +44,7 @@ def test_loss_of_the_widest_network_is_the_kernel_s(smoke):
 
 
 def test_figure_has_four_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 4
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 4
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, chan
 
 
 def test_the_figure_draws_every_output_and_mode(smoke):
-    outputs, modes, error = experiment.plot(smoke).axes
+    outputs, modes, error = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(outputs.get_lines()) == 2 * (4 + 1 + 3)
     assert len(modes.get_lines()) == 2 * 4
     assert len(error.get_lines()) == 2 * 8

@@ -48,7 +48,7 @@ def test_scores_and_spreads_are_one_on_gaussian_samples():
 
 
 def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke).axes) == 3
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_what_is_printed_could_be_supported(smoke, verdict):
 
 
 def test_the_figure_draws_every_order_and_kernel(smoke):
-    truncation, taylor, profiles = experiment.plot(smoke).axes
+    truncation, taylor, profiles = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(truncation.get_lines()) == 8 + 1
     assert len(taylor.get_lines()) == len(profiles.get_lines()) == 3
 

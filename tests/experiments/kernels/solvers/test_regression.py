@@ -26,7 +26,7 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, chan
 
 
 def test_the_figure_draws_three_kernels_and_every_direction(smoke):
-    curves, directions = experiment.plot(smoke).axes
+    curves, directions = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(curves.get_lines()) == 3 + 1
     assert len(directions.get_lines()) == 2 * 4
 

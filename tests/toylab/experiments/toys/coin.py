@@ -71,7 +71,7 @@ def run(config: Config) -> Result:
     return Result(heads.astype(jnp.float64), config.bias, config.surprising, config.breaks)
 
 
-def judge(result: Result) -> Finding:
+def judge(result: Result, config: Config) -> Finding:
     if result.breaks == "judge":
         raise ZeroDivisionError("nobody can tell")
     if result.breaks == "finding":
@@ -85,14 +85,14 @@ CLAIMS = (
     Claim("The share of heads is at most p + 0.2.", judge, LAW, formula=r"\hat p \le p + 0.2"),
     Claim(
         "The share is no more than 1.",
-        judge=lambda r: Finding(1.0, 0.5, 1.0, Demand(0.0, 1.0), Verdict.SUPPORTED, "made up"),
+        judge=lambda r, c: Finding(1.0, 0.5, 1.0, Demand(0.0, 1.0), Verdict.SUPPORTED, "made up"),
         source=Source("zhu", "coin", "Eq. 2"),
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     if result.breaks == "plot":
         raise ValueError("no paper")
     figure, (axis,) = panels("heads")

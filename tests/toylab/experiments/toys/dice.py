@@ -40,14 +40,14 @@ def run(config: Config) -> Result:
 CLAIMS = (
     Claim(
         "It is at least seven.",
-        lambda r: Finding(math.nan, 1.0, 6.0, Demand(low=7.0), Verdict.REFUTED, "made up"),
+        lambda r, c: Finding(math.nan, 1.0, 6.0, Demand(low=7.0), Verdict.REFUTED, "made up"),
         Source("zhu", "dice", "p. 1"),
         kind="printed",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     figure, (axis,) = panels("points")
     axis.plot(result.points)
     return figure

@@ -233,7 +233,7 @@ def _deviation(curvatures: np.ndarray, width: int, variance: int) -> float:
 CLAIMS = (
     Claim(
         "The initial curvature is between half and three halves of ‖x‖²/d, in 99 of 100 networks.",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             np.count_nonzero(np.abs(r.normal_curvatures - 1) <= 0.5), len(r.curvatures), 0.99
         ),
         source=SCALE,
@@ -241,88 +241,88 @@ CLAIMS = (
     ),
     Claim(
         "Its mean is ‖x‖²/d.",
-        judge=lambda r: mean_between(r.curvatures, 0.98, 1.02),
+        judge=lambda r, c: mean_between(r.curvatures, 0.98, 1.02),
         source=SCALE,
     ),
     Claim(
         "Its relative deviation is √(2/m) with signs as second weights.",
-        judge=lambda r: between(_deviation(r.curvatures, r.width, 2), 0.9, 1.1),
+        judge=lambda r, c: between(_deviation(r.curvatures, r.width, 2), 0.9, 1.1),
         source=LAW,
     ),
     Claim(
         "It is √(3/m) with normal second weights.",
-        judge=lambda r: between(_deviation(r.normal_curvatures, r.width, 3), 0.9, 1.1),
+        judge=lambda r, c: between(_deviation(r.normal_curvatures, r.width, 3), 0.9, 1.1),
         source=LAW,
     ),
     Claim(
         "With normal second weights the deviation is that with signs.",
-        judge=lambda r: between(_deviation(r.normal_curvatures, r.width, 2), 0.9, 1.1),
+        judge=lambda r, c: between(_deviation(r.normal_curvatures, r.width, 2), 0.9, 1.1),
         source=LAW,
         kind="printed",
     ),
     Claim(
         "While a catapult falls, u(4 − v) is negative.",
-        judge=lambda r: at_most(_pulls(r).max(), 0.0),
+        judge=lambda r, c: at_most(_pulls(r).max(), 0.0),
         source=FALLING,
         kind="printed",
     ),
     Claim(
         "u(4 − v) is positive throughout, and lowers the curvature.",
-        judge=lambda r: holds(_pulls(r)),
+        judge=lambda r, c: holds(_pulls(r)),
         source=FALLING,
         kind="corrected",
     ),
     Claim(
         "In a catapult λ₁ − 4η is negative: with inputs for which λ₁ begins at 100.",
-        judge=lambda r: at_most(_printed_factor(r).max(), 0.0),
+        judge=lambda r, c: at_most(_printed_factor(r).max(), 0.0),
         source=FACTOR,
         kind="printed",
     ),
     Claim(
         "It is ηλ₁ − 4 that is negative, whatever the inputs.",
-        judge=lambda r: at_most(r.path[..., 1].max() - 4, 0.0),
+        judge=lambda r, c: at_most(r.path[..., 1].max() - 4, 0.0),
         source=FACTOR,
         kind="corrected",
     ),
     Claim(
         "The loss along a direction, times its factor, is the loss of the same step: Π₁𝓛(t).",
-        judge=lambda r: identity(r.path[:, :-1, 0], _multiplied(r), 1e-12),
+        judge=lambda r, c: identity(r.path[:, :-1, 0], _multiplied(r), 1e-12),
         source=NEXT,
         kind="printed",
     ),
     Claim(
         "It is that of the next: Π₁𝓛(t + 1).",
-        judge=lambda r: identity(r.path[:, 1:, 0], _multiplied(r), 1e-12),
+        judge=lambda r, c: identity(r.path[:, 1:, 0], _multiplied(r), 1e-12),
         source=NEXT,
         kind="corrected",
     ),
     Claim(
         "In divergence R_λ = λ − λ′ is positive.",
-        judge=lambda r: at_least(r.changes.min(), 0.0),
+        judge=lambda r, c: at_least(r.changes.min(), 0.0),
         source=DIVERGENCE,
         kind="printed",
     ),
     Claim(
         "In divergence R_λ = λ − λ′ is negative, so that the curvature rises.",
-        judge=lambda r: at_most(r.changes.max(), 0.0),
+        judge=lambda r, c: at_most(r.changes.max(), 0.0),
         source=DIVERGENCE,
         kind="corrected",
     ),
     Claim(
         "Beyond u = 4C/(m(4 − v)²) the curvature falls for certain.",
-        judge=lambda r: holds(r.printed_falls),
+        judge=lambda r, c: holds(r.printed_falls),
         source=CERTAIN,
         kind="printed",
     ),
     Claim(
         "Beyond u = 16C²/(m(4 − v)²) it does.",
-        judge=lambda r: holds(r.corrected_falls),
+        judge=lambda r, c: holds(r.corrected_falls),
         source=CERTAIN,
         kind="corrected",
     ),
     Claim(
         "The first |w| is of order m^(−3/2).",
-        judge=lambda r: between(
+        judge=lambda r, c: between(
             power_law(np.asarray(WIDTHS), r.first_pulls).exponent, -1.51, -1.49
         ),
         source=START,
@@ -330,7 +330,7 @@ CLAIMS = (
     ),
     Claim(
         "The first |w| is of order 1/m.",
-        judge=lambda r: between(
+        judge=lambda r, c: between(
             power_law(np.asarray(WIDTHS), r.first_pulls).exponent, -1.01, -0.99
         ),
         source=START,
@@ -338,50 +338,52 @@ CLAIMS = (
     ),
     Claim(
         "Where v = 2 + u + w and v′ = v, the map rests.",
-        judge=lambda r: identity(r.after_two[:, 1] - 2, r.rest[:, 1] - 2, 1e-6),
+        judge=lambda r, c: identity(r.after_two[:, 1] - 2, r.rest[:, 1] - 2, 1e-6),
         source=REST,
         kind="printed",
     ),
     Claim(
         "There w turns, and the second step moves v by 8w.",
-        judge=lambda r: identity(r.after_two[:, 1] - r.rest[:, 1], 8 * r.rest[:, 2], 1e-6),
+        judge=lambda r, c: identity(r.after_two[:, 1] - r.rest[:, 1], 8 * r.rest[:, 2], 1e-6),
         source=REST,
         kind="corrected",
     ),
     Claim(
         "The u of such a point is between 4/3 and 2 times C/√m.",
-        judge=lambda r: holds(1 / 3 - np.abs(r.rest[:, 0] * np.sqrt(WIDTHS) - 5 / 3)),
+        judge=lambda r, c: holds(1 / 3 - np.abs(r.rest[:, 0] * np.sqrt(WIDTHS) - 5 / 3)),
         source=REST,
         kind="printed",
     ),
     Claim(
         "It is its root that is so small: √u = 2C/√m, to one in a thousand.",
-        judge=lambda r: identity(np.sqrt(r.rest[:, 0] * WIDTHS), np.full(len(WIDTHS), 2.0), 1e-3),
+        judge=lambda r, c: identity(
+            np.sqrt(r.rest[:, 0] * WIDTHS), np.full(len(WIDTHS), 2.0), 1e-3
+        ),
         source=REST,
         kind="corrected",
     ),
     Claim(
         "The eigenvalues of the Jacobian there have the modulus det J.",
-        judge=lambda r: identity(*_excess(r, 1), 1e-3),
+        judge=lambda r, c: identity(*_excess(r, 1), 1e-3),
         source=REST,
         kind="printed",
     ),
     Claim(
         "They have the modulus √det J, above 1: |λ_J|² = det J.",
-        judge=lambda r: identity(*_excess(r, 2), 1e-3),
+        judge=lambda r, c: identity(*_excess(r, 2), 1e-3),
         source=REST,
         kind="corrected",
     ),
     Claim(
         "Just below it, and with w < 0, the curvature rises: the threshold is sharp.",
-        judge=lambda r: at_most(r.lower_falls.max(), 0.0),
+        judge=lambda r, c: at_most(r.lower_falls.max(), 0.0),
         source=CERTAIN,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the law of the initial curvature, u(4 − v) along catapults, and falls of v."""
     figure, (law, pull, fall) = panels("initial λ d/‖x‖²", "u(4 − v) in catapults", "v − v′")
     for values, name in ((result.curvatures, "v = ±1"), (result.normal_curvatures, "v normal")):

@@ -24,7 +24,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -40,6 +39,7 @@ from theorylab.dynamics import gated, general_quadratic, phases
 from theorylab.dynamics.general_quadratic import Model
 from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import ImageSet
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, gradient_descent, squared
 from theorylab.typing import RandomKey, Scalar
@@ -278,106 +278,106 @@ def _spread(ends: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Output and curvature obey a map of the plane exactly, if Σ² = I.",
-        judge=lambda r: at_most(r.map_error.max(), 1e-9),
+        judge=lambda r, c: at_most(r.map_error.max(), 1e-9),
         source=MODEL,
     ),
     Claim(
         "ηλ₀ decides: of fifteen learning rates none is predicted wrongly, at γ = 10⁻³.",
-        judge=lambda r: at_most(np.count_nonzero(r.observed_phase != r.predicted_phase), 0),
+        judge=lambda r, c: at_most(np.count_nonzero(r.observed_phase != r.predicted_phase), 0),
         source=FIGURE,
         formula=r"\eta\lambda_0 \lessgtr 2,\ 4",
     ),
     Claim(
         "The smaller γ, the higher the peak of the loss: it is proportional to γ⁻².",
-        judge=lambda r: exponent_between(r.nonlinearities, r.loss.max(axis=-1), -2.1, -1.9),
+        judge=lambda r, c: exponent_between(r.nonlinearities, r.loss.max(axis=-1), -2.1, -1.9),
         source=FIGURE,
         formula=r"\max_t L(t) \propto \gamma^{-2}",
     ),
     Claim(
         "γ has no effect on where the curvature ends: from 10⁻⁴ to 10⁻² it varies by less than a"
         " fifth.",
-        judge=lambda r: median_at_most(_spread(r.curvature[..., -1]), 0.2),
+        judge=lambda r, c: median_at_most(_spread(r.curvature[..., -1]), 0.2),
         source=FIGURE,
     ),
     Claim(
         "The larger η beyond 2/λ₀, the higher the peak.",
-        judge=lambda r: trend(r.highest_loss[:, RISING].T),
+        judge=lambda r, c: trend(r.highest_loss[:, RISING].T),
         source=FIGURE,
     ),
     Claim(
         "The larger η, the more the curvature falls.",
-        judge=lambda r: trend(r.last_curvature[:, RISING].T, increasing=False),
+        judge=lambda r, c: trend(r.last_curvature[:, RISING].T, increasing=False),
         source=FIGURE,
     ),
     Claim(
         "Networks: the wider, the higher the peak.",
-        judge=lambda r: trend(r.network_peaks[:, :, -1].T),
+        judge=lambda r, c: trend(r.network_peaks[:, :, -1].T),
         source=FIGURE,
     ),
     Claim(
         "Networks: the larger η, the higher the peak, at every width.",
-        judge=lambda r: median_at_least(np.diff(np.log(r.network_peaks)).min(axis=(1, 2)), 0.0),
+        judge=lambda r, c: median_at_least(np.diff(np.log(r.network_peaks)).min(axis=(1, 2)), 0.0),
         source=FIGURE,
     ),
     Claim(
         "Networks: the larger η, the more the top eigenvalue falls, at every width.",
-        judge=lambda r: median_at_most(np.diff(r.network_ends).max(axis=(1, 2)), 0.0),
+        judge=lambda r, c: median_at_most(np.diff(r.network_ends).max(axis=(1, 2)), 0.0),
         source=FIGURE,
     ),
     Claim(
         "Networks: width has no effect on where the top eigenvalue ends; it varies by less than a"
         " fifth.",
-        judge=lambda r: median_at_most(_spread(r.network_ends[:, :, -1]), 0.2),
+        judge=lambda r, c: median_at_most(_spread(r.network_ends[:, :, -1]), 0.2),
         source=FIGURE,
     ),
     Claim(
         "Below 2/λ₀ the curvature stays, to one in a hundred.",
-        judge=lambda r: at_most(np.abs(r.last_curvature[:, CALM] - 1).max(), 0.01),
+        judge=lambda r, c: at_most(np.abs(r.last_curvature[:, CALM] - 1).max(), 0.01),
         source=FIGURE,
         kind="control",
     ),
     Claim(
         "Networks: below the critical learning rate the loss never exceeds its first value.",
-        judge=lambda r: at_most(r.network_peaks[:, :, 0].max(), 1.0),
+        judge=lambda r, c: at_most(r.network_peaks[:, :, 0].max(), 1.0),
         source=FIGURE,
         kind="control",
     ),
     Claim(
         "Without nonlinearity, γ = 0, nothing stops the loss: it diverges.",
-        judge=lambda r: median_at_least(np.minimum(r.linear_rise, 1e300), 1e20),
+        judge=lambda r, c: median_at_least(np.minimum(r.linear_rise, 1e300), 1e20),
         source=FIGURE,
         kind="control",
     ),
     Claim(
         "The two-layer linear network moves by the map with γ, and without the η.",
-        judge=lambda r: identity(r.printed_after, r.after, 1e-12),
+        judge=lambda r, c: identity(r.printed_after, r.after, 1e-12),
         source=PROPOSITION,
         kind="printed",
         formula=r"\lambda' = \lambda - \gamma \|x\|^2 g^2 (4 - \eta\lambda)",
     ),
     Claim(
         "It moves by the map with γ², and an η before the bracket.",
-        judge=lambda r: identity(r.corrected_after, r.after, 1e-12),
+        judge=lambda r, c: identity(r.corrected_after, r.after, 1e-12),
         source=PROPOSITION,
         kind="corrected",
         formula=r"\lambda' = \lambda - \eta \gamma^2 \|x\|^2 g^2 (4 - \eta\lambda)",
     ),
     Claim(
         "The matrix of this network has Σ² = ‖x‖²I.",
-        judge=lambda r: identity(r.squared_matrix, np.eye(len(r.matrix)), 1e-12),
+        judge=lambda r, c: identity(r.squared_matrix, np.eye(len(r.matrix)), 1e-12),
         source=PROPOSITION,
         kind="printed",
     ),
     Claim(
         "It has Σ³ = ‖x‖²Σ, which suffices.",
-        judge=lambda r: identity(r.cubed_matrix, r.matrix, 1e-12),
+        judge=lambda r, c: identity(r.cubed_matrix, r.matrix, 1e-12),
         source=PROPOSITION,
         kind="corrected",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw losses and curvature in time at every γ, peaks over γ, and where the networks end."""
     figure, (loss, curvature, peak, end) = panels(
         "loss over steps", "curvature λ over steps", "peak loss over γ", "networks: end of λ / λ₀"

@@ -28,7 +28,6 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from matplotlib.figure import Figure
 from scipy import stats
 
-from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Demand,
@@ -43,6 +42,7 @@ from theorylab.data import Dataset, image_set, image_shape, num_images
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import ImageSet
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, every, gradient_descent, squared, zero_one
@@ -294,65 +294,65 @@ def _catapults(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Below the critical rate the quadratic model's test loss is the linear model's, to 5 %.",
-        judge=lambda r: median_at_most(_gap_below(r, QUADRATIC), 0.05),
+        judge=lambda r, c: median_at_most(_gap_below(r, QUADRATIC), 0.05),
         source=BELOW,
     ),
     Claim(
         "So is the network's, to 5 %.",
-        judge=lambda r: median_at_most(_gap_below(r, NETWORK), 0.05),
+        judge=lambda r, c: median_at_most(_gap_below(r, NETWORK), 0.05),
         source=BELOW,
     ),
     Claim(
         "Linear models diverge at every learning rate from 1.05 η_crit on.",
-        judge=lambda r: at_most(_survivors(r, LINEAR, 1.05), 0),
+        judge=lambda r, c: at_most(_survivors(r, LINEAR, 1.05), 0),
         source=BEYOND,
     ),
     Claim(
         "Quadratic models diverge at every learning rate from 2.1 η_crit on.",
-        judge=lambda r: at_most(_survivors(r, QUADRATIC, 2.1), 0),
+        judge=lambda r, c: at_most(_survivors(r, QUADRATIC, 2.1), 0),
         source=BEYOND,
     ),
     Claim(
         "Between, networks and quadratic models catapult and come back to the same training loss.",
-        judge=lambda r: median_at_least(_catapults(r), 0.95),
+        judge=lambda r, c: median_at_least(_catapults(r), 0.95),
         source=BEYOND,
     ),
     Claim(
         "Quadratic models: the test loss is lower beyond η_crit than below, on 3 of 4 pairs.",
-        judge=lambda r: _gaining(r, QUADRATIC),
+        judge=lambda r, c: _gaining(r, QUADRATIC),
         source=BEYOND,
     ),
     Claim(
         "Networks: the test loss is lower beyond η_crit than below, on 3 of 4 pairs.",
-        judge=lambda r: _gaining(r, NETWORK),
+        judge=lambda r, c: _gaining(r, NETWORK),
         source=BEYOND,
     ),
     Claim(
         "Networks: it falls with η, through η_crit up to 1.6 η_crit.",
-        judge=lambda r: median_at_most(_slopes(r, NETWORK), 0.0),
+        judge=lambda r, c: median_at_most(_slopes(r, NETWORK), 0.0),
         source=BEYOND,
     ),
     Claim(
         "Networks: there they tell at most one in a hundred more test images wrongly than below.",
-        judge=lambda r: median_at_most(np.subtract(*_gain(r, r.error, NETWORK)).ravel(), 0.01),
+        judge=lambda r, c: median_at_most(np.subtract(*_gain(r, r.error, NETWORK)).ravel(), 0.01),
         source=ACCURACY,
     ),
     Claim(
         "No run below the critical rate is trained too little: all come to the same training loss.",
-        judge=lambda r: at_most(np.count_nonzero(~_reached(r)[..., _below(r)]), 0),
+        judge=lambda r, c: at_most(np.count_nonzero(~_reached(r)[..., _below(r)]), 0),
         source=BELOW,
         kind="control",
     ),
     Claim(
         "Below the critical rate no model's training loss ever exceeds its first value.",
-        judge=lambda r: at_most(_highest_below(r), 1.0 + 1e-5),
+        judge=lambda r, c: at_most(_highest_below(r), 1.0 + 1e-5),
         source=BELOW,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the best test loss over η/η_crit for every pair of digits."""
     best = _best(result, result.test)
     tests = zip(_p_values(result, QUADRATIC), _p_values(result, NETWORK), strict=True)

@@ -218,80 +218,80 @@ def _beyond(travel: Travel) -> Travel:
 CLAIMS = (
     Claim(
         "Below the threshold the distance that weights travel does not depend on the width.",
-        judge=lambda r: exponent_between(r.widths, r.quadratic.distance[0], -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.widths, r.quadratic.distance[0], -0.1, 0.1),
         source=BALL,
         formula=r"\|w_T - w_0\| \propto m^0",
     ),
     Claim(
         "Nor does it for the ReLU network.",
-        judge=lambda r: exponent_between(r.widths, r.network.distance[0], -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.widths, r.network.distance[0], -0.1, 0.1),
         source=BALL,
     ),
     Claim(
         "Beyond it, at ηλ₀ = 2.5, quadratic models travel a distance ∝ √m.",
-        judge=lambda r: exponent_between(r.widths, r.quadratic.distance[1], 0.44, 0.56),
+        judge=lambda r, c: exponent_between(r.widths, r.quadratic.distance[1], 0.44, 0.56),
         source=JUMP,
         formula=r"\|w_T - w_0\| \propto \sqrt m",
     ),
     Claim(
         "So they do at ηλ₀ = 3.",
-        judge=lambda r: exponent_between(r.widths, r.quadratic.distance[2], 0.44, 0.56),
+        judge=lambda r, c: exponent_between(r.widths, r.quadratic.distance[2], 0.44, 0.56),
         source=JUMP,
     ),
     Claim(
         "The length of their path grows as √m too.",
-        judge=lambda r: exponent_between(r.widths, r.quadratic.length[2], 0.44, 0.56),
+        judge=lambda r, c: exponent_between(r.widths, r.quadratic.length[2], 0.44, 0.56),
         source=JUMP,
     ),
     Claim(
         "ReLU networks travel a distance ∝ √m at ηλ₀ = 3.",
-        judge=lambda r: exponent_between(r.widths, r.network.distance[2], 0.44, 0.56),
+        judge=lambda r, c: exponent_between(r.widths, r.network.distance[2], 0.44, 0.56),
         source=JUMP,
     ),
     Claim(
         "Beyond the threshold the curvature falls to less than two thirds, at every width.",
-        judge=lambda r: median_at_most(_beyond(r.quadratic).curvature.max(axis=(0, 2)), 0.667),
+        judge=lambda r, c: median_at_most(_beyond(r.quadratic).curvature.max(axis=(0, 2)), 0.667),
         source=JUMP,
     ),
     Claim(
         "The map converges up to η_max = 2η_crit, at every width from 10³ to 10⁸.",
-        judge=lambda r: holds(np.minimum(r.map_limit - 1.95, 2.02 - r.map_limit)),
+        judge=lambda r, c: holds(np.minimum(r.map_limit - 1.95, 2.02 - r.map_limit)),
         source=DIVERGENCE,
         formula=r"1.95 \le \eta_{\max} / \eta_{\rm crit} \le 2.02",
     ),
     Claim(
         "Quadratic models in their weights diverge there too, at ηλ₀ = 4.",
-        judge=lambda r: median_between(r.quadratic_limit, 1.95, 2.02),
+        judge=lambda r, c: median_between(r.quadratic_limit, 1.95, 2.02),
         source=DIVERGENCE,
     ),
     Claim(
         "The interval of catapults does not shrink with the width.",
-        judge=lambda r: at_most(
+        judge=lambda r, c: at_most(
             np.abs(power_law_exponents(np.asarray(MAP_WIDTHS), r.map_limit[None])).max(), 0.005
         ),
         source=JUMP,
     ),
     Claim(
         "ReLU networks on images survive more than quadratic models: beyond 2η_crit.",
-        judge=lambda r: median_at_least(r.image_limit.min(axis=1), 2.0),
+        judge=lambda r, c: median_at_least(r.image_limit.min(axis=1), 2.0),
         source=JUMP,
     ),
     Claim(
         "Linear models have no such interval: η_max is η_crit to 5 %.",
-        judge=lambda r: median_between(r.linear_limit.max(axis=1), 0.95, 1.05),
+        judge=lambda r, c: median_between(r.linear_limit.max(axis=1), 0.95, 1.05),
         source=JUMP,
         kind="control",
     ),
     Claim(
         "Below the threshold the widest quadratic model keeps its curvature to one in a hundred.",
-        judge=lambda r: median_at_most(np.abs(r.quadratic.curvature[0, :, -1] - 1), 0.01),
+        judge=lambda r, c: median_at_most(np.abs(r.quadratic.curvature[0, :, -1] - 1), 0.01),
         source=BALL,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw distances over width, of both models, and how far the learning rate may go."""
     figure, (quadratic, network, limit) = panels(
         "quadratic model: ‖w − w₀‖", "ReLU network: ‖w − w₀‖", "η_max / η_crit"

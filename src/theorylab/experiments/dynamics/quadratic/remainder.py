@@ -26,7 +26,6 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -40,6 +39,7 @@ from theorylab.dynamics import critical_learning_rate, quadratic_dynamics
 from theorylab.dynamics.quadratic_dynamics import Course, Remainders
 from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.fields import ImageSet
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.numerics import spearman
 from theorylab.progress import report
@@ -244,80 +244,80 @@ def _change_below(found: Remainders) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Quadratic model: when the loss is large, both remainders are positive.",
-        judge=lambda r: median_at_least(_positive(r.quadratic), 0.95),
+        judge=lambda r, c: median_at_least(_positive(r.quadratic), 0.95),
         source=QUADRATIC,
         formula=r"p_1^T R_f p_1 > 0, \quad p_1^T R_K p_1 > 0",
     ),
     Claim(
         "Quadratic model: both remainders grow with the loss.",
-        judge=lambda r: median_at_least(_rank_correlation(r.quadratic), 0.8),
+        judge=lambda r, c: median_at_least(_rank_correlation(r.quadratic), 0.8),
         source=QUADRATIC,
     ),
     Claim(
         "Quadratic model: at its peak the loss lies along the top eigenvector.",
-        judge=lambda r: median_at_least(_top_share(r.quadratic), 0.8),
+        judge=lambda r, c: median_at_least(_top_share(r.quadratic), 0.8),
         source=QUADRATIC,
     ),
     Claim(
         "Network: when the loss is large, both remainders are positive.",
-        judge=lambda r: median_at_least(_positive(r.network), 0.95),
+        judge=lambda r, c: median_at_least(_positive(r.network), 0.95),
         source=NETWORK,
     ),
     Claim(
         "Network: both remainders grow with the loss.",
-        judge=lambda r: median_at_least(_rank_correlation(r.network), 0.8),
+        judge=lambda r, c: median_at_least(_rank_correlation(r.network), 0.8),
         source=NETWORK,
     ),
     Claim(
         "Network: at its peak the loss lies along the top eigenvector.",
-        judge=lambda r: median_at_least(_top_share(r.network), 0.8),
+        judge=lambda r, c: median_at_least(_top_share(r.network), 0.8),
         source=NETWORK,
     ),
     Claim(
         "Below the critical rate the top eigenvalue of the network stays, to one in ten.",
-        judge=lambda r: median_at_most(_change_below(r.network), 0.1),
+        judge=lambda r, c: median_at_most(_change_below(r.network), 0.1),
         source=NETWORK,
         kind="control",
     ),
     Claim(
         "Below it that of the quadratic model stays as well.",
-        judge=lambda r: median_at_most(_change_below(r.quadratic), 0.1),
+        judge=lambda r, c: median_at_most(_change_below(r.quadratic), 0.1),
         source=QUADRATIC,
         kind="control",
     ),
     Claim(
         "Residuals of a quadratic model move by r' = (I − ηK + ½η²GJᵀ)r exactly.",
-        judge=lambda r: identity(r.predicted_residual, r.residual, 1e-8),
+        judge=lambda r, c: identity(r.predicted_residual, r.residual, 1e-8),
         source=UPDATE,
     ),
     Claim(
         "Its kernel moves by −¼η(4GJᵀ − ηGGᵀ).",
-        judge=lambda r: identity(r.printed_kernel, r.kernel, 1e-8),
+        judge=lambda r, c: identity(r.printed_kernel, r.kernel, 1e-8),
         source=UPDATE,
         kind="printed",
     ),
     Claim(
         "Its kernel moves by −η(GJᵀ + JGᵀ) + η²GGᵀ.",
-        judge=lambda r: identity(r.predicted_kernel, r.kernel, 1e-8),
+        judge=lambda r, c: identity(r.predicted_kernel, r.kernel, 1e-8),
         source=UPDATE,
         kind="corrected",
     ),
     Claim(
         "The linear model of a tanh network errs by the square of the distance.",
-        judge=lambda r: exponent_between(SIZES, r.first_order, 1.95, 2.05),
+        judge=lambda r, c: exponent_between(SIZES, r.first_order, 1.95, 2.05),
         source=TAYLOR,
         formula=r"f - f_{\rm lin} = O(\epsilon^2)",
     ),
     Claim(
         "Its quadratic model errs by the cube of the distance.",
-        judge=lambda r: exponent_between(SIZES, r.second_order, 2.9, 3.1),
+        judge=lambda r, c: exponent_between(SIZES, r.second_order, 2.9, 3.1),
         source=TAYLOR,
         formula=r"f - f_{\rm quad} = O(\epsilon^3)",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the loss and both remainders in time, of one seed; and errors of Taylor expansions."""
     figure, (loss, output, kernel, taylor) = panels(
         "loss, and along p₁ (thin)", "pᵀR_f p", "pᵀR_K p / λ₁(0)", "errors of Taylor expansions"

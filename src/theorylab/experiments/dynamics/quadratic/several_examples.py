@@ -269,100 +269,102 @@ def _rises_within(result: Result, norm: float) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Residual and curvature obey the map of one example with the coupling 1/m, without ‖p‖².",
-        judge=lambda r: at_most(r.printed_error.max(), 1e-3),
+        judge=lambda r, c: at_most(r.printed_error.max(), 1e-3),
         source=REDUCTION,
         kind="printed",
     ),
     Claim(
         "They obey it exactly with the coupling ‖p‖²/m, of the direction's examples.",
-        judge=lambda r: at_most(r.map_error.max(), 1e-9),
+        judge=lambda r, c: at_most(r.map_error.max(), 1e-9),
         source=REDUCTION,
         kind="corrected",
     ),
     Claim(
         "The kernel has rank two, with the same directions at the end of training.",
-        judge=lambda r: at_most(r.rank_error.max(), 1e-10),
+        judge=lambda r, c: at_most(r.rank_error.max(), 1e-10),
         source=KERNEL,
         formula=r"K = \lambda_1 q_1 q_1^T + \lambda_2 q_2 q_2^T",
     ),
     Claim(
         "What is orthogonal to both directions is never learned.",
-        judge=lambda r: at_most(np.abs(r.losses[..., 2] / r.losses[:, :, :1, 2] - 1).max(), 1e-10),
+        judge=lambda r, c: at_most(
+            np.abs(r.losses[..., 2] / r.losses[:, :, :1, 2] - 1).max(), 1e-10
+        ),
         source=ORTHOGONAL,
     ),
     Claim(
         "An eigenvalue falls by more than 2 % if and only if η exceeds its own threshold.",
-        judge=lambda r: at_most(np.count_nonzero(_wrong(r, r.last)), 0),
+        judge=lambda r, c: at_most(np.count_nonzero(_wrong(r, r.last)), 0),
         source=THEOREM,
         formula=r"\lambda_i \downarrow \iff \eta > n / \lambda_i",
     ),
     Claim(
         "The ReLU network shows the same in 19 of 20 cases.",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             np.count_nonzero(~_wrong(r, r.network_last)), _wrong(r, r.network_last).size, 0.95
         ),
         source=NETWORK,
     ),
     Claim(
         "Between the thresholds the loss rises along the first direction, by a tenth or more.",
-        judge=lambda r: holds(_first_rises(r) - 1.1),
+        judge=lambda r, c: holds(_first_rises(r) - 1.1),
         source=THEOREM,
     ),
     Claim(
         "Where ‖I − ηK‖ < 2 at first, the loss does not rise along either direction.",
-        judge=lambda r: at_most(_rises_within(r, 2.0).max(), 1.0 + 1e-9),
+        judge=lambda r, c: at_most(_rises_within(r, 2.0).max(), 1.0 + 1e-9),
         source=AFTER,
         kind="printed",
     ),
     Claim(
         "Where ‖I − ηK‖ < 1 along both, it does not rise.",
-        judge=lambda r: at_most(_rises_within(r, 1.0).max(), 1.0 + 1e-9),
+        judge=lambda r, c: at_most(_rises_within(r, 1.0).max(), 1.0 + 1e-9),
         source=AFTER,
         kind="corrected",
     ),
     Claim(
         "Beyond both thresholds the loss rises along both directions, by a tenth or more.",
-        judge=lambda r: holds(np.minimum(_rises(r, 0, 2), _rises(r, 1, 2)) - 1.1),
+        judge=lambda r, c: holds(np.minimum(_rises(r, 0, 2), _rises(r, 1, 2)) - 1.1),
         source=THEOREM,
     ),
     Claim(
         "After its catapult η is larger than the threshold of the new λ₁.",
-        judge=lambda r: at_least(_ended(r).min(), 1.0),
+        judge=lambda r, c: at_least(_ended(r).min(), 1.0),
         source=AFTER,
         kind="printed",
     ),
     Claim(
         "After its catapult η is smaller than the threshold of the new λ₁, so that it converges.",
-        judge=lambda r: at_most(_ended(r).max(), 1.0),
+        judge=lambda r, c: at_most(_ended(r).max(), 1.0),
         source=AFTER,
         kind="corrected",
     ),
     Claim(
         "Beyond 4/λ₁ the run diverges.",
-        judge=lambda r: at_most(np.count_nonzero(r.diverged_loss < 1e3), 0),
+        judge=lambda r, c: at_most(np.count_nonzero(r.diverged_loss < 1e3), 0),
         source=THEOREM,
     ),
     Claim(
         "Initially λ_max is between half and three halves of the larger sum of squares.",
-        judge=lambda r: holds(0.5 - np.abs(r.scale - 1)),
+        judge=lambda r, c: holds(0.5 - np.abs(r.scale - 1)),
         source=SCALE,
         formula=r"M/2 \le \lambda_{\max}(K) \le 3M/2",
     ),
     Claim(
         "Thresholds near 0.4, as in the figure, are those of half the sum of squares.",
-        judge=lambda r: median_between(r.half_sum_thresholds[:, 0], 0.2, 0.6),
+        judge=lambda r, c: median_between(r.half_sum_thresholds[:, 0], 0.2, 0.6),
         source=FIGURE,
         kind="printed",
     ),
     Claim(
         "They are those of the mean squared error.",
-        judge=lambda r: median_between(r.thresholds[:, 0], 0.2, 0.6),
+        judge=lambda r, c: median_between(r.thresholds[:, 0], 0.2, 0.6),
         source=FIGURE,
         kind="corrected",
     ),
     Claim(
         "Below both thresholds neither eigenvalue moves by more than 2 %, in the median draw.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(r.last[:, _regime(r, 0)] / r.first[:, None] - 1).max(axis=(1, 2)), FALL
         ),
         source=FIGURE,
@@ -370,14 +372,14 @@ CLAIMS = (
     ),
     Claim(
         "Between the thresholds the loss does not rise along the second direction.",
-        judge=lambda r: at_most(_rises(r, 1, 1).max(), 1.0 + 1e-9),
+        judge=lambda r, c: at_most(_rises(r, 1, 1).max(), 1.0 + 1e-9),
         source=THEOREM,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the fall of both eigenvalues over η, of models and networks, and losses in time."""
     figure, (model, network, time) = panels(
         "quadratic model: last/first λ", "ReLU network: last/first λ", "loss by direction"

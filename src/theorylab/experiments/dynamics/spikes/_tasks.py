@@ -23,8 +23,8 @@ from typing import get_args
 
 import jax
 
-from theorylab.choices import ImageNetwork, ImageSet, TaskData
 from theorylab.data import Dataset, image_like, image_set, image_shape, low_rank_polynomial
+from theorylab.fields import ImageNetwork, ImageSet, TaskData
 from theorylab.models import Architecture, cnn, mlp, myrtle, network, vit, wide_resnet
 from theorylab.typing import RandomKey
 

@@ -27,7 +27,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -46,6 +45,7 @@ from theorylab.experiments.dynamics.spikes._tasks import (
     task_data,
     watched_bytes,
 )
+from theorylab.fields import ImageSet
 from theorylab.models import Architecture, mlp, network
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, every, gradient_descent, squared
@@ -293,36 +293,38 @@ def _change(norm: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Above the critical rate the loss spikes to more than twice what it was, in 3 of 4 runs.",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             int((_height(r) > 2).sum()), r.loss[..., 0].size, 0.75
         ),
         source=CLAIM,
     ),
     Claim(
         "At least 99 % of the spike lies in the 5 top directions of the kernel, on every task.",
-        judge=lambda r: median_at_least(_share(r, r.top[..., 1]).min(axis=0), 0.99),
+        judge=lambda r, c: median_at_least(_share(r, r.top[..., 1]).min(axis=0), 0.99),
         source=IMAGES,
         formula=r"\frac{\Delta L_{\le 5}}{\Delta L} \ge 0.99",
     ),
     Claim(
         "The rest of the loss never doubles.",
-        judge=lambda r: median_at_most((_rest(r).max(axis=-1) / _rest(r)[..., 0]).max(axis=0), 2.0),
+        judge=lambda r, c: median_at_most(
+            (_rest(r).max(axis=-1) / _rest(r)[..., 0]).max(axis=0), 2.0
+        ),
         source=CLAIM,
         formula=r"\max_t L_{>5}(t) \le 2 L_{>5}(0)",
     ),
     Claim(
         "The rest falls at nine of ten steps or more.",
-        judge=lambda r: median_at_least(_falling(r).min(axis=0), 0.9),
+        judge=lambda r, c: median_at_least(_falling(r).min(axis=0), 0.9),
         source=CLAIM,
     ),
     Claim(
         "Afterwards the kernel is smaller: ‖K‖ has lost a tenth or more.",
-        judge=lambda r: median_at_most(_change(r.kernel_norm).max(axis=0), 0.9),
+        judge=lambda r, c: median_at_most(_change(r.kernel_norm).max(axis=0), 0.9),
         source=CLAIM,
     ),
     Claim(
         "So small that the step is stable: η is at most 1.05 times the critical rate of the end.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             (r.learning_rate * r.kernel_norm[..., -1] / 2).max(axis=0), 1.05
         ),
         source=CLAIM,
@@ -330,18 +332,18 @@ CLAIMS = (
     ),
     Claim(
         "The two parts of the loss are both positive: L_≤5 is never more than L.",
-        judge=lambda r: holds(_rest(r) / r.loss.max(axis=-1, keepdims=True), rounding=1e-5),
+        judge=lambda r, c: holds(_rest(r) / r.loss.max(axis=-1, keepdims=True), rounding=1e-5),
         source=SPLIT,
     ),
     Claim(
         "At half the critical rate the loss falls at every step.",
-        judge=lambda r: holds(-np.diff(r.control_loss) / r.control_loss[..., :1], rounding=1e-6),
+        judge=lambda r, c: holds(-np.diff(r.control_loss) / r.control_loss[..., :1], rounding=1e-6),
         source=CLAIM,
         kind="control",
     ),
     Claim(
         "There the kernel of networks with two layers stays within 10 %, on every task.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(_change(r.control_norm)[list(SHALLOW)] - 1).max(axis=0), 0.1
         ),
         source=CLAIM,
@@ -350,7 +352,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the two parts of the loss of the first seed, for every task."""
     figure, axes = panels(*NAMES[: len(result.loss)])
     for number, axis in enumerate(axes):

@@ -29,7 +29,6 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageNetwork, ImageSet, TaskData
 from theorylab.claims import (
     Claim,
     Source,
@@ -49,6 +48,7 @@ from theorylab.experiments.dynamics.spikes._tasks import (
     task_shape,
     watched_bytes,
 )
+from theorylab.fields import ImageNetwork, ImageSet, TaskData
 from theorylab.models import (
     Architecture,
     Flatten,
@@ -307,7 +307,7 @@ def _times(result: Result, net: int) -> np.ndarray:
 CLAIMS = (
     Claim(
         "At the start the two rates differ by O(1/√m): the relative error falls with the width.",
-        judge=lambda r: exponent_between(
+        judge=lambda r, c: exponent_between(
             r.widths, np.abs(r.start_exact / r.start_kernel - 1), -2.0, -0.4
         ),
         source=RATES,
@@ -315,34 +315,34 @@ CLAIMS = (
     ),
     Claim(
         "During SGD above η_crit the two rates of a batch differ by less than 5 % in the median.",
-        judge=lambda r: median_at_most(np.median(_log_ratio(r), axis=-1).max(axis=0), 0.05),
+        judge=lambda r, c: median_at_most(np.median(_log_ratio(r), axis=-1).max(axis=0), 0.05),
         source=SCATTER,
     ),
     Claim(
         "There they lie on a line: the correlation over the steps is at least 0.95.",
-        judge=lambda r: median_at_least(_correlation(r), 0.95),
+        judge=lambda r, c: median_at_least(_correlation(r), 0.95),
         source=SCATTER,
     ),
     Claim(
         "That training spiked: the loss rose to more than twice what it was at the start.",
-        judge=lambda r: median_at_least((r.loss.max(axis=-1) / r.loss[..., 0]).min(axis=0), 2.0),
+        judge=lambda r, c: median_at_least((r.loss.max(axis=-1) / r.loss[..., 0]).min(axis=0), 2.0),
         source=SCATTER,
     ),
     Claim(
         "With labels thirty times as large the rate of a narrow network is off by more than 10 %.",
-        judge=lambda r: median_at_least(np.abs(r.far_exact / r.far_kernel - 1), 0.1),
+        judge=lambda r, c: median_at_least(np.abs(r.far_exact / r.far_kernel - 1), 0.1),
         source=RATES,
         kind="control",
     ),
     Claim(
         "As printed: what the kernel leaves of a step is Δ_H = dᵀ∇²f d, without ½.",
-        judge=lambda r: identity(r.remainder, r.second, 1e-8),
+        judge=lambda r, c: identity(r.remainder, r.second, 1e-8),
         source=STEP,
         kind="printed",
     ),
     Claim(
         "It is Δ_H = ½ dᵀ∇²f d, exactly for a quadratic model.",
-        judge=lambda r: identity(r.remainder, r.second / 2, 1e-8),
+        judge=lambda r, c: identity(r.remainder, r.second / 2, 1e-8),
         source=STEP,
         kind="corrected",
         formula=r"f' - y = (I - \tfrac{2\eta}{n} K)(f - y) + \tfrac12 d^\top \nabla^2 f\, d",
@@ -350,26 +350,26 @@ CLAIMS = (
     # Not 10 exactly: with k outputs and m neurons, λ_max grows by (1 + √(k/m))² at most.
     Claim(
         "Ten outputs, fully connected: averaged over entries the critical rate is 5 to 12 times.",
-        judge=lambda r: median_between(_times(r, 0), 5.0, 12.0),
+        judge=lambda r, c: median_between(_times(r, 0), 5.0, 12.0),
         source=CLASSES,
         formula=r"\tilde\eta_{\mathrm{crit}} = kn / \lambda_{\max}(K)",
     ),
     Claim(
         "As printed: for the convolutional network it is 16/4.5 = 3.6 times, at most 4.",
-        judge=lambda r: median_at_most(_times(r, 1), 4.0),
+        judge=lambda r, c: median_at_most(_times(r, 1), 4.0),
         source=CLASSES,
         kind="printed",
     ),
     Claim(
         "For the convolutional network too it is 5 to 12 times.",
-        judge=lambda r: median_between(_times(r, 1), 5.0, 12.0),
+        judge=lambda r, c: median_between(_times(r, 1), 5.0, 12.0),
         source=CLASSES,
         kind="corrected",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the error over the width, and the two rates of all batches."""
     figure, (start, scatter, time) = panels(
         "relative error at the start", "critical rates of batches", "loss and ratio of the rates"

@@ -28,7 +28,6 @@ import optax
 from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageNetwork, ImageSet, TaskData
 from theorylab.claims import (
     Claim,
     Source,
@@ -46,6 +45,7 @@ from theorylab.experiments.dynamics.spikes._tasks import (
     task_shape,
     watched_bytes,
 )
+from theorylab.fields import ImageNetwork, ImageSet, TaskData
 from theorylab.models import network
 from theorylab.progress import report
 from theorylab.training import (
@@ -241,45 +241,45 @@ def _at_low_rates(result: Result) -> tuple[int, int]:
 CLAIMS = (
     Claim(
         "With bounds that follow the critical rate, four of five rises of the rate are catapults.",
-        judge=lambda r: probability_at_least(*_cycles(r, r.moving, 0, 2), 0.8),
+        judge=lambda r, c: probability_at_least(*_cycles(r, r.moving, 0, 2), 0.8),
         source=FIGURE,
     ),
     Claim(
         "With bounds of the start they are not: fewer than four of five rises are catapults.",
-        judge=lambda r: probability_at_most(*_cycles(r, r.fixed, 0, 2), 0.8),
+        judge=lambda r, c: probability_at_most(*_cycles(r, r.fixed, 0, 2), 0.8),
         source=FIGURE,
     ),
     Claim(
         "Spikes do not end with the rise: one cycle in five or more has one early in its fall.",
-        judge=lambda r: probability_at_least(*_cycles(r, r.moving, 2, 3), 0.2),
+        judge=lambda r, c: probability_at_least(*_cycles(r, r.moving, 2, 3), 0.2),
         source=FIGURE,
     ),
     Claim(
         "In four of five cycles the kernel is smaller after the high rates than before.",
-        judge=lambda r: probability_at_least(*_norm_falls(r), 0.8),
+        judge=lambda r, c: probability_at_least(*_norm_falls(r), 0.8),
         source=REMARK,
     ),
     Claim(
         "A spike lies in the first direction of the kernel: four fifths or more, in the median.",
-        judge=lambda r: median_at_least(_top_share(r), 0.8),
+        judge=lambda r, c: median_at_least(_top_share(r), 0.8),
         source=FIGURE,
     ),
     Claim(
         "Spikes come while the rate is high: at most one in ten in the lower half of the bounds.",
-        judge=lambda r: probability_at_most(*_at_low_rates(r), 0.1),
+        judge=lambda r, c: probability_at_most(*_at_low_rates(r), 0.1),
         source=REMARK,
     ),
     # The opposite of four of five. In one run of 12 the kernel grew until two cycles spiked.
     Claim(
         "At a constant low rate hardly anything spikes: at most one cycle in five.",
-        judge=lambda r: probability_at_most(*_cycles(r, r.constant, 0, 4), 0.2),
+        judge=lambda r, c: probability_at_most(*_cycles(r, r.constant, 0, 4), 0.2),
         source=FIGURE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw loss, kernel and rates of the first seed."""
     figure, (loss, norm, rate) = panels("loss", "‖K‖ / ‖K₀‖", "η / η_crit of the batch")
     for name in ("fixed", "moving", "constant"):

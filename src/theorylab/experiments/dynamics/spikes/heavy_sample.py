@@ -186,49 +186,49 @@ def _rises_elsewhere(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The critical learning rate of the heavy example is a quarter of the others', about ½.",
-        judge=lambda r: median_between(r.heavy_critical, 0.4, 0.6),
+        judge=lambda r, c: median_between(r.heavy_critical, 0.4, 0.6),
         source=FIGURE,
         formula=r"\eta_{\mathrm{crit}}(x_*) \approx \tfrac12",
     ),
     Claim(
         "All learning rates are below the critical ones of all other examples.",
-        judge=lambda r: median_at_least(r.other_critical - r.learning_rates.max(), 0.0),
+        judge=lambda r, c: median_at_least(r.other_critical - r.learning_rates.max(), 0.0),
         source=FIGURE,
     ),
     Claim(
         "As printed: the loss increases only at steps that use the heavy example.",
-        judge=lambda r: median_at_most(_rises_elsewhere(r), 0.01),
+        judge=lambda r, c: median_at_most(_rises_elsewhere(r), 0.01),
         source=FIGURE,
         kind="printed",
     ),
     Claim(
         "It spikes, by more than 10 %, only at steps that use the heavy example: 99 % of all.",
-        judge=lambda r: probability_at_least(*_at_heavy_spikes(r), 0.99),
+        judge=lambda r, c: probability_at_least(*_at_heavy_spikes(r), 0.99),
         source=FIGURE,
         kind="corrected",
     ),
     Claim(
         "There are at least 5 spikes in a run, at every learning rate.",
-        judge=lambda r: median_at_least(_spikes(r)[:-1].sum(axis=-1).min(axis=0), 5.0),
+        judge=lambda r, c: median_at_least(_spikes(r)[:-1].sum(axis=-1).min(axis=0), 5.0),
         source=FIGURE,
     ),
     # A tenth below: there 1 − 2η/η_crit ≈ −0.8, and a step all but mirrors the residual.
     Claim(
         "98 % of the spikes come with η above 0.9 of the critical rate of the example in use.",
-        judge=lambda r: probability_at_least(*_above_spikes(r), 0.98),
+        judge=lambda r, c: probability_at_least(*_above_spikes(r), 0.98),
         source=FIGURE,
         formula=r"\eta > 0.9\, \eta_{\mathrm{crit}}(x_t)",
     ),
     Claim(
         "Below both critical rates nothing spikes.",
-        judge=lambda r: at_most(_spikes(r)[-1].sum(), 0.0),
+        judge=lambda r, c: at_most(_spikes(r)[-1].sum(), 0.0),
         source=FIGURE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the loss of the first seed at every rate, with the steps of the heavy example."""
     titles = [f"loss, η = {rate:g}" for rate in result.learning_rates]
     figure, axes = panels(*titles, "η_crit of the example")

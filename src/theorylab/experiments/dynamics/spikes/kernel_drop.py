@@ -29,7 +29,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageNetwork, ImageSet, TaskData
 from theorylab.claims import (
     Claim,
     Source,
@@ -50,6 +49,7 @@ from theorylab.experiments.dynamics.spikes._tasks import (
     task_shape,
     watched_bytes,
 )
+from theorylab.fields import ImageNetwork, ImageSet, TaskData
 from theorylab.models import Model, Torch, network
 from theorylab.progress import report
 from theorylab.training import ensemble, squared
@@ -247,58 +247,58 @@ def _top_share(watched: WatchedSteps) -> np.ndarray:
 CLAIMS = (
     Claim(
         "There are at least 30 spikes to judge by.",
-        judge=lambda r: at_least(_spiking(r.high).sum(), 30.0),
+        judge=lambda r, c: at_least(_spiking(r.high).sum(), 30.0),
         source=DROP,
     ),
     Claim(
         "The kernel is smaller three steps after a spike than before it, at four of five spikes.",
-        judge=lambda r: probability_at_least(*_falls(r.high), 0.8),
+        judge=lambda r, c: probability_at_least(*_falls(r.high), 0.8),
         source=DROP,
     ),
     Claim(
         "‖K‖ changes less, with its sign, at spikes than elsewhere.",
-        judge=lambda r: ordered(*_compared_changes(r.high)),
+        judge=lambda r, c: ordered(*_compared_changes(r.high)),
         source=DROP,
     ),
     Claim(
         "Away from spikes the kernel grows, in the mean.",
-        judge=lambda r: median_at_least(_mean_changes(r.high, False), 0.0),
+        judge=lambda r, c: median_at_least(_mean_changes(r.high, False), 0.0),
         source=DROP,
     ),
     Claim(
         "A spike of SGD lies in the first direction of the kernel: four fifths, in the median.",
-        judge=lambda r: median_at_least(_top_share(r.high), 0.8),
+        judge=lambda r, c: median_at_least(_top_share(r.high), 0.8),
         source=TOP,
     ),
     Claim(
         "In PyTorch's parametrization, too, the kernel is smaller after most spikes.",
-        judge=lambda r: probability_at_least(*_falls(r.torch), 0.5),
+        judge=lambda r, c: probability_at_least(*_falls(r.torch), 0.5),
         source=TORCH,
     ),
     Claim(
         "There, too, ‖K‖ falls by more at spikes than elsewhere.",
-        judge=lambda r: ordered(*_compared_changes(r.torch)),
+        judge=lambda r, c: ordered(*_compared_changes(r.torch)),
         source=TORCH,
     ),
     Claim(
         "There, too, the kernel grows away from spikes.",
-        judge=lambda r: median_at_least(_mean_changes(r.torch, False), 0.0),
+        judge=lambda r, c: median_at_least(_mean_changes(r.torch, False), 0.0),
         source=TORCH,
     ),
     Claim(
         "There, too, most of a spike lies in the top direction: at least half, in the median.",
-        judge=lambda r: median_at_least(_top_share(r.torch), 0.5),
+        judge=lambda r, c: median_at_least(_top_share(r.torch), 0.5),
         source=TORCH,
     ),
     Claim(
         "Far below the critical rate nothing spikes.",
-        judge=lambda r: at_most(spikes(r.low.loss).sum(), 0.0),
+        judge=lambda r, c: at_most(spikes(r.low.loss).sum(), 0.0),
         source=DROP,
         kind="control",
     ),
     Claim(
         "There the kernel loses nothing: it ends at no less than nine tenths of its start.",
-        judge=lambda r: median_between(
+        judge=lambda r, c: median_between(
             r.low.kernel_norm[:, -1] / r.low.kernel_norm[:, 0], 0.9, 10.0
         ),
         source=DROP,
@@ -307,7 +307,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw loss, first part and kernel of the first seed, and all changes of the kernel."""
     figure, (loss, norm, change) = panels("loss", "‖K‖ / ‖K₀‖", "change of ‖K‖ over 3 steps")
     high, low = result.high, result.low

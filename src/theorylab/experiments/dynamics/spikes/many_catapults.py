@@ -25,7 +25,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageNetwork, ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -45,6 +44,7 @@ from theorylab.experiments.dynamics.spikes._tasks import (
     task_shape,
     watched_bytes,
 )
+from theorylab.fields import ImageNetwork, ImageSet
 from theorylab.models import Model, network
 from theorylab.progress import report
 from theorylab.training import catapults, descend, ensemble, every, gradient_descent, squared
@@ -298,52 +298,52 @@ def _final(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Every number of raises is reached: the loss comes back after each.",
-        judge=lambda r: at_least((r.num_raises[..., -1] - r.raises[:, None]).min(), 0.0),
+        judge=lambda r, c: at_least((r.num_raises[..., -1] - r.raises[:, None]).min(), 0.0),
         source=RAISES,
     ),
     Claim(
         "Nine of ten raises to 1.2 η_crit make the loss spike before the next: by half or more.",
-        judge=lambda r: probability_at_least(*_spiking_raises(r), 0.9),
+        judge=lambda r, c: probability_at_least(*_spiking_raises(r), 0.9),
         source=FIGURE,
     ),
     Claim(
         "The highest spike lies in the 10 top directions of the kernel.",
-        judge=lambda r: median_at_least(_top_share(r), 0.95),
+        judge=lambda r, c: median_at_least(_top_share(r), 0.95),
         source=SPACE,
     ),
     Claim(
         "The kernel is smaller after a catapult than before it, in nine of ten.",
-        judge=lambda r: probability_at_least(int((_drops(r) < 1).sum()), len(_drops(r)), 0.9),
+        judge=lambda r, c: probability_at_least(int((_drops(r) < 1).sum()), len(_drops(r)), 0.9),
         source=RAISES,
         formula=r"\|K(t_{i+1})\| < \|K(t_i)\|",
     ),
     Claim(
         "More catapults reach a smaller kernel: η_crit at the end grows with their number.",
-        judge=lambda r: trend(_critical_growth(r)),
+        judge=lambda r, c: trend(_critical_growth(r)),
         source=RAISES,
     ),
     Claim(
         "The final rate is at least 3 times the largest constant rate that converges.",
-        judge=lambda r: median_at_least(_final(r) / r.largest_constant, 3.0),
+        judge=lambda r, c: median_at_least(_final(r) / r.largest_constant, 3.0),
         source=SCHEDULER,
     ),
     Claim(
         "Training from the start at the final rate diverges, for most seeds.",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             int((~(r.restarted_loss < r.loss[-1, :, 0])).sum()), len(r.restarted_loss), 0.5
         ),
         source=DIVERGES,
     ),
     Claim(
         "Without a raise the kernel hardly changes, and η_crit with it.",
-        judge=lambda r: median_at_most(np.abs(_critical_growth(r)[0] - 1), 0.15),
+        judge=lambda r, c: median_at_most(np.abs(_critical_growth(r)[0] - 1), 0.15),
         source=RAISES,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw loss, kernel and learning rate of the first seed, for every number of raises."""
     figure, (loss, norm, rate) = panels("loss", "‖K‖ / ‖K₀‖", "η and η_crit of the longest run")
     for number, count in enumerate(result.raises):

@@ -30,7 +30,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageNetwork, ImageSet, TaskData
 from theorylab.claims import (
     Claim,
     Source,
@@ -60,6 +59,7 @@ from theorylab.experiments.dynamics.spikes._tasks import (
     task_shape,
     watched_bytes,
 )
+from theorylab.fields import ImageNetwork, ImageSet, TaskData
 from theorylab.models import Architecture, network
 from theorylab.progress import report
 from theorylab.training import ensemble, squared
@@ -299,25 +299,25 @@ def _top_share(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "There are at least 30 spikes to judge by.",
-        judge=lambda r: at_least(spikes(r.high.loss).sum(), 30.0),
+        judge=lambda r, c: at_least(spikes(r.high.loss).sum(), 30.0),
         source=FIGURE,
     ),
     Claim(
         "At least 95 % of the spikes come at steps above the critical rate of their batch.",
-        judge=lambda r: probability_at_least(*_counts(_of_spikes(r.high)), 0.95),
+        judge=lambda r, c: probability_at_least(*_counts(_of_spikes(r.high)), 0.95),
         source=TABLE,
         kind="corrected",
         formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > 1.5 L,\ L' - L > 0.1) \ge 0.95",
     ),
     Claim(
         "That is more than their base rate: spikes match more often than any step, seed by seed.",
-        judge=lambda r: ordered(*_chance(r)),
+        judge=lambda r, c: ordered(*_chance(r)),
         source=TABLE,
         kind="corrected",
     ),
     Claim(
         "As printed: 96 % to 98 % of all steps that raise the loss are above the critical rate.",
-        judge=lambda r: probability_between(
+        judge=lambda r, c: probability_between(
             *_counts(_any_rise(r.high, r.photographs)), 0.9642, 0.9822
         ),
         source=TABLE,
@@ -325,37 +325,37 @@ CLAIMS = (
     ),
     Claim(
         "With unequal contrast three of four steps that raise the loss are above the critical one.",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             *_counts(min(_contrast(r), key=lambda match: match.match_rate)), 0.75
         ),
         source=TABLE,
     ),
     Claim(
         "But that has a base rate: a quarter of all steps or more are above the critical rate.",
-        judge=lambda r: median_at_least(_above(r.high)[r.photographs].mean(axis=-1), 0.25),
+        judge=lambda r, c: median_at_least(_above(r.high)[r.photographs].mean(axis=-1), 0.25),
         source=TABLE,
         kind="corrected",
     ),
     Claim(
         "So its lift is small: not twice as many steps that raise the loss are above as of all.",
-        judge=lambda r: median_at_most(_lifts(r), 2.0),
+        judge=lambda r, c: median_at_most(_lifts(r), 2.0),
         source=TABLE,
         kind="corrected",
         formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > L) < 2 P(\eta > \eta_{\mathrm{crit}})",
     ),
     Claim(
         "It is more than its base rate: steps up and steps above go together, by Fisher's test.",
-        judge=lambda r: at_most(max(match.p_value for match in _contrast(r)), 1e-3),
+        judge=lambda r, c: at_most(max(match.p_value for match in _contrast(r)), 1e-3),
         source=TABLE,
     ),
     Claim(
         "A spike lies in the 5 top directions of the kernel, in the median.",
-        judge=lambda r: median_at_least(_top_share(r), 0.9),
+        judge=lambda r, c: median_at_least(_top_share(r), 0.9),
         source=FIGURE,
     ),
     Claim(
         "Steps above the critical rate are more than twice as many as spikes.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             num_supercritical(r.high.learning_rate[0], r.high.critical[0])
             / np.maximum(spikes(r.high.loss[0]).sum(axis=-1), 1),
             2.0,
@@ -364,14 +364,14 @@ CLAIMS = (
     ),
     Claim(
         "Far below the critical rate of all data nothing spikes.",
-        judge=lambda r: at_most(spikes(r.low.loss).sum(), 0.0),
+        judge=lambda r, c: at_most(spikes(r.low.loss).sum(), 0.0),
         source=FIGURE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the loss of the first seed with its super-critical steps, and all rates of all tasks."""
     names = _names(len(result.high.loss))
     figure, axes = panels(*names, "shares, and the lift of any step up", "η / η_crit of the batch")

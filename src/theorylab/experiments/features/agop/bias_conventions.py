@@ -118,48 +118,48 @@ def _model(config: Config, convention: int) -> Model:
 CLAIMS = (
     Claim(
         "With a trained output bias, whatever it begins with, no critical rate exceeds 1.",
-        judge=lambda r: holds(1 - r.critical_rates[ALL_ZERO:], 1e-12),
+        judge=lambda r, c: holds(1 - r.critical_rates[ALL_ZERO:], 1e-12),
         source=WRITTEN,
         kind="corrected",
         formula=r"K \succeq \mathbf{1}\mathbf{1}^T \Rightarrow \eta_{\rm crit} \le 1",
     ),
     Claim(
         "With all parameters N(0, 1), biases too, the critical rate of the task is 1.9.",
-        judge=lambda r: between(np.median(r.critical_rates[ALL_NORMAL]), 1.7, 2.1),
+        judge=lambda r, c: between(np.median(r.critical_rates[ALL_NORMAL]), 1.7, 2.1),
         source=WRITTEN,
         kind="printed",
     ),
     Claim(
         "With all parameters N(0, 1), biases too, it is about 0.5.",
-        judge=lambda r: median_between(r.critical_rates[ALL_NORMAL], 0.45, 0.55),
+        judge=lambda r, c: median_between(r.critical_rates[ALL_NORMAL], 0.45, 0.55),
         source=WRITTEN,
         kind="corrected",
     ),
     Claim(
         "Hidden biases that begin at 0 come nearest to 1.9, with about 2.4.",
-        judge=lambda r: median_between(r.critical_rates[HIDDEN_ZERO], 2.1, 2.65),
+        judge=lambda r, c: median_between(r.critical_rates[HIDDEN_ZERO], 2.1, 2.65),
         source=WRITTEN,
         kind="corrected",
     ),
     Claim(
         "Some convention has the critical rate 4 that a learning rate of 0.1 = η_crit/40 implies.",
-        judge=lambda r: at_most(np.abs(np.median(r.critical_rates, axis=1) - 4).min(), 0.4),
+        judge=lambda r, c: at_most(np.abs(np.median(r.critical_rates, axis=1) - 4).min(), 0.4),
         source=IMPLIED,
         kind="printed",
     ),
     Claim(
         "Without biases the critical rate is about 6, below the first raised rate of 8.",
-        judge=lambda r: median_between(r.critical_rates[NONE], 5.35, 6.55),
+        judge=lambda r, c: median_between(r.critical_rates[NONE], 5.35, 6.55),
         source=SCHEDULE,
     ),
     Claim(
         "Every further bias lowers the critical rate, seed by seed.",
-        judge=lambda r: median_at_least(-np.diff(r.critical_rates, axis=0).max(axis=0), 0.0),
+        judge=lambda r, c: median_at_least(-np.diff(r.critical_rates, axis=0).max(axis=0), 0.0),
         source=WRITTEN,
     ),
     Claim(
         "Without biases K(x, x) is ‖x‖²/d on average, whatever the width.",
-        judge=lambda r: median_between(r.diagonals, 0.85, 1.15),
+        judge=lambda r, c: median_between(r.diagonals, 0.85, 1.15),
         source=DIAGONAL,
         kind="control",
         formula=r"\mathbb{E} K(x, x) = L\, 2^{-(L-1)} \|x\|^2 / d",
@@ -167,7 +167,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """The critical rate of every convention, one point for every seed."""
     figure, (axis,) = panels("critical learning rate by convention of biases")
     for place, rates in enumerate(result.critical_rates):

@@ -270,62 +270,62 @@ def _torch_change(result: Result, place: int, values: np.ndarray) -> Float[np.nd
 CLAIMS = (
     Claim(
         "On the polynomial of rank 4, catapults lower the test loss.",
-        judge=lambda r: ordered(*_ends(r, FOUR, r.test)[::-1]),
+        judge=lambda r, c: ordered(*_ends(r, FOUR, r.test)[::-1]),
         source=GD,
     ),
     Claim(
         "They bring its features closer to the target's.",
-        judge=lambda r: ordered(*_ends(r, FOUR, r.alignment)),
+        judge=lambda r, c: ordered(*_ends(r, FOUR, r.alignment)),
         source=GD,
     ),
     Claim(
         "On the polynomial of rank 3 they do not raise the test loss by a twentieth of Var f*.",
-        judge=lambda r: median_at_most(_change(r, THREE, r.test), 0.05),
+        judge=lambda r, c: median_at_most(_change(r, THREE, r.test), 0.05),
         source=GD,
     ),
     Claim(
         "The features of rank 3 hardly move: the alignment changes by less than 0.15.",
-        judge=lambda r: median_between(_change(r, THREE, r.alignment), -0.15, 0.15),
+        judge=lambda r, c: median_between(_change(r, THREE, r.alignment), -0.15, 0.15),
         source=GD,
     ),
     Claim(
         "The source's learning rates train these networks without biases.",
-        judge=lambda r: probability_at_least(r.listed.sum(), r.listed.size, 0.5),
+        judge=lambda r, c: probability_at_least(r.listed.sum(), r.listed.size, 0.5),
         source=SCHEDULE,
         kind="printed",
     ),
     Claim(
         "Raises to 1.2 times the critical rate of the moment do, in nine of ten runs and more.",
-        judge=lambda r: probability_at_least(r.reached.sum(), r.reached.size, 0.9),
+        judge=lambda r, c: probability_at_least(r.reached.sum(), r.reached.size, 0.9),
         source=SCHEDULE,
         kind="corrected",
     ),
     Claim(
         "In PyTorch's parametrization they change the test loss of rank 4 little, by less than 0.15"
         " of Var f*.",
-        judge=lambda r: median_between(_torch_change(r, FOUR, r.torch_test), -0.15, 0.15),
+        judge=lambda r, c: median_between(_torch_change(r, FOUR, r.torch_test), -0.15, 0.15),
         source=TORCH,
     ),
     Claim(
         "There they change that of rank 3 as little.",
-        judge=lambda r: median_between(_torch_change(r, THREE, r.torch_test), -0.15, 0.15),
+        judge=lambda r, c: median_between(_torch_change(r, THREE, r.torch_test), -0.15, 0.15),
         source=TORCH,
     ),
     Claim(
         "There, too, most runs come back from their raises.",
-        judge=lambda r: probability_at_least(r.torch_reached.sum(), r.torch_reached.size, 0.5),
+        judge=lambda r, c: probability_at_least(r.torch_reached.sum(), r.torch_reached.size, 0.5),
         source=TORCH,
     ),
     Claim(
         "Below the critical learning rate the loss never spikes.",
-        judge=lambda r: median_at_most(r.spikes[:, :, 0].max(axis=0).astype(float), 0.0),
+        judge=lambda r, c: median_at_most(r.spikes[:, :, 0].max(axis=0).astype(float), 0.0),
         source=GD,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Test loss and alignment over the number of raises."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)")
     for axis, values in zip(axes, (result.test, result.alignment), strict=True):

@@ -171,23 +171,23 @@ def _fall(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Two and more catapults bring the features no closer to those of the target.",
-        judge=lambda r: median_at_most(_closer(r), 0.02),
+        judge=lambda r, c: median_at_most(_closer(r), 0.02),
         source=FULL,
         formula=r"\cos_k \le \cos_0 + 0.02",
     ),
     Claim(
         "From the first catapult to the last, the best test loss falls by less than 5 %.",
-        judge=lambda r: median_at_most(_fall(r), 0.05),
+        judge=lambda r, c: median_at_most(_fall(r), 0.05),
         source=FULL,
     ),
     Claim(
         "No network comes near the best constant: even the best test loss is twice as large.",
-        judge=lambda r: median_at_least(r.best_test.min(axis=1) / r.trivial, 2.0),
+        judge=lambda r, c: median_at_least(r.best_test.min(axis=1) / r.trivial, 2.0),
         source=FULL,
     ),
     Claim(  # not every one: with seeds 0, 101 and 102 the fourth raise makes no spike
         "The raises are catapults: the loss spikes at 70 % of them or more, and not without.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             np.where(r.spikes[:, 0] == 0, r.spikes[:, -1] / r.numbers[-1], 0.0), 0.7
         ),
         source=FULL,
@@ -195,14 +195,14 @@ CLAIMS = (
     ),
     Claim(
         "Runs are compared at the same training loss: four in five, at least, reach it.",
-        judge=lambda r: probability_at_least(r.reached.sum(), r.reached.size, 0.8),
+        judge=lambda r, c: probability_at_least(r.reached.sum(), r.reached.size, 0.8),
         source=FULL,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw test loss and alignment over the number of raises."""
     figure, (test, alignment) = panels("best test loss", "alignment with G*")
     test.semilogy(result.numbers, result.best_test.T, "o-", color="C0", linewidth=0.6)

@@ -203,61 +203,61 @@ def _margins(result: Result) -> tuple[np.ndarray, np.ndarray]:
 CLAIMS = (
     Claim(
         "The more catapults, the lower the test loss, in nearly every seed.",
-        judge=lambda r: median_at_most(_ranked(r, r.test), -0.9),
+        judge=lambda r, c: median_at_most(_ranked(r, r.test), -0.9),
         source=GD,
         formula=r"\rho(k, L_{test}) \le -0.9",
     ),
     Claim(
         "The more catapults, the closer the features to those of the target.",
-        judge=lambda r: median_at_least(_ranked(r, r.alignment), 0.9),
+        judge=lambda r, c: median_at_least(_ranked(r, r.alignment), 0.9),
         source=GD,
         formula=r"\rho(k, \cos(G, G^*)) \ge 0.9",
     ),
     Claim(
         "With most raises the test loss is below that without any; with the source's six, at its"
         " size, below 0.25, where it is above 0.6 without.",
-        judge=lambda r: median_at_least(_margins(r)[0], 0.0),
+        judge=lambda r, c: median_at_least(_margins(r)[0], 0.0),
         source=GD,
         formula=r"L_{test}(6) < 0.25, \quad L_{test}(0) > 0.6",
     ),
     Claim(
         "With most raises the alignment is above that without any; with the source's six, at its"
         " size, above 0.95.",
-        judge=lambda r: median_at_least(_margins(r)[1], 0.0),
+        judge=lambda r, c: median_at_least(_margins(r)[1], 0.0),
         source=GD,
         formula=r"\cos(G_6, G^*) > 0.95",
     ),
     Claim(
         "Nearly every raise of the learning rate is a catapult: the loss spikes.",
-        judge=lambda r: median_at_least(r.spikes[:, -1] / r.numbers[-1], 0.7),
+        judge=lambda r, c: median_at_least(r.spikes[:, -1] / r.numbers[-1], 0.7),
         source=GD,
     ),
     Claim(
         "In PyTorch's parametrization, too, the test loss falls with the raises.",
-        judge=lambda r: ordered(r.torch_test[:, 1], r.torch_test[:, 0]),
+        judge=lambda r, c: ordered(r.torch_test[:, 1], r.torch_test[:, 0]),
         source=TORCH,
     ),
     Claim(
         "There, too, the features come closer to those of the target.",
-        judge=lambda r: ordered(r.torch_alignment[:, 0], r.torch_alignment[:, 1]),
+        judge=lambda r, c: ordered(r.torch_alignment[:, 0], r.torch_alignment[:, 1]),
         source=TORCH,
     ),
     Claim(
         "All runs are compared at the same training loss, which they all reach.",
-        judge=lambda r: at_least(min(r.reached.mean(), r.torch_reached.mean()), 1.0),
+        judge=lambda r, c: at_least(min(r.reached.mean(), r.torch_reached.mean()), 1.0),
         source=GD,
         kind="control",
     ),
     Claim(
         "Below the critical learning rate the loss never spikes.",
-        judge=lambda r: median_at_most(r.spikes[:, 0].astype(float), 0.0),
+        judge=lambda r, c: median_at_most(r.spikes[:, 0].astype(float), 0.0),
         source=GD,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw losses and alignment over the number of raises, and G without and with most of them."""
     numbers = result.numbers
     figure, (loss, test, alignment, *corners) = panels(

@@ -28,7 +28,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Finding,
@@ -52,6 +51,7 @@ from theorylab.experiments.features.agop._images import (
     parts_of,
     refuse_image_sizes,
 )
+from theorylab.fields import ImageSet
 from theorylab.progress import report
 from theorylab.training import Batches, Until, ensemble, gradient_descent
 
@@ -220,7 +220,7 @@ def _changes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.abs(_gain(values[SMALL_RATE])), np.abs(_gain(values[LARGE_RATE]))
 
 
-def _fewer_errors(result: Result) -> Finding:
+def _fewer_errors(result: Result, config: Config) -> Finding:
     """Batches of 5 against 100, or the smallest against the largest."""
     errors, sizes = result.error[LARGE_RATE], result.batch_sizes.tolist()
     small, large = (errors[sizes.index(b) if b in sizes else end] for b, end in ((5, 0), (100, -1)))
@@ -234,12 +234,12 @@ def _fewer_errors(result: Result) -> Finding:
 CLAIMS = (
     Claim(
         "The smallest batches have the smaller test loss, seed by seed.",
-        judge=lambda r: ordered(r.test[LARGE_RATE, 0], r.test[LARGE_RATE, -1]),
+        judge=lambda r, c: ordered(r.test[LARGE_RATE, 0], r.test[LARGE_RATE, -1]),
         source=BATCHES,
     ),
     Claim(
         "Their features are closer to the teacher's, seed by seed.",
-        judge=lambda r: ordered(r.alignment[LARGE_RATE, -1], r.alignment[LARGE_RATE, 0]),
+        judge=lambda r, c: ordered(r.alignment[LARGE_RATE, -1], r.alignment[LARGE_RATE, 0]),
         source=BATCHES,
     ),
     Claim(
@@ -250,12 +250,12 @@ CLAIMS = (
     ),
     Claim(
         "It is not small: the test loss of the smallest batches is at least 5 % smaller.",
-        judge=lambda r: median_at_most(r.test[LARGE_RATE, 0] / r.test[LARGE_RATE, -1], 0.95),
+        judge=lambda r, c: median_at_most(r.test[LARGE_RATE, 0] / r.test[LARGE_RATE, -1], 0.95),
         source=BATCHES,
     ),
     Claim(
         "At a small learning rate the batches change the test loss less, seed by seed.",
-        judge=lambda r: ordered(
+        judge=lambda r, c: ordered(
             np.abs(_gain(r.test[SMALL_RATE])), np.abs(_gain(r.test[LARGE_RATE]))
         ),
         source=SMALL,
@@ -263,26 +263,26 @@ CLAIMS = (
     ),
     Claim(
         "There they change the alignment less, too.",
-        judge=lambda r: ordered(*_changes(r.alignment)),
+        judge=lambda r, c: ordered(*_changes(r.alignment)),
         source=SMALL,
         kind="control",
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r: at_least(np.mean(r.reached), 1.0),
+        judge=lambda r, c: at_least(np.mean(r.reached), 1.0),
         source=BATCHES,
         kind="control",
     ),
     Claim(
         "The teachers know their task: 97 % of the images that they have not seen (clothes: 88 %).",
-        judge=lambda r: median_at_least(r.accuracy, 0.88 if r.clothes else 0.97),
+        judge=lambda r, c: median_at_least(r.accuracy, 0.88 if r.clothes else 0.97),
         source=TEACHER,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw test loss, alignment and super-critical steps over batch sizes."""
     figure, (test, alignment, counts) = panels(
         "test loss", "alignment with the teacher", "super-critical steps"

@@ -25,7 +25,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Source,
@@ -50,6 +49,7 @@ from theorylab.experiments.features.agop._images import (
     refuse_image_sizes,
 )
 from theorylab.features import Teacher, agop, agop_alignment
+from theorylab.fields import ImageSet
 from theorylab.progress import report
 from theorylab.training import catapults, descend_until, ensemble
 from theorylab.typing import Params, RandomKey
@@ -265,45 +265,47 @@ def _change(values: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Catapults lower the test loss, seed by seed.",
-        judge=lambda r: ordered(r.test[:, -1], r.test[:, 0]),
+        judge=lambda r, c: ordered(r.test[:, -1], r.test[:, 0]),
         source=GD,
         formula=r"L_{test}(k) < L_{test}(0)",
     ),
     Claim(
         "Catapults bring the features closer to a teacher's, seed by seed.",
-        judge=lambda r: ordered(r.alignment[:, 0], r.alignment[:, -1]),
+        judge=lambda r, c: ordered(r.alignment[:, 0], r.alignment[:, -1]),
         source=GD,
         formula=r"\cos(G_k, G^*) > \cos(G_0, G^*)",
     ),
     Claim(
         "They do not bring them there: at most half of the way to what another teacher has.",
-        judge=lambda r: median_at_most(_change(r.alignment) / (r.ceiling - r.alignment[:, 0]), 0.5),
+        judge=lambda r, c: median_at_most(
+            _change(r.alignment) / (r.ceiling - r.alignment[:, 0]), 0.5
+        ),
         source=TEACHER,
     ),
     Claim(
         "Two teachers from small starts look at the same: their alignment is above 0.8.",
-        judge=lambda r: median_at_least(r.ceiling, 0.8),
+        judge=lambda r, c: median_at_least(r.ceiling, 0.8),
         source=TEACHER,
     ),
     Claim(
         "The test error of so easy a task tells little: it changes by less than 2 %.",
-        judge=lambda r: median_between(_change(r.error), -0.02, 0.02),
+        judge=lambda r, c: median_between(_change(r.error), -0.02, 0.02),
         source=GD,
     ),
     Claim(
         "Nearly every raise of the learning rate is a catapult: the loss spikes.",
-        judge=lambda r: median_at_least(r.spikes[:, -1] / r.numbers[-1], 0.7),
+        judge=lambda r, c: median_at_least(r.spikes[:, -1] / r.numbers[-1], 0.7),
         source=GD,
     ),
     Claim(
         "A smaller learning rate, also without catapults, changes the test loss less.",
-        judge=lambda r: ordered(np.abs(r.calm_test - r.test[:, 0]), np.abs(_change(r.test))),
+        judge=lambda r, c: ordered(np.abs(r.calm_test - r.test[:, 0]), np.abs(_change(r.test))),
         source=GD,
         kind="control",
     ),
     Claim(
         "A smaller learning rate, also without catapults, changes the features less.",
-        judge=lambda r: ordered(
+        judge=lambda r, c: ordered(
             np.abs(r.calm_alignment - r.alignment[:, 0]), np.abs(_change(r.alignment))
         ),
         source=GD,
@@ -311,26 +313,26 @@ CLAIMS = (
     ),
     Claim(
         "Without a raise the loss never spikes.",
-        judge=lambda r: median_at_most(r.spikes[:, 0].astype(float), 0.0),
+        judge=lambda r, c: median_at_most(r.spikes[:, 0].astype(float), 0.0),
         source=GD,
         kind="control",
     ),
     Claim(
         "Runs are compared at the same training loss: nine in ten, at least, reach it.",
-        judge=lambda r: probability_at_least(r.reached.sum(), r.reached.size, 0.9),
+        judge=lambda r, c: probability_at_least(r.reached.sum(), r.reached.size, 0.9),
         source=GD,
         kind="control",
     ),
     Claim(
         "The teachers know their task: 97 % of the images that they have not seen.",
-        judge=lambda r: median_at_least(r.accuracy.min(axis=1), 0.97),
+        judge=lambda r, c: median_at_least(r.accuracy.min(axis=1), 0.97),
         source=TEACHER,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the training loss, and test loss and alignment over the number of raises."""
     figure, (loss, test, alignment) = panels(
         "training loss", "test loss", "alignment with a teacher"

@@ -179,42 +179,42 @@ def _descent(key: Key[Array, ""], scale: Scalar, num_raises: int, config: Config
 CLAIMS = (
     Claim(
         "A small start gives features at least as good as catapults do.",
-        judge=lambda r: median_at_least(r.alignment[0] - r.alignment[2], -0.01),
+        judge=lambda r, c: median_at_least(r.alignment[0] - r.alignment[2], -0.01),
         source=SMALL,
         formula=r"\cos_\sigma \ge \cos_k - 0.01",
     ),
     Claim(
         "Its test loss is at most 1.1 times that with catapults.",
-        judge=lambda r: median_at_most(r.test[0] / r.test[2], 1.1),
+        judge=lambda r, c: median_at_most(r.test[0] / r.test[2], 1.1),
         source=SMALL,
     ),
     Claim(
         "Both have better features than an ordinary start without catapults.",
-        judge=lambda r: ordered(r.alignment[1], np.minimum(r.alignment[0], r.alignment[2])),
+        judge=lambda r, c: ordered(r.alignment[1], np.minimum(r.alignment[0], r.alignment[2])),
         source=SMALL,
     ),
     Claim(
         "The critical learning rate of the small start is about 1/σ² times as large.",
-        judge=lambda r: median_between(r.rate_ratio * r.weight_scale**2, 0.8, 1.25),
+        judge=lambda r, c: median_between(r.rate_ratio * r.weight_scale**2, 0.8, 1.25),
         source=SMALL,
         formula=r"\eta_{crit}(\sigma) \approx \sigma^{-2} \eta_{crit}(1)",
     ),
     Claim(
         "The small start needs no catapult: its loss never rises by half.",
-        judge=lambda r: median_at_most(r.rises, 1.5),
+        judge=lambda r, c: median_at_most(r.rises, 1.5),
         source=SMALL,
         kind="control",
     ),
     Claim(
         "All runs are compared at the same training loss, which they all reach.",
-        judge=lambda r: at_least(float(r.reached.mean()), 1.0),
+        judge=lambda r, c: at_least(float(r.reached.mean()), 1.0),
         source=AGOP,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw training losses, test losses and alignments of the three."""
     figure, (loss, test, alignment) = panels("training loss", "test loss", "alignment cos(G, G*)")
     words = ("small start", "ordinary", "catapults")

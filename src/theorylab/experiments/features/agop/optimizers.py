@@ -250,13 +250,13 @@ def _ranked(test: np.ndarray, alignment: np.ndarray) -> tuple[int, int]:
 CLAIMS = (
     Claim(
         "Across optimisers test loss and alignment are ranked oppositely, seed by seed.",
-        judge=lambda r: median_at_most(_correlations(r.test, r.alignment), -0.7),
+        judge=lambda r, c: median_at_most(_correlations(r.test, r.alignment), -0.7),
         source=RANKING,
         formula=r"\rho_S \le -0.7",
     ),
     Claim(
         "Means over seeds are ranked oppositely as well.",
-        judge=lambda r: at_most(
+        judge=lambda r, c: at_most(
             spearman(r.test.mean(axis=1), r.alignment.mean(axis=1)).estimate, -0.9
         ),
         source=RANKING,
@@ -264,7 +264,7 @@ CLAIMS = (
     ),
     Claim(
         "Their means lie nearly on a line: Pearson's correlation is as strong.",
-        judge=lambda r: at_most(
+        judge=lambda r, c: at_most(
             np.corrcoef(r.test.mean(axis=1), r.alignment.mean(axis=1))[0, 1], -0.9
         ),
         source=RANKING,
@@ -272,36 +272,36 @@ CLAIMS = (
     ),
     Claim(
         "Optimisers that fit equally well differ: the best test loss is 10 % below the worst.",
-        judge=lambda r: median_at_most(r.test.min(axis=0) / r.test.max(axis=0), 0.9),
+        judge=lambda r, c: median_at_most(r.test.min(axis=0) / r.test.max(axis=0), 0.9),
         source=RANKING,
     ),
     Claim(
         "The polynomial of rank 3 is not learned at this size: the best optimiser's test loss is"
         " above nine tenths of what the prediction 0 has, in the median.",
-        judge=lambda r: median_at_least(r.other_test.min(axis=0), 0.9),
+        judge=lambda r, c: median_at_least(r.other_test.min(axis=0), 0.9),
         source=OTHER,
     ),
     Claim(
         "There the ranking is not found in nearly every seed: in at most nine of ten.",
-        judge=lambda r: probability_at_most(*_ranked(r.other_test, r.other_alignment), 0.9),
+        judge=lambda r, c: probability_at_most(*_ranked(r.other_test, r.other_alignment), 0.9),
         source=OTHER,
     ),
     Claim(
         "Alignment with inputs that do not matter does not go with a smaller test loss.",
-        judge=lambda r: median_at_least(_correlations(r.test, r.misalignment), 0.0),
+        judge=lambda r, c: median_at_least(_correlations(r.test, r.misalignment), 0.0),
         source=RANKING,
         kind="control",
     ),
     Claim(
         "Most runs have fitted the data: at least four in five reached the training loss.",
-        judge=lambda r: at_least(np.mean(r.reached), 0.8),
+        judge=lambda r, c: at_least(np.mean(r.reached), 0.8),
         source=RANKING,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Test loss over alignment, one point for every run."""
     figure, (axis,) = panels("one point for every run")
     markers = "osD^v<>"

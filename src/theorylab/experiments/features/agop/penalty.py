@@ -184,62 +184,62 @@ def _train(key: RandomKey, price: Float[Array, " 2"], config: Config) -> Trained
 CLAIMS = (
     Claim(
         "A price on the trace makes the trace smaller, in every network.",
-        judge=lambda r: ordered(r.trace[TRACE, -1], r.free_trace),
+        judge=lambda r, c: ordered(r.trace[TRACE, -1], r.free_trace),
         source=PRICE,
     ),
     Claim(
         "So does a price on ‖G‖_F.",
-        judge=lambda r: ordered(r.trace[FROBENIUS, -1], r.free_trace),
+        judge=lambda r, c: ordered(r.trace[FROBENIUS, -1], r.free_trace),
         source=PRICE,
     ),
     Claim(
         "With the strongest price on ‖G‖_F the features are further from the target's.",
-        judge=lambda r: ordered(r.alignment[FROBENIUS, -1], r.free_alignment),
+        judge=lambda r, c: ordered(r.alignment[FROBENIUS, -1], r.free_alignment),
         source=PRICE,
     ),
     Claim(
         "And the test loss is larger.",
-        judge=lambda r: ordered(r.free_test, r.test[FROBENIUS, -1]),
+        judge=lambda r, c: ordered(r.free_test, r.test[FROBENIUS, -1]),
         source=PRICE,
     ),
     Claim(
         "At equal strength, ‖G‖_F costs more alignment than the trace.",
-        judge=lambda r: ordered(r.alignment[FROBENIUS, -1], r.alignment[TRACE, -1]),
+        judge=lambda r, c: ordered(r.alignment[FROBENIUS, -1], r.alignment[TRACE, -1]),
         source=PRICE,
     ),
     Claim(
         "All networks fit: their training losses are below twice the noise.",
-        judge=lambda r: at_most(r.train.max(), r.fitted),
+        judge=lambda r, c: at_most(r.train.max(), r.fitted),
         source=PRICE,
         kind="control",
     ),
     Claim(
         "Training makes WWᵀ of the first layer like G: their correlation without I is above 0.4.",
-        judge=lambda r: median_at_least(r.correlation[:, 1], 0.4),
+        judge=lambda r, c: median_at_least(r.correlation[:, 1], 0.4),
         source=ANSATZ,
         formula=r"WW^T \propto G",
     ),
     Claim(
         "It is larger than before training, network by network.",
-        judge=lambda r: ordered(r.correlation[:, 0], r.correlation[:, 1]),
+        judge=lambda r, c: ordered(r.correlation[:, 0], r.correlation[:, 1]),
         source=ANSATZ,
     ),
     Claim(
         "In random networks that correlation is below 0.5.",
-        judge=lambda r: median_at_most(r.correlation[:, 0], 0.5),
+        judge=lambda r, c: median_at_most(r.correlation[:, 0], 0.5),
         source=ANSATZ,
         kind="control",
     ),
     Claim(
         "A plain cosine does not tell: with I it is larger in random networks.",
-        judge=lambda r: ordered(r.correlation[:, 0], r.cosine[:, 0]),
+        judge=lambda r, c: ordered(r.correlation[:, 0], r.cosine[:, 0]),
         source=ANSATZ,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Test loss and alignment over the price, and the ansatz before and after training."""
     figure, (test, alignment, ansatz) = panels(
         "test loss", "alignment cos(G, G*)", "WWᵀ and G of the first layer"

@@ -129,40 +129,42 @@ def _rises(result: Result, model: int) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The quadratic model catapults: its loss spikes at the first raise, and comes back.",
-        judge=lambda r: median_at_least((r.spikes[1][:, 1] * r.reached[1][:, 1]).astype(float), 1),
+        judge=lambda r, c: median_at_least(
+            (r.spikes[1][:, 1] * r.reached[1][:, 1]).astype(float), 1
+        ),
         source=TAYLOR,
     ),
     Claim(
         "Every catapult improves the features of the quadratic model too: alignment rises.",
-        judge=lambda r: ordered(np.zeros(r.alignment.shape[1]), _rises(r, 1)),
+        judge=lambda r, c: ordered(np.zeros(r.alignment.shape[1]), _rises(r, 1)),
         source=OPEN,
     ),
     Claim(
         "As it does those of the network.",
-        judge=lambda r: ordered(np.zeros(r.alignment.shape[1]), _rises(r, 0)),
+        judge=lambda r, c: ordered(np.zeros(r.alignment.shape[1]), _rises(r, 0)),
         source=OPEN,
     ),
     Claim(
         "Without a catapult the network's features are better than those of its quadratic model.",
-        judge=lambda r: ordered(r.alignment[1][:, 0], r.alignment[0][:, 0]),
+        judge=lambda r, c: ordered(r.alignment[1][:, 0], r.alignment[0][:, 0]),
         source=OPEN,
     ),
     Claim(
         "Below the critical learning rate neither model's loss spikes.",
-        judge=lambda r: at_most(float(r.spikes[:, :, 0].max()), 0.0),
+        judge=lambda r, c: at_most(float(r.spikes[:, :, 0].max()), 0.0),
         source=TAYLOR,
         kind="control",
     ),
     Claim(
         "All runs are compared at the same training loss, which they all reach.",
-        judge=lambda r: at_least(float(r.reached.mean()), 1.0),
+        judge=lambda r, c: at_least(float(r.reached.mean()), 1.0),
         source=TAYLOR,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw alignment and test loss over the number of raises, for network and quadratic model."""
     figure, (alignment, test) = panels("alignment cos(G, G*)", "test loss")
     for place, name in enumerate(MODELS):

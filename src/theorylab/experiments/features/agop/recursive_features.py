@@ -223,39 +223,39 @@ CLAIMS = (
     Claim(
         "Where two directions of many matter, learning the metric cuts the kernel's test loss to"
         " less than a third.",
-        judge=lambda r: median_at_most(r.gains[0], 1 / 3),
+        judge=lambda r, c: median_at_most(r.gains[0], 1 / 3),
         source=MACHINES,
     ),
     Claim(
         "Where four do, in a staircase, one round of gradients lowers the error already.",
-        judge=lambda r: ordered(r.errors[1][:, 1], r.errors[1][:, 0]),
+        judge=lambda r, c: ordered(r.errors[1][:, 1], r.errors[1][:, 0]),
         source=MACHINES,
     ),
     Claim(
         "The metric finds the two directions: its alignment with the true G* is above 0.9.",
-        judge=lambda r: median_at_least(r.alignments[0][:, -1], 0.9),
+        judge=lambda r, c: median_at_least(r.alignments[0][:, -1], 0.9),
         source=AGOP,
         formula=r"\cos(M, G^*) \ge 0.9",
     ),
     Claim(
         "One round of gradients is not enough: alignment grows from the first to the last round.",
-        judge=lambda r: ordered(r.alignments[0][:, 1], r.alignments[0][:, -1]),
+        judge=lambda r, c: ordered(r.alignments[0][:, 1], r.alignments[0][:, -1]),
         source=AGOP,
     ),
     Claim(
         "A network that has learned the same target has the same features: alignment above 0.9.",
-        judge=lambda r: median_at_least(r.likeness, 0.9),
+        judge=lambda r, c: median_at_least(r.likeness, 0.9),
         source=MACHINES,
     ),
     Claim(
         "Where all directions matter alike, the best round does not improve on it by a tenth.",
-        judge=lambda r: median_at_least(r.gains[2], 0.9),
+        judge=lambda r, c: median_at_least(r.gains[2], 0.9),
         source=MACHINES,
         kind="control",
     ),
     Claim(
         "The plain kernel's metric, the identity, has the alignment √(2/d) with two directions.",
-        judge=lambda r: identity(
+        judge=lambda r, c: identity(
             float(np.mean(r.alignments[0][:, 0])), (2 / r.dimension) ** 0.5, 1e-5
         ),
         source=AGOP,
@@ -264,7 +264,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw errors and alignments over rounds, and the corner of the metric."""
     figure, (errors, alignments, corner) = panels(
         "validation loss / variance", "alignment of M with G*", "corner of M, rank 2"

@@ -242,67 +242,67 @@ def _calm(result: Result) -> float:
 CLAIMS = (
     Claim(
         "The smaller the batch, the smaller the test loss: from each size to the next, by seed.",
-        judge=lambda r: median_at_least(_steps_up(r, r.test), 0.0),
+        judge=lambda r, c: median_at_least(_steps_up(r, r.test), 0.0),
         source=TABLE,
         formula=r"L_{\rm test}(5) < L_{\rm test}(10) < L_{\rm test}(50)",
     ),
     Claim(
         "The smaller the batch, the better G is aligned: from each size to the next, by seed.",
-        judge=lambda r: median_at_least(_steps_up(r, -r.alignment), 0.0),
+        judge=lambda r, c: median_at_least(_steps_up(r, -r.alignment), 0.0),
         source=TABLE,
         formula=r"\cos(G, G^*)(5) > \cos(G, G^*)(10) > \cos(G, G^*)(50)",
     ),
     Claim(
         "Test losses of all batch sizes are as in the table and its pilots, or at smoke's size as"
         " in this project's own.",
-        judge=lambda r: _as_expected(r, r.test, 0),
+        judge=lambda r, c: _as_expected(r, r.test, 0),
         source=TABLE,
     ),
     Claim(
         "Alignments of all batch sizes are as in the table and its pilots, or at smoke's size as"
         " in this project's own.",
-        judge=lambda r: _as_expected(r, r.alignment, 1),
+        judge=lambda r, c: _as_expected(r, r.alignment, 1),
         source=TABLE,
     ),
     Claim(
         "Smallest and largest batch differ in test loss by more than five standard errors.",
-        judge=lambda r: at_least(_standard_errors(r), 5.0),
+        judge=lambda r, c: at_least(_standard_errors(r), 5.0),
         source=TABLE,
     ),
     Claim(
         "The smaller the batch, the more steps are super-critical: from each size to the next.",
-        judge=lambda r: median_at_least(_steps_up(r, -_counted(r)), 0.0),
+        judge=lambda r, c: median_at_least(_steps_up(r, -_counted(r)), 0.0),
         source=COUNTS,
     ),
     Claim(
         "Super-critical steps are not rare events: they are a third of the smallest batch's steps.",
-        judge=lambda r: median_at_least(_share(r), 1 / 3),
+        judge=lambda r, c: median_at_least(_share(r), 1 / 3),
         source=ERRATUM,
         kind="corrected",
         formula=r"\#\{t : \eta > \eta_{\rm crit}(\text{batch}_t)\} / t \ge 1/3",
     ),
     Claim(
         "Their number is a number of catapults, single events: at most one step in a hundred.",
-        judge=lambda r: median_at_most(_share(r), 0.01),
+        judge=lambda r, c: median_at_most(_share(r), 0.01),
         source=ERRATUM,
         kind="printed",
     ),
     Claim(
         "With batches of 50 or more no step is super-critical, in any run.",
-        judge=lambda r: at_most(_calm(r), 0.0),
+        judge=lambda r, c: at_most(_calm(r), 0.0),
         source=COUNTS,
         kind="control",
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r: at_most(r.loss.max(), r.target),
+        judge=lambda r, c: at_most(r.loss.max(), r.target),
         source=TABLE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment, super-critical steps, and corners of G beside that of G*."""
     figure, axes = panels(
         "test loss / Var f*",

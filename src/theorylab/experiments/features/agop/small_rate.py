@@ -160,48 +160,48 @@ def _gap(values: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "At the small rate the size of the batch changes the test loss by less than 3 %.",
-        judge=lambda r: median_at_most(np.abs(_gap(r.test[SMALL_RATE])), 0.03),
+        judge=lambda r, c: median_at_most(np.abs(_gap(r.test[SMALL_RATE])), 0.03),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "At the small rate the size of the batch changes the alignment by less than 3 %.",
-        judge=lambda r: median_at_most(np.abs(_gap(r.alignment[SMALL_RATE])), 0.03),
+        judge=lambda r, c: median_at_most(np.abs(_gap(r.alignment[SMALL_RATE])), 0.03),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "At the small rate no step is super-critical, in any run.",
-        judge=lambda r: at_most(r.num_supercritical[SMALL_RATE].max(), 0),
+        judge=lambda r, c: at_most(r.num_supercritical[SMALL_RATE].max(), 0),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r: at_most(r.loss.max(), r.target),
+        judge=lambda r, c: at_most(r.loss.max(), r.target),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "At half the critical rate the larger batches have a much larger test loss.",
-        judge=lambda r: median_at_least(_gap(r.test[LARGE_RATE]), r.large_gap),
+        judge=lambda r, c: median_at_least(_gap(r.test[LARGE_RATE]), r.large_gap),
         source=LARGE,
     ),
     Claim(
         "At half the critical rate the small batches have super-critical steps.",
-        judge=lambda r: median_at_least(r.num_supercritical[LARGE_RATE, SMALL_BATCH], 1),
+        judge=lambda r, c: median_at_least(r.num_supercritical[LARGE_RATE, SMALL_BATCH], 1),
         source=LARGE,
     ),
     Claim(
         "A fortieth of the critical rate is 0.1.",
-        judge=lambda r: between(np.median(r.critical_rates) / 40, 0.095, 0.105),
+        judge=lambda r, c: between(np.median(r.critical_rates) / 40, 0.095, 0.105),
         source=ERRATUM,
         kind="printed",
         formula=r"\eta_{\rm crit} / 40 = 0.1",
     ),
     Claim(
         "A fortieth of the critical rate is about 0.15, for networks without biases.",
-        judge=lambda r: median_between(r.critical_rates / 40, 0.135, 0.165),
+        judge=lambda r, c: median_between(r.critical_rates / 40, 0.135, 0.165),
         source=ERRATUM,
         kind="corrected",
         formula=r"\eta_{\rm crit} / 40 \approx 0.15",
@@ -209,7 +209,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
     measures = (result.relative, result.alignment, result.num_supercritical)

@@ -25,13 +25,13 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import image_set, image_shape, num_images
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Teacher, agop_alignment, halving_cnn, teach
 from theorylab.features.teachers import FEWEST
+from theorylab.fields import ImageSet
 from theorylab.models import Flatten, Model, Serial, Standard, im2col, mlp, network
 from theorylab.progress import report
 from theorylab.training import cross_entropy, ensemble
@@ -159,42 +159,42 @@ def _alignments(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Two teachers from small starts that differ in their seed have an alignment above 0.8.",
-        judge=lambda r: median_at_least(r.ceiling[0], 0.8),
+        judge=lambda r, c: median_at_least(r.ceiling[0], 0.8),
         source=TEACHER,
         formula=r"\cos(G, G') \ge 0.8",
     ),
     Claim(
         "The teachers know their task: 97 % of the images that they have not seen (clothes: 88 %).",
-        judge=lambda r: median_at_least(r.accuracy[0].min(axis=1), r.least),
+        judge=lambda r, c: median_at_least(r.accuracy[0].min(axis=1), r.least),
         source=TEACHER,
     ),
     Claim(
         "A student comes no nearer to a teacher than another teacher, but for a tenth.",
-        judge=lambda r: median_at_most(r.student - r.ceiling[0], 0.1),
+        judge=lambda r, c: median_at_most(r.student - r.ceiling[0], 0.1),
         source=TEACHER,
     ),
     Claim(
         "The start decides: from usual starts, two teachers agree less.",
-        judge=lambda r: ordered(r.ceiling[1], r.ceiling[0]),
+        judge=lambda r, c: ordered(r.ceiling[1], r.ceiling[0]),
         source=TEACHER,
         kind="control",
     ),
     Claim(
         "From usual starts they are as good at their task, but for two images in a hundred.",
-        judge=lambda r: median_at_least((r.accuracy[1] - r.accuracy[0]).mean(axis=1), -0.02),
+        judge=lambda r, c: median_at_least((r.accuracy[1] - r.accuracy[0]).mean(axis=1), -0.02),
         source=TEACHER,
         kind="control",
     ),
     Claim(
         "Agreement is learned: before training, the other teacher is less like the first.",
-        judge=lambda r: ordered(r.untrained, r.ceiling[0]),
+        judge=lambda r, c: ordered(r.untrained, r.ceiling[0]),
         source=TEACHER,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the alignments, and where on the image a teacher looks."""
     figure, (alignment, picture) = panels("alignment with a teacher", "where a teacher looks")
     for place, (name, values) in enumerate(

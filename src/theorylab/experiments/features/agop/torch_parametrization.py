@@ -192,39 +192,39 @@ def _gap(values: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Small batches have the smaller test loss, seed by seed.",
-        judge=lambda r: ordered(*r.test[CATAPULT_RATE]),
+        judge=lambda r, c: ordered(*r.test[CATAPULT_RATE]),
         source=ORDER,
     ),
     Claim(
         "Small batches have the better aligned features, seed by seed.",
-        judge=lambda r: ordered(*r.alignment[CATAPULT_RATE][::-1]),
+        judge=lambda r, c: ordered(*r.alignment[CATAPULT_RATE][::-1]),
         source=ORDER,
     ),
     Claim(
         "Small batches have more super-critical steps, seed by seed.",
-        judge=lambda r: ordered(*r.num_supercritical[CATAPULT_RATE][::-1]),
+        judge=lambda r, c: ordered(*r.num_supercritical[CATAPULT_RATE][::-1]),
         source=ORDER,
     ),
     Claim(
         "On the polynomial of rank 3 a network of one hidden layer has no such gain: small batches"
         " lower the test loss by less than a tenth of Var f*.",
-        judge=lambda r: median_at_most(r.other_test[1] - r.other_test[0], 0.1),
+        judge=lambda r, c: median_at_most(r.other_test[1] - r.other_test[0], 0.1),
         source=OTHER,
     ),
     Claim(
         "The critical learning rate is 50 to 1000 times smaller than the tangent network's 6.",
-        judge=lambda r: median_between(r.critical_rates, 0.006, 0.12),
+        judge=lambda r, c: median_between(r.critical_rates, 0.006, 0.12),
         source=ORDER,
     ),
     Claim(
         "At a quarter of that rate no step is super-critical, in any run.",
-        judge=lambda r: at_most(r.num_supercritical[CALM_RATE].max(), 0),
+        judge=lambda r, c: at_most(r.num_supercritical[CALM_RATE].max(), 0),
         source=ORDER,
         kind="control",
     ),
     Claim(
         "At a quarter of that rate the batch size changes the test loss at most a third as much.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             _gap(r.test[CATAPULT_RATE]) / 3 - np.abs(_gap(r.test[CALM_RATE])), 0.0
         ),
         source=ORDER,
@@ -232,14 +232,14 @@ CLAIMS = (
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r: at_most(r.loss.max(), r.target),
+        judge=lambda r, c: at_most(r.loss.max(), r.target),
         source=ORDER,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
     measures = (result.relative, result.alignment, result.num_supercritical)

@@ -300,72 +300,72 @@ def _measured(key: RandomKey, laws: list[CountLaw], case: Case, config: Config) 
 CLAIMS = (
     Claim(
         "At half of the allowed noise the network learns: at least 99 % of both classes.",
-        judge=lambda r: median_at_least(r.network[0], 0.99),
+        judge=lambda r, c: median_at_least(r.network[0], 0.99),
         source=THEOREM,
     ),
     Claim(
         "The tangent model stays below 88 %, both classes counting equally.",
-        judge=lambda r: median_at_most(r.tangent[0], 0.88),
+        judge=lambda r, c: median_at_most(r.tangent[0], 0.88),
         source=THEOREM,
     ),
     Claim(
         "More noise, from half of what is allowed to several times as much, costs accuracy.",
-        judge=lambda r: trend(-r.network),
+        judge=lambda r, c: trend(-r.network),
         source=THEOREM,
     ),
     Claim(
         "Far beyond what is allowed the network is no longer at 90 %.",
-        judge=lambda r: median_at_most(r.network[-1], 0.9),
+        judge=lambda r, c: median_at_most(r.network[-1], 0.9),
         source=THEOREM,
         kind="control",
     ),
     Claim(
         "With other fractions of the classes the network has 99 % of both too.",
-        judge=lambda r: median_at_least(_worst(r), 0.99),
+        judge=lambda r, c: median_at_least(_worst(r), 0.99),
         source=THEOREM,
     ),
     Claim(
         "In every seed the network is 11 points better than the tangent model, at every fraction.",
-        judge=lambda r: ordered(_highest(r) + 0.11, _worst(r)),
+        judge=lambda r, c: ordered(_highest(r) + 0.11, _worst(r)),
         source=THEOREM,
     ),
     Claim(
         "After two steps some neuron points to the relevant patterns: cos ≥ 0.9.",
-        judge=lambda r: median_at_least(r.second[0], 0.9),
+        judge=lambda r, c: median_at_least(r.second[0], 0.9),
         source=THEOREM,
     ),
     Claim(
         "At the start no neuron does: the largest cosine is below 0.4.",
-        judge=lambda r: median_at_most(r.start[0], 0.4),
+        judge=lambda r, c: median_at_most(r.start[0], 0.4),
         source=THEOREM,
         kind="control",
     ),
     Claim(
         "Weighed labels have mean 0.",
-        judge=lambda r: identity(r.label, 0.0, 1e-9),
+        judge=lambda r, c: identity(r.label, 0.0, 1e-9),
         source=MOMENTS,
         formula=r"E[\alpha_y y] = 0",
     ),
     Claim(
         "A weighed label times a relevant pattern has the mean γ.",
-        judge=lambda r: identity(r.moment[0], r.moment[1], 1e-9),
+        judge=lambda r, c: identity(r.moment[0], r.moment[1], 1e-9),
         source=MOMENTS,
         formula=r"E[\alpha_y y \phi_j] = \gamma/\tilde\sigma",
     ),
     Claim(
         "Samples have this mean along the sum of the relevant patterns, within 10 %.",
-        judge=lambda r: median_between(r.sampled, 0.9, 1.1),
+        judge=lambda r, c: median_between(r.sampled, 0.9, 1.1),
         source=MOMENTS,
     ),
     Claim(
         "With noise ζ/σ_ζ inputs have E‖x‖² = 1.",
-        judge=lambda r: identity(r.printed_square, np.ones_like(r.printed_square), 0.05),
+        judge=lambda r, c: identity(r.printed_square, np.ones_like(r.printed_square), 0.05),
         source=NORMALISED,
         kind="printed",
     ),
     Claim(
         "With noise ζ/σ̃ inputs have E‖x‖² = 1, within 5 % for overlaps.",
-        judge=lambda r: median_between(r.square.mean(axis=0), 0.95, 1.05),
+        judge=lambda r, c: median_between(r.square.mean(axis=0), 0.95, 1.05),
         source=NORMALISED,
         kind="corrected",
     ),
@@ -382,7 +382,7 @@ def _highest(result: Result) -> np.ndarray:
     return np.concatenate([result.tangent[:1], result.unequal_tangent]).max(axis=0)
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracy and cosines by noise."""
     figure, (left, right) = panels("balanced accuracy", "largest cosine to the relevant patterns")
     for name, values in {"network": result.network, "tangent model": result.tangent}.items():

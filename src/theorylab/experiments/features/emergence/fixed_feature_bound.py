@@ -256,39 +256,39 @@ def _gain(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Squared correlations with all parities sum to the features' mean squared length.",
-        judge=lambda r: identity(r.energy, r.square, 1e-10),
+        judge=lambda r, c: identity(r.energy, r.square, 1e-10),
         source=FAIR,
     ),
     Claim(
         "Averaged over parities of k signs, features correlate by at most √(N/C(D, k)).",
-        judge=lambda r: holds(r.allowed - r.mean[:, FIXED]),
+        judge=lambda r, c: holds(r.allowed - r.mean[:, FIXED]),
         source=FAIR,
     ),
     Claim(
         "On fair signs no fixed features come below the theorem's bound, for any set drawn.",
-        judge=lambda r: holds(r.loss[:, FIXED, 0] - r.theorem[0]),
+        judge=lambda r, c: holds(r.loss[:, FIXED, 0] - r.theorem[0]),
         source=FAIR,
         formula=r"\mathcal{L} \geq 1 - \sqrt{2N} B / 2^k",
     ),
     Claim(
         "On the mixture with structure they do not come below half of it.",
-        judge=lambda r: holds(r.loss[:, FIXED, 1] - r.theorem[1]),
+        judge=lambda r, c: holds(r.loss[:, FIXED, 1] - r.theorem[1]),
         source=MIXTURE,
     ),
     Claim(
         "Averaged over sets they stay above the sharper bound that counts parities.",
-        judge=lambda r: holds(r.floor[:, FIXED].mean(axis=0) - r.counted),
+        judge=lambda r, c: holds(r.floor[:, FIXED].mean(axis=0) - r.counted),
         source=MIXTURE,
     ),
     Claim(
         "As kernels they stay above the bound with κ = E‖Ψ‖² in place of N.",
-        judge=lambda r: holds(r.floor[:, FIXED].mean(axis=0) - r.kernel),
+        judge=lambda r, c: holds(r.floor[:, FIXED].mean(axis=0) - r.kernel),
         source=KERNELS,
         formula=r"p_o (1 - L \sqrt{\kappa / \tbinom{D}{k}})",
     ),
     Claim(
         "Short weights gain the length of the correlation: the loss is 1 − B‖E[χΨ]‖ exactly.",
-        judge=lambda r: identity(
+        judge=lambda r, c: identity(
             r.loss[:, FIXED, 0, :_SMALL],
             1 - r.norms[:_SMALL] * r.own[:, FIXED, None],
             1e-9,
@@ -297,84 +297,84 @@ CLAIMS = (
     ),
     Claim(
         "The least losses are known to 0.02 from both sides.",
-        judge=lambda r: at_most((r.loss - r.floor)[:, FIXED].max(), 0.02),
+        judge=lambda r, c: at_most((r.loss - r.floor)[:, FIXED].max(), 0.02),
         source=FAIR,
         kind="control",
     ),
     Claim(
         "What features can gain grows like the square root of B.",
-        judge=lambda r: exponent_between(r.norms[:_SMALL], _gain(r), 0.45, 0.55),
+        judge=lambda r, c: exponent_between(r.norms[:_SMALL], _gain(r), 0.45, 0.55),
         source=MIXTURE,
         kind="printed",
         formula=r"\sqrt{2NB}",
     ),
     Claim(
         "What features can gain grows in proportion to B.",
-        judge=lambda r: exponent_between(r.norms[:_SMALL], _gain(r), 0.99, 1.01),
+        judge=lambda r, c: exponent_between(r.norms[:_SMALL], _gain(r), 0.99, 1.01),
         source=MIXTURE,
         kind="corrected",
         formula=r"\sqrt{2N}\,B",
     ),
     Claim(
         "Patterns outside of the set are independent in the mixture with p_o = 0.3.",
-        judge=lambda r: identity(r.covariance[0], 0.0, 1e-12),
+        judge=lambda r, c: identity(r.covariance[0], 0.0, 1e-12),
         source=DATA,
         kind="printed",
     ),
     Claim(
         "Patterns outside of the set are independent in the mixture with p_o = ½.",
-        judge=lambda r: identity(r.covariance[1], 0.0, 1e-12),
+        judge=lambda r, c: identity(r.covariance[1], 0.0, 1e-12),
         source=DATA,
         kind="corrected",
     ),
     Claim(
         "A single feature that knows the set has no loss at B = 1, below every bound.",
-        judge=lambda r: median_at_most(r.loss[:, 3, 0, r.norms >= 1].min(axis=1), 0.01),
+        judge=lambda r, c: median_at_most(r.loss[:, 3, 0, r.norms >= 1].min(axis=1), 0.01),
         source=FAIR,
         kind="control",
     ),
     Claim(
         "Different parities are uncorrelated, exactly.",
-        judge=lambda r: identity(r.correlation, 0.0, 0.0),
+        judge=lambda r, c: identity(r.correlation, 0.0, 0.0),
         source=QUERIES,
     ),
     Claim(
         "No entry of the first gradient tells more than 1/τ² parities from the others.",
-        judge=lambda r: holds(r.tolerances**-2 - r.told),
+        judge=lambda r, c: holds(r.tolerances**-2 - r.told),
         source=QUERIES,
     ),
     Claim(
         "On fair signs D queries about the inputs' signs do not find the set, of either oracle.",
-        judge=lambda r: median_at_most(r.found[:, 0].max(axis=1), 0.0),
+        judge=lambda r, c: median_at_most(r.found[:, 0].max(axis=1), 0.0),
         source=QUERIES,
     ),
     Claim(
         "On the mixture with structure the same D queries do.",
-        judge=lambda r: median_at_least(r.found[:, 1].min(axis=1), 1.0),
+        judge=lambda r, c: median_at_least(r.found[:, 1].min(axis=1), 1.0),
         source=QUERIES,
         kind="control",
     ),
     Claim(
         "The concept 1[Σⱼ (1 − φ̃ⱼ) odd] is the product of the relevant signs.",
-        judge=lambda r: identity(r.agreement[0], 1.0, 1e-12),
+        judge=lambda r, c: identity(r.agreement[0], 1.0, 1e-12),
         source=CONCEPT,
         kind="printed",
     ),
     Claim(
         "Summed over the set, even, and in ±1, it is.",
-        judge=lambda r: identity(r.agreement[1], 1.0, 1e-12),
+        judge=lambda r, c: identity(r.agreement[1], 1.0, 1e-12),
         source=CONCEPT,
         kind="corrected",
     ),
     Claim(
         "Online descent on convex losses never violates the regret inequality.",
-        judge=lambda r: holds(r.regret),
+        judge=lambda r, c: holds(r.regret),
         source=REGRET,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses and bounds over norms, correlations, and what queries tell."""
     figure, axes = panels("fair signs", "mixture with structure", "parities told by one query")
     for law in range(2):

@@ -216,58 +216,58 @@ def _stood(
 CLAIMS = (
     Claim(
         "After two steps neurons are close to their cluster's centre: mean cosine above 0.9.",
-        judge=lambda r: median_at_least(r.within[:, 2], 0.9),
+        judge=lambda r, c: median_at_least(r.within[:, 2], 0.9),
         source=PICTURE,
     ),
     Claim(
         "At the start they are not: below 0.3.",
-        judge=lambda r: median_at_most(r.within[:, 0], 0.3),
+        judge=lambda r, c: median_at_most(r.within[:, 0], 0.3),
         source=PICTURE,
         kind="control",
     ),
     Claim(
         "After each of two steps the clusters are clusters: the silhouette is above 0.5.",
-        judge=lambda r: median_at_least(r.silhouette[:, 1:].min(axis=1), 0.5),
+        judge=lambda r, c: median_at_least(r.silhouette[:, 1:].min(axis=1), 0.5),
         source=PICTURE,
     ),
     Claim(
         "At the start the silhouette is below 0.5.",
-        judge=lambda r: median_at_most(r.silhouette[:, 0], 0.5),
+        judge=lambda r, c: median_at_most(r.silhouette[:, 0], 0.5),
         source=PICTURE,
         kind="control",
     ),
     Claim(
         "The two clusters are opposite: their centres' cosine is below −0.9 after two steps.",
-        judge=lambda r: median_at_most(r.opposite[:, 2], -0.9),
+        judge=lambda r, c: median_at_most(r.opposite[:, 2], -0.9),
         source=PICTURE,
     ),
     Claim(
         "They stand at ±Σⱼ γⱼMⱼ: the mean |cos| is above 0.9 after two steps.",
-        judge=lambda r: median_at_least(r.aligned[:, 2], 0.9),
+        judge=lambda r, c: median_at_least(r.aligned[:, 2], 0.9),
         source=LISTS,
         formula=r"w_i \to \pm \sum_j \gamma_j M_j",
     ),
     Claim(
         "In the hidden layer classes are three times as far apart as in random features.",
-        judge=lambda r: ordered(3 * r.separation[:, 0], r.separation[:, 1:].min(axis=1)),
+        judge=lambda r, c: ordered(3 * r.separation[:, 0], r.separation[:, 1:].min(axis=1)),
         source=PICTURE,
     ),
     Claim(
         "With shuffled labels neurons do not turn to Σⱼ γⱼMⱼ: the mean |cos| is below 0.4.",
-        judge=lambda r: median_at_most(r.shuffled_aligned[:, 2], 0.4),
+        judge=lambda r, c: median_at_most(r.shuffled_aligned[:, 2], 0.4),
         source=LISTS,
         kind="control",
     ),
     Claim(
         "With shuffled labels classes are at most a third as far apart in the hidden layer.",
-        judge=lambda r: ordered(3 * r.shuffled_separation[:, 2], r.separation[:, 2]),
+        judge=lambda r, c: ordered(3 * r.shuffled_separation[:, 2], r.separation[:, 2]),
         source=PICTURE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Measures by stage, and one network's neurons in the plane."""
     figure, (measures, *maps) = panels("by stage", *(f"neurons, {stage}" for stage in STAGES))
     named = {

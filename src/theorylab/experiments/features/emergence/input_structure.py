@@ -321,71 +321,71 @@ def _area(result: Result, kind: str) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Labelled by one teacher, images are learned better than Gaussians, by 5 points or more.",
-        judge=lambda r: median_at_least(_gap(r, "gaussian"), 0.05),
+        judge=lambda r, c: median_at_least(_gap(r, "gaussian"), 0.05),
         source=FIGURES,
     ),
     Claim(
         "With the larger of two sizes, 50 in the source, the gap is 5 points or more.",
-        judge=lambda r: median_at_least(r.gaps[:, 1], 0.05),
+        judge=lambda r, c: median_at_least(r.gaps[:, 1], 0.05),
         source=FIGURES,
     ),
     Claim(
         "With the smaller, 9, where the source's effect is weak, it is 5 points or more as well.",
-        judge=lambda r: median_at_least(r.gaps[:, 0], 0.05),
+        judge=lambda r, c: median_at_least(r.gaps[:, 0], 0.05),
         source=FIGURES,
     ),
     Claim(
         "They are learned faster: the gap in the mean over training is 5 points or more.",
-        judge=lambda r: median_at_least(_area(r, "gaussian"), 0.05),
+        judge=lambda r, c: median_at_least(_area(r, "gaussian"), 0.05),
         source=FIGURES,
     ),
     Claim(
         "Inputs with another structure lie between: their gap is smaller than that of Gaussians.",
-        judge=lambda r: ordered(_area(r, "turned"), _area(r, "gaussian")),
+        judge=lambda r, c: ordered(_area(r, "turned"), _area(r, "gaussian")),
         source=FIGURES,
     ),
     Claim(
         "Images are still learned better and faster than inputs with another structure.",
-        judge=lambda r: ordered(np.zeros_like(r.size), _area(r, "turned")),
+        judge=lambda r, c: ordered(np.zeros_like(r.size), _area(r, "turned")),
         source=FIGURES,
     ),
     Claim(
         "In the mixture images are learned as well as alone, to 2 points.",
-        judge=lambda r: median_at_least(r.known[:, GAUSSIAN, -1] - r.alone[:, -1], -0.02),
+        judge=lambda r, c: median_at_least(r.known[:, GAUSSIAN, -1] - r.alone[:, -1], -0.02),
         source=FIGURES,
     ),
     Claim(
         "On the mixture the student is less right than a student of images alone.",
-        judge=lambda r: ordered((r.known + r.other)[:, GAUSSIAN, -1] / 2, r.alone[:, -1]),
+        judge=lambda r, c: ordered((r.known + r.other)[:, GAUSSIAN, -1] / 2, r.alone[:, -1]),
         source=FIGURES,
     ),
     Claim(
         "The regulariser makes the teacher use more classes on Gaussians.",
-        judge=lambda r: ordered(r.plain_entropy[:, GAUSSIAN], r.entropy[:, GAUSSIAN]),
+        judge=lambda r, c: ordered(r.plain_entropy[:, GAUSSIAN], r.entropy[:, GAUSSIAN]),
         source=PROTOCOL,
     ),
     Claim(
         "So labels of Gaussians have at least 90 % of the largest entropy.",
-        judge=lambda r: median_at_least(r.entropy[:, GAUSSIAN], 0.9),
+        judge=lambda r, c: median_at_least(r.entropy[:, GAUSSIAN], 0.9),
         source=PROTOCOL,
         kind="control",
     ),
     Claim(
         "The teacher still knows the images: it is right on 80 % or more.",
-        judge=lambda r: median_at_least(r.accuracy[:, GAUSSIAN], 0.8),
+        judge=lambda r, c: median_at_least(r.accuracy[:, GAUSSIAN], 0.8),
         source=PROTOCOL,
         kind="control",
     ),
     Claim(
         "Other images of the same kind are learned equally well, to 5 points.",
-        judge=lambda r: median_between(_gap(r, "same"), -0.05, 0.05),
+        judge=lambda r, c: median_between(_gap(r, "same"), -0.05, 0.05),
         source=PROTOCOL,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Teachers by size, and students on both parts."""
     figure, axes = panels("teachers", "students on both parts")
     axes[0].semilogx(result.sizes, result.curve.T, "o-", color=COLOURS[0], alpha=0.5)

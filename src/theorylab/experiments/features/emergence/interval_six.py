@@ -201,99 +201,99 @@ def _arrived(steps: np.ndarray, curve: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The network learns it: at least 99 % of both classes.",
-        judge=lambda r: median_at_least(np.minimum(_last(r.network), r.plain[:, 0]), LEARNED),
+        judge=lambda r, c: median_at_least(np.minimum(_last(r.network), r.plain[:, 0]), LEARNED),
         source=TABLE,
     ),
     Claim(
         "The network memorised nothing: training and tests are within 1 point in every seed.",
-        judge=lambda r: at_most(np.abs(r.train - _last(r.network)).max(), 0.01),
+        judge=lambda r, c: at_most(np.abs(r.train - _last(r.network)).max(), 0.01),
         source=TABLE,
     ),
     Claim(
         "The tangent model gets within 1 point of the network.",
-        judge=lambda r: median_at_least(_last(r.tangent) - _last(r.network), -0.01),
+        judge=lambda r, c: median_at_least(_last(r.tangent) - _last(r.network), -0.01),
         source=TABLE,
     ),
     Claim(
         "The tangent model takes at least twice as many steps to 99 % as the network.",
-        judge=lambda r: ordered(2 * _arrived(r.steps, r.network), _arrived(r.steps, r.tangent)),
+        judge=lambda r, c: ordered(2 * _arrived(r.steps, r.network), _arrived(r.steps, r.tangent)),
         source=CURVES,
     ),
     Claim(
         "Random features are at least 10 points behind the network.",
-        judge=lambda r: ordered(_last(r.random) + 0.1, _last(r.network)),
+        judge=lambda r, c: ordered(_last(r.random) + 0.1, _last(r.network)),
         source=TABLE,
     ),
     Claim(
         "A probe of the second step's weights has at least 99 %.",
-        judge=lambda r: median_at_least(r.two_step, 0.99),
+        judge=lambda r, c: median_at_least(r.two_step, 0.99),
         source=TABLE,
     ),
     Claim(
         "After two steps some neuron points to the relevant patterns: cos ≥ 0.99.",
-        judge=lambda r: median_at_least(r.cosines[:, 2], 0.99),
+        judge=lambda r, c: median_at_least(r.cosines[:, 2], 0.99),
         source=TABLE,
         formula=r"\max_i \cos(w_i, \sum_{j \in A} M_j) \ge 0.99",
     ),
     Claim(
         "Weights that do not move have the largest cosine of random directions, within 30 %.",
-        judge=lambda r: between(r.cosines[:, 0].mean() / r.expected_cosine, 0.7, 1.3),
+        judge=lambda r, c: between(r.cosines[:, 0].mean() / r.expected_cosine, 0.7, 1.3),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "One threshold of the count is always right, so the label is easy for linear classifiers.",
-        judge=lambda r: identity(r.ceiling, 1.0, 1e-9),
+        judge=lambda r, c: identity(r.ceiling, 1.0, 1e-9),
         source=TABLE,
     ),
     Claim(
         "Without structure the network learns it too: at least 99 % of both classes.",
-        judge=lambda r: median_at_least(_last(r.fair_network), LEARNED),
+        judge=lambda r, c: median_at_least(_last(r.fair_network), LEARNED),
         source=TABLE,
     ),
     Claim(
         "In the source's sizes 58.5 % are +1 with structure, and 4.94 % without.",
-        judge=lambda r: identity(r.base_rates, np.array([0.5848, 0.0494]), 1e-3),
+        judge=lambda r, c: identity(r.base_rates, np.array([0.5848, 0.0494]), 1e-3),
         source=TABLE,
     ),
     Claim(
         "A probe of the first step's weights, as they are, gives one answer to everything: 50 %.",
-        judge=lambda r: median_between(r.one_step, 0.48, 0.52),
+        judge=lambda r, c: median_between(r.one_step, 0.48, 0.52),
         source=TABLE,
     ),
     Claim(
         "The first step's features are not good enough: a second step must improve them.",
-        judge=lambda r: median_at_most(r.one_step_scaled, 0.9),
+        judge=lambda r, c: median_at_most(r.one_step_scaled, 0.9),
         source=TABLE,
         kind="printed",
     ),
     Claim(
         "The first step's weights, multiplied by one constant, have 98 % too.",
-        judge=lambda r: median_at_least(r.one_step_scaled, 0.98),
+        judge=lambda r, c: median_at_least(r.one_step_scaled, 0.98),
         source=TABLE,
         kind="corrected",
     ),
     Claim(
         "Without structure, weighing classes has more of both right in the mean over training.",
-        judge=lambda r: ordered(r.unweighed.mean(axis=1), r.fair_network.mean(axis=1)),
+        judge=lambda r, c: ordered(r.unweighed.mean(axis=1), r.fair_network.mean(axis=1)),
         source=WEIGHED,
     ),
     Claim(
         "Accuracy of all samples alike misleads: at first it is that of saying −1, ± 2 points.",
-        judge=lambda r: median_between(r.unweighed_plain - r.majority, -0.02, 0.02),
+        judge=lambda r, c: median_between(r.unweighed_plain - r.majority, -0.02, 0.02),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "The same network, both classes counting equally, is at first no better than a coin.",
-        judge=lambda r: median_between(r.unweighed[:, 0], 0.48, 0.52),
+        judge=lambda r, c: median_between(r.unweighed[:, 0], 0.48, 0.52),
         source=TABLE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Balanced accuracy in training, and the weights at the start and after each of two steps."""
     named = {
         "network": result.network,

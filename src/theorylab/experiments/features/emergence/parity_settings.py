@@ -255,123 +255,123 @@ def _probed(result: Result, place: int) -> Float[np.ndarray, "c s"]:
 CLAIMS = (
     Claim(
         "With unequal classes the network still learns: at least 99 % of both classes.",
-        judge=lambda r: median_at_least(r.network.min(axis=0), 0.99),
+        judge=lambda r, c: median_at_least(r.network.min(axis=0), 0.99),
         source=UNEQUAL,
     ),
     Claim(
         "With unequal classes the network beats the tangent model by 12 points in every seed.",
-        judge=lambda r: ordered(r.tangent.max(axis=0) + 0.12, r.network.min(axis=0)),
+        judge=lambda r, c: ordered(r.tangent.max(axis=0) + 0.12, r.network.min(axis=0)),
         source=UNEQUAL,
     ),
     Claim(
         "Weighed classes leave the tangent model below 88 %, both counting equally.",
-        judge=lambda r: median_at_most(r.tangent.max(axis=0), 0.88),
+        judge=lambda r, c: median_at_most(r.tangent.max(axis=0), 0.88),
         source=WEIGHED,
     ),
     Claim(
         "Random features stay below the tangent model plus 3 points.",
-        judge=lambda r: ordered(r.random.max(axis=0), r.tangent.max(axis=0) + 0.03),
+        judge=lambda r, c: ordered(r.random.max(axis=0), r.tangent.max(axis=0) + 0.03),
         source=UNEQUAL,
     ),
     # The source calls it less stable than with equal ones: in training it prints 84, 63 and 84 %.
     Claim(
         "Weighed so, the tangent model is stable: seeds are within 5 points of their median.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(r.tangent - np.median(r.tangent, axis=1, keepdims=True)).max(axis=0), 0.05
         ),
         source=UNEQUAL,
     ),
     Claim(
         "In every setting a probe of the first step's weights, as they are, is at chance.",
-        judge=lambda r: median_at_most(np.abs(_probed(r, 0) - 0.505).max(axis=0), 0.025),
+        judge=lambda r, c: median_at_most(np.abs(_probed(r, 0) - 0.505).max(axis=0), 0.025),
         source=UNEQUAL,
     ),
     Claim(
         "Multiplied by one constant, and after the second step, they are not: 75 % or more.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             np.minimum(_worst(_probed(r, 1)), _worst(_probed(r, 2))), 0.75
         ),
         source=UNEQUAL,
     ),
     Claim(
         "With unequal classes some neuron still points to the relevant patterns: cos ≥ 0.99.",
-        judge=lambda r: median_at_least(r.second.min(axis=0), 0.99),
+        judge=lambda r, c: median_at_least(r.second.min(axis=0), 0.99),
         source=UNEQUAL,
     ),
     Claim(
         "The network is not the majority's guess: it is at least 5 points better than saying −1.",
-        judge=lambda r: ordered(r.majority.max() + 0.05 + 0 * r.plain[-1], r.plain[-1]),
+        judge=lambda r, c: ordered(r.majority.max() + 0.05 + 0 * r.plain[-1], r.plain[-1]),
         source=UNEQUAL,
         kind="control",
     ),
     Claim(
         "With unequal classes and without structure the network is at chance.",
-        judge=lambda r: median_between(r.fair, 0.48, 0.53),
+        judge=lambda r, c: median_between(r.fair, 0.48, 0.53),
         source=UNEQUAL,
         kind="control",
     ),
     Claim(
         "With fewer samples the network still learns: at least 99 %.",
-        judge=lambda r: median_at_least(_worst(r.fewer_network), 0.99),
+        judge=lambda r, c: median_at_least(_worst(r.fewer_network), 0.99),
         source=FEWER,
     ),
     Claim(
         "With fewer samples fixed features stay 12 points behind.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             _worst(r.fewer_network - np.maximum(r.fewer_tangent, r.fewer_random)), 0.12
         ),
         source=FEWER,
     ),
     Claim(
         "With fewer samples some neuron points to the relevant patterns: cos ≥ 0.99.",
-        judge=lambda r: median_at_least(_worst(r.fewer_second), 0.99),
+        judge=lambda r, c: median_at_least(_worst(r.fewer_second), 0.99),
         source=FEWER,
     ),
     Claim(
         "At the start the largest cosine is that of random directions, within 30 %.",
-        judge=lambda r: between(np.abs(r.start.mean(axis=0) / r.expected - 1).max(), 0.0, 0.3),
+        judge=lambda r, c: between(np.abs(r.start.mean(axis=0) / r.expected - 1).max(), 0.0, 0.3),
         source=WIDER,
     ),
     Claim(
         "Untouched weights at d = 500 have the cosine printed with unequal classes, within 30 %.",
-        judge=lambda r: between(_untouched(r, SOURCE_DIMENSION), 0.7, 1.3),
+        judge=lambda r, c: between(_untouched(r, SOURCE_DIMENSION), 0.7, 1.3),
         source=COSINES,
         kind="printed",
     ),
     Claim(
         "They have it at d = 100.",
-        judge=lambda r: between(_untouched(r, TRUE_DIMENSION), 0.7, 1.3),
+        judge=lambda r, c: between(_untouched(r, TRUE_DIMENSION), 0.7, 1.3),
         source=COSINES,
         kind="corrected",
     ),
     Claim(
         # Rounding opens or closes a neuron for inputs at its edge, which is a part of 1/m.
         "The tangent kernel, and so its accuracy, is the same in every dimension, to 1 %.",
-        judge=lambda r: at_most(r.lifted.max(), 0.01),
+        judge=lambda r, c: at_most(r.lifted.max(), 0.01),
         source=WIDER,
     ),
     Claim(
         "After one step the largest cosine is small in many dimensions: below 0.7.",
-        judge=lambda r: median_at_most(r.forgotten, 0.7),
+        judge=lambda r, c: median_at_most(r.forgotten, 0.7),
         source=WIDER,
         kind="printed",
     ),
     Claim(
         "A first step that forgets the start has a cosine of 0.99 in every dimension.",
-        judge=lambda r: median_at_least(r.forgotten, 0.99),
+        judge=lambda r, c: median_at_least(r.forgotten, 0.99),
         source=WIDER,
         kind="corrected",
     ),
     Claim(
         "A first step that keeps some of the start has c²/(1 − c²) ∝ 1/d, as the printed cosines.",
-        judge=lambda r: exponent_between(r.dimensions, r.kept**2 / (1 - r.kept**2), -1.3, -0.7),
+        judge=lambda r, c: exponent_between(r.dimensions, r.kept**2 / (1 - r.kept**2), -1.3, -0.7),
         source=WIDER,
         formula=r"c^2/(1-c^2) \propto d^{-1}",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracy by class fraction, and cosines by dimension."""
     figure, (left, right) = panels("balanced accuracy", "largest cosine")
     named = {

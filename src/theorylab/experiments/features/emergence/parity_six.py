@@ -245,38 +245,38 @@ def _least(result: Result, full: float, smaller: float) -> float:
 CLAIMS = (
     Claim(
         "The network learns the parity: at least 99.5 % of tests are right.",
-        judge=lambda r: median_at_least(_last(r.network), 0.995),
+        judge=lambda r, c: median_at_least(_last(r.network), 0.995),
         source=TABLE,
     ),
     Claim(
         "The tangent model stops at one threshold: at most 88 % if k = 5, its ceiling + 3.6.",
-        judge=lambda r: median_at_most(_above(r), 0.88 - 27 / 32),
+        judge=lambda r, c: median_at_most(_above(r), 0.88 - 27 / 32),
         source=TABLE,
     ),
     Claim(
         "The tangent model was trained well: at least 82 % if k = 5, or 78 % in smaller sizes.",
-        judge=lambda r: median_at_least(_above(r), _least(r, 0.82, 0.78) - 27 / 32),
+        judge=lambda r, c: median_at_least(_above(r), _least(r, 0.82, 0.78) - 27 / 32),
         source=TABLE,
     ),
     Claim(
         "Random features are between 68 and 80 %.",
-        judge=lambda r: median_between(_last(r.random), 0.68, 0.8),
+        judge=lambda r, c: median_between(_last(r.random), 0.68, 0.8),
         source=TABLE,
     ),
     Claim(
         "The network is at least 12 points better than the tangent model, seed by seed.",
-        judge=lambda r: ordered(_last(r.tangent) + 0.12, _last(r.network)),
+        judge=lambda r, c: ordered(_last(r.tangent) + 0.12, _last(r.network)),
         source=TABLE,
     ),
     Claim(
         "Without structure the network is at chance.",
-        judge=lambda r: median_between(_last(r.fair_network), 0.48, 0.53),
+        judge=lambda r, c: median_between(_last(r.fair_network), 0.48, 0.53),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "Without structure fixed features are at chance too.",
-        judge=lambda r: median_between(
+        judge=lambda r, c: median_between(
             np.maximum(_last(r.fair_tangent), _last(r.fair_random)), 0.48, 0.53
         ),
         source=TABLE,
@@ -284,108 +284,110 @@ CLAIMS = (
     ),
     Claim(
         "After two steps some neuron points to the relevant patterns: cos ≥ 0.99.",
-        judge=lambda r: median_at_least(r.cosines[:, 2], 0.99),
+        judge=lambda r, c: median_at_least(r.cosines[:, 2], 0.99),
         source=TABLE,
         formula=r"\max_i \cos(w_i, \sum_{j \in A} M_j) \ge 0.99",
     ),
     Claim(
         "Weights that do not move have the largest cosine of random directions, within 30 %.",
-        judge=lambda r: between(r.cosines[:, 0].mean() / r.expected_cosine, 0.7, 1.3),
+        judge=lambda r, c: between(r.cosines[:, 0].mean() / r.expected_cosine, 0.7, 1.3),
         source=TABLE,
     ),
     Claim(
         "Without structure no neuron points to the relevant patterns: cos stays below 0.5.",
-        judge=lambda r: median_at_most(r.fair_cosines[:, 2:].max(axis=1), 0.5),
+        judge=lambda r, c: median_at_most(r.fair_cosines[:, 2:].max(axis=1), 0.5),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "A probe of the second step's weights has at least 99.5 %, or beyond 59/64.",
-        judge=lambda r: median_at_least(_last(r.two_step), _least(r, 0.995, PLATEAU + 0.01)),
+        judge=lambda r, c: median_at_least(_last(r.two_step), _least(r, 0.995, PLATEAU + 0.01)),
         source=TABLE,
     ),
     Claim(
         "A probe of the first step's weights, as they are, is at chance.",
-        judge=lambda r: median_between(_last(r.one_step), 0.48, 0.53),
+        judge=lambda r, c: median_between(_last(r.one_step), 0.48, 0.53),
         source=TABLE,
     ),
     Claim(
         "The first step's features are not good enough: a second step must improve them.",
-        judge=lambda r: median_at_most(_last(r.one_step_scaled), 0.9),
+        judge=lambda r, c: median_at_most(_last(r.one_step_scaled), 0.9),
         source=TABLE,
         kind="printed",
     ),
     Claim(
         "The first step's weights, multiplied by one constant, have 99.5 % too, or beyond 59/64.",
-        judge=lambda r: median_at_least(_last(r.one_step_scaled), _least(r, 0.995, PLATEAU + 0.01)),
+        judge=lambda r, c: median_at_least(
+            _last(r.one_step_scaled), _least(r, 0.995, PLATEAU + 0.01)
+        ),
         source=TABLE,
         kind="corrected",
     ),
     Claim(
         "On average the second gradient is less noisy than the first in 95 % of neurons.",
-        judge=lambda r: at_least(r.improved.mean(), 0.95),
+        judge=lambda r, c: at_least(r.improved.mean(), 0.95),
         source=METERS,
     ),
     Claim(
         "In both steps noise over signal is, on average, within 20 % of what n samples allow.",
-        judge=lambda r: at_most(np.abs((r.noise / r.floor).mean(axis=0) - 1).max(), 0.2),
+        judge=lambda r, c: at_most(np.abs((r.noise / r.floor).mean(axis=0) - 1).max(), 0.2),
         source=METERS,
         formula=r"\sqrt{p_o(1-p_o)/n}\,\sqrt{E[o^2]}/(\gamma E[o])",
     ),
     Claim(
         "The noise inside neurons is not needed: the first step leaves none of them dead.",
-        judge=lambda r: median_at_most(r.dead, 0.05),
+        judge=lambda r, c: median_at_most(r.dead, 0.05),
         source=FOOTNOTE,
         kind="printed",
     ),
     Claim(
         "Without noise inside about half of the neurons were dead after the first step.",
-        judge=lambda r: median_between(r.dead, 0.35, 0.65),
+        judge=lambda r, c: median_between(r.dead, 0.35, 0.65),
         source=STAGES,
         kind="corrected",
     ),
     Claim(
         "With the values that the theorem prints in place of the lemmas' it learns too: 99.5 %.",
-        judge=lambda r: median_at_least(_last(r.theorem), 0.995),
+        judge=lambda r, c: median_at_least(_last(r.theorem), 0.995),
         source=THEOREM,
     ),
     Claim(
         "With one learning rate for all blocks it does not: at most 59/64.",
-        judge=lambda r: median_at_most(_last(r.equal), PLATEAU),
+        judge=lambda r, c: median_at_most(_last(r.equal), PLATEAU),
         source=STAGES,
         kind="control",
     ),
     Claim(
         "After the first step no sample is beyond the margin, nor after one of size 1e-3.",
-        judge=lambda r: median_at_most(r.beyond[:, :2].max(axis=1), 0.0),
+        judge=lambda r, c: median_at_most(r.beyond[:, :2].max(axis=1), 0.0),
         source=LEMMAS,
         formula=r"y\,g^{(1)} < 1",
     ),
     Claim(
         "After a first step of size 1, times 300/m, many samples are: 40 % or more.",
-        judge=lambda r: median_at_least(r.beyond[:, 2], 0.4),
+        judge=lambda r, c: median_at_least(r.beyond[:, 2], 0.4),
         source=LEMMAS,
         kind="control",
     ),
     Claim(
         "After two steps weights and biases are at most ten times the lemma's σ̃/k and 1/k².",
-        judge=lambda r: median_at_most(r.sizes[:, 1:].max(axis=1), 10.0),
+        judge=lambda r, c: median_at_most(r.sizes[:, 1:].max(axis=1), 10.0),
         source=LEMMAS,
     ),
     Claim(
         "Descent on the outer weights after two steps never violates the regret inequality.",
-        judge=lambda r: holds(r.regret),
+        judge=lambda r, c: holds(r.regret),
         source=REGRET,
     ),
     Claim(
         "A network of bumps written down by hand has every label to 1e-4.",
-        judge=lambda r: at_most(r.good_error, 1e-4),
+        judge=lambda r, c: at_most(r.good_error, 1e-4),
         source=GOOD,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracy in training, and the weights at the start and after each of two steps."""
     named = {
         "network": result.network,

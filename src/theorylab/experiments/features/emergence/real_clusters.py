@@ -24,13 +24,13 @@ import optax
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most
 from theorylab.data import Dataset, image_set, image_shape, num_images
 from theorylab.experiments.checks import refuse_classes, refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features import accuracy
 from theorylab.features.emergence import scrambled, spherical_means
+from theorylab.fields import ImageSet
 from theorylab.progress import report
 from theorylab.training import Batches, ensemble, heavy_ball, logistic, sgd
 from theorylab.typing import RandomKey
@@ -177,46 +177,46 @@ def _descent(config: Config) -> optax.GradientTransformation:
 CLAIMS = (
     Claim(
         "From a small start weights gather in two clusters: their mean cosine is 0.8 or more.",
-        judge=lambda r: median_at_least(r.within[SMALL, :, -1], 0.8),
+        judge=lambda r, c: median_at_least(r.within[SMALL, :, -1], 0.8),
         source=CLUSTERS,
     ),
     Claim(
         "The two clusters are nearly opposite: the cosine of their centres is -0.5 or less.",
-        judge=lambda r: median_at_most(r.between[SMALL, :, -1], -0.5),
+        judge=lambda r, c: median_at_most(r.between[SMALL, :, -1], -0.5),
         source=CLUSTERS,
     ),
     Claim(
         "Most of the change is early: half of it in the first tenth of training.",
-        judge=lambda r: median_at_least(r.moved[SMALL, :, 1], 0.5),
+        judge=lambda r, c: median_at_least(r.moved[SMALL, :, 1], 0.5),
         source=CLUSTERS,
     ),
     Claim(
         "The network tells the two apart on 97 % of test images.",
-        judge=lambda r: median_at_least(r.accuracy[SMALL, :, -1], 0.97),
+        judge=lambda r, c: median_at_least(r.accuracy[SMALL, :, -1], 0.97),
         source=CLUSTERS,
     ),
     Claim(
         "At the start there are no clusters: what 2-means finds has a cosine below 0.5.",
-        judge=lambda r: median_at_most(r.within[SMALL, :, 0], 0.5),
+        judge=lambda r, c: median_at_most(r.within[SMALL, :, 0], 0.5),
         source=CLUSTERS,
         kind="control",
     ),
     Claim(
         "The same weights, scrambled, have no clusters.",
-        judge=lambda r: median_at_most(r.chance[SMALL, :, -1], 0.5),
+        judge=lambda r, c: median_at_most(r.chance[SMALL, :, -1], 0.5),
         source=CLUSTERS,
         kind="control",
     ),
     Claim(
         "From a start of the usual size the start's noise hides them, below a cosine of 0.6.",
-        judge=lambda r: median_at_most(r.within[USUAL, :, -1], 0.6),
+        judge=lambda r, c: median_at_most(r.within[USUAL, :, -1], 0.6),
         source=CLUSTERS,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Cosines within and between clusters, and how far weights moved."""
     figure, axes = panels("within clusters", "between centres", "moved")
     for place, name in ((SMALL, "small start"), (USUAL, "usual start")):

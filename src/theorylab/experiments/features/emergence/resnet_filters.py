@@ -26,7 +26,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, downsample, image_set, image_shape, num_images
 from theorylab.experiments.checks import refuse_classes, refuse_negative
@@ -41,6 +40,7 @@ from theorylab.features.emergence import (
     spherical_means,
     stacked,
 )
+from theorylab.fields import ImageSet
 from theorylab.models import Model, Standard, im2col, network, resnet
 from theorylab.progress import report
 from theorylab.training import Batches, empirical_risk, ensemble, gradient_descent, logistic, sgd
@@ -288,19 +288,19 @@ def _deviations(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "From a small start filters of every group gather in two clusters, as close as printed.",
-        judge=lambda r: median_at_least(r.within[SMALL, :, :, -1].min(axis=1), LOOSEST),
+        judge=lambda r, c: median_at_least(r.within[SMALL, :, :, -1].min(axis=1), LOOSEST),
         source=FILTERS,
     ),
     Claim(
         "In the last two groups they are closer to their centres than the same filters shuffled.",
-        judge=lambda r: ordered(
+        judge=lambda r, c: ordered(
             np.zeros(r.within.shape[1]), _above_chance(r, SMALL, -1)[:, 2:].min(axis=1)
         ),
         source=FILTERS,
     ),
     Claim(
         "In the last group centres are opposite, and filters 0.2 closer to them than shuffled.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             np.minimum(
                 _above_chance(r, SMALL, -1)[:, -1] - 0.2, -0.5 - r.between[SMALL, :, -1, -1]
             ),
@@ -310,51 +310,51 @@ CLAIMS = (
     ),
     Claim(
         "At this size, without a choice by hand, centres of some group are not: above -0.5.",
-        judge=lambda r: median_at_least(r.between[SMALL, :, :, -1].max(axis=1), -0.5),
+        judge=lambda r, c: median_at_least(r.between[SMALL, :, :, -1].max(axis=1), -0.5),
         source=FILTERS,
         kind="control",
     ),
     Claim(
         "Gradients keep their direction: mean gradients of three chunks have cosines above 0.3.",
-        judge=lambda r: median_at_least(_kept(r), 0.3),
+        judge=lambda r, c: median_at_least(_kept(r), 0.3),
         source=GRADIENTS,
     ),
     Claim(
         "In the last group that is ten deviations 1/√dim of a random cosine, or more.",
-        judge=lambda r: median_at_least(_deviations(r), 10.0),
+        judge=lambda r, c: median_at_least(_deviations(r), 10.0),
         source=GRADIENTS,
     ),
     Claim(
         "Most of the change is early: filters of every group move more before than after.",
-        judge=lambda r: median_at_least((r.early / r.late)[SMALL].min(axis=1), 1.0),
+        judge=lambda r, c: median_at_least((r.early / r.late)[SMALL].min(axis=1), 1.0),
         source=FILTERS,
     ),
     Claim(
         "The network tells the two apart on 90 % of test images, as the source's do.",
-        judge=lambda r: median_at_least(r.accuracy[SMALL, :, -1], 0.9),
+        judge=lambda r, c: median_at_least(r.accuracy[SMALL, :, -1], 0.9),
         source=FILTERS,
     ),
     Claim(
         "Before training 2-means finds no more in filters than in shuffled ones, to 0.05.",
-        judge=lambda r: median_at_most(_above_chance(r, SMALL, 0)[:, -1], 0.05),
+        judge=lambda r, c: median_at_most(_above_chance(r, SMALL, 0)[:, -1], 0.05),
         source=FILTERS,
         kind="control",
     ),
     Claim(
         "From a usual start neither does it after training: a choice by hand would find clusters.",
-        judge=lambda r: median_at_most(_above_chance(r, USUAL, -1)[:, -1], 0.05),
+        judge=lambda r, c: median_at_most(_above_chance(r, USUAL, -1)[:, -1], 0.05),
         source=FILTERS,
         kind="control",
     ),
     Claim(
         "What training adds to a usual start still has two opposite clusters: -0.5 or less.",
-        judge=lambda r: median_at_most(r.added[USUAL, :, -1, 1], -0.5),
+        judge=lambda r, c: median_at_most(r.added[USUAL, :, -1, 1], -0.5),
         source=FILTERS,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Cosines within and between clusters, and those of mean gradients, by group."""
     figure, axes = panels("within clusters", "between centres", "mean gradients")
     groups = np.arange(1, NUM_GROUPS + 1)

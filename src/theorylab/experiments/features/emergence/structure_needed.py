@@ -194,40 +194,40 @@ def _from_chance(result: Result) -> Float[np.ndarray, " s"]:
 CLAIMS = (
     Claim(
         "Without structure the network is at chance in every large case: 50 % to 2 points.",
-        judge=lambda r: median_at_most(_from_chance(r), 0.02),
+        judge=lambda r, c: median_at_most(_from_chance(r), 0.02),
         source=QUERIES,
     ),
     Claim(
         "With structure it solves every one of them in as many steps: at least 99.5 % are right.",
-        judge=lambda r: median_at_least(r.structured[..., -1].min(axis=0), 0.995),
+        judge=lambda r, c: median_at_least(r.structured[..., -1].min(axis=0), 0.995),
         source=TABLE,
     ),
     Claim(
         "With structure some neuron points to the relevant patterns after two steps: cos ≥ 0.99.",
-        judge=lambda r: median_at_least(r.structured_cosines.min(axis=0), 0.99),
+        judge=lambda r, c: median_at_least(r.structured_cosines.min(axis=0), 0.99),
         source=TABLE,
     ),
     Claim(
         "Without structure none does: the largest cosine is below 0.5.",
-        judge=lambda r: median_at_most(r.fair_cosines.max(axis=0), 0.5),
+        judge=lambda r, c: median_at_most(r.fair_cosines.max(axis=0), 0.5),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "Where parities are few, it finds one without structure too: at least 99 % are right.",
-        judge=lambda r: median_at_least(r.few[..., -1].min(axis=0), 0.99),
+        judge=lambda r, c: median_at_least(r.few[..., -1].min(axis=0), 0.99),
         source=QUERIES,
         kind="control",
     ),
     Claim(
         "The bound allows what fails: the network asks a thousand times as much, or more.",
-        judge=lambda r: at_least((r.asked / r.bound).min(), 1000.0),
+        judge=lambda r, c: at_least((r.asked / r.bound).min(), 1000.0),
         source=QUERIES,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracy against the number of parities, in training, and queries against the bound."""
     figure, (cases, courses, queries) = panels(
         "test accuracy at the end", "in training, most parities", "queries"

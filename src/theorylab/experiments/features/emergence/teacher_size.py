@@ -294,57 +294,59 @@ def _rise(curves: Float[np.ndarray, "s m"]) -> Float[np.ndarray, " s"]:
 CLAIMS = (
     Claim(
         "Teachers on images can be too large: the loss rises again over sizes, by 5 % or more.",
-        judge=lambda r: median_at_least(_rise(r.images), 1.05),
+        judge=lambda r, c: median_at_least(_rise(r.images), 1.05),
         source=SIZES,
     ),
     Claim(
         "So can students of as many Gaussians: the loss rises again, by 5 % or more.",
-        judge=lambda r: median_at_least(_rise(r.students[:, 0, 0]), 1.05),
+        judge=lambda r, c: median_at_least(_rise(r.students[:, 0, 0]), 1.05),
         source=SIZES,
     ),
     Claim(
         "The best student is as large as the best teacher, within a factor of 1.5, if there are as "
         "many Gaussians as images.",
-        judge=lambda r: median_between(_ratio(r, 0), 1 / 1.5, 1.5),
+        judge=lambda r, c: median_between(_ratio(r, 0), 1 / 1.5, 1.5),
         source=SIZES,
     ),
     Claim(
         "It is a matter of numbers: of many Gaussians, the best is at least 1.5 times as large.",
-        judge=lambda r: median_at_least(_ratio(r, -1), 1.5),
+        judge=lambda r, c: median_at_least(_ratio(r, -1), 1.5),
         source=SIZES,
     ),
     Claim(
         "Larger teachers move the minimum: of many Gaussians, the best student grows with them.",
-        judge=lambda r: trend(r.minimum[:, :, -1].T),
+        judge=lambda r, c: trend(r.minimum[:, :, -1].T),
         source=SIZES,
     ),
     Claim(
         "At this size and equal numbers they hardly do: the largest less than triples it.",
-        judge=lambda r: median_at_most(r.minimum[:, -1, 0] / r.minimum[:, 0, 0], 3.0),
+        judge=lambda r, c: median_at_most(r.minimum[:, -1, 0] / r.minimum[:, 0, 0], 3.0),
         source=SIZES,
         kind="control",
     ),
     Claim(
         "Images are learned better than Gaussians at every share α of them, by 5 points or more.",
-        judge=lambda r: median_at_least((r.mixture[..., 0] - r.mixture[..., 1]).min(axis=1), 0.05),
+        judge=lambda r, c: median_at_least(
+            (r.mixture[..., 0] - r.mixture[..., 1]).min(axis=1), 0.05
+        ),
         source=SHARES,
     ),
     Claim(
         "Labels of Gaussians have at least 90 % of the largest entropy, for every teacher.",
-        judge=lambda r: median_at_least(r.entropy.min(axis=1), 0.9),
+        judge=lambda r, c: median_at_least(r.entropy.min(axis=1), 0.9),
         source=PROTOCOL,
         kind="control",
     ),
     Claim(
         "Teachers know the images: each is right on 50 % or more, five times chance.",
-        judge=lambda r: median_at_least(r.accuracy.min(axis=1), 0.5),
+        judge=lambda r, c: median_at_least(r.accuracy.min(axis=1), 0.5),
         source=PROTOCOL,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses over sizes, of teachers and of students; accuracies over shares."""
     figure, axes = panels("teachers on images", "students on Gaussians", "mixtures")
     axes[0].semilogx(result.sizes, result.images.T, "o-", color=COLOURS[0], alpha=0.4)

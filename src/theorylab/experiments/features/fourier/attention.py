@@ -256,42 +256,42 @@ def _learned(result: Result, values: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "More than half of the networks learn all sums, to 99 %.",
-        judge=lambda r: probability_at_least(_knows(r).sum(), len(_knows(r)), 0.5),
+        judge=lambda r, c: probability_at_least(_knows(r).sum(), len(_knows(r)), 0.5),
         source=WAVES,
     ),
     Claim(
         "The scores of live heads have half of their power or more at one pair of frequencies.",
-        judge=lambda r: median_at_least(_learned(r, r.after), 0.5),
+        judge=lambda r, c: median_at_least(_learned(r, r.after), 0.5),
         source=WAVES,
         formula=r"\max_{j_1, j_2} |\hat A|^2 / \sum |\hat A|^2 \ge \tfrac12",
     ),
     Claim(
         "Training makes that part three times as large, or more.",
-        judge=lambda r: median_at_least(_learned(r, r.after / r.before), 3.0),
+        judge=lambda r, c: median_at_least(_learned(r, r.after / r.before), 3.0),
         source=WAVES,
     ),
     Claim(
         "Without the penalty live heads are less concentrated, seed by seed.",
-        judge=lambda r: ordered(-_learned(r, -r.free), _learned(r, r.after)),
+        judge=lambda r, c: ordered(-_learned(r, -r.free), _learned(r, r.after)),
         source=WAVES,
         kind="control",
     ),
     Claim(
         "Of sums that are held out it knows less than 99 %: these sizes are learned by heart.",
-        judge=lambda r: median_at_most(r.held_out, ENOUGH),
+        judge=lambda r, c: median_at_most(r.held_out, ENOUGH),
         source=WAVES,
         kind="control",
     ),
     Claim(
         "Before training, no network has half of its heads' power at one pair of frequencies.",
-        judge=lambda r: median_at_most(r.before.max(axis=0), 0.5),
+        judge=lambda r, c: median_at_most(r.before.max(axis=0), 0.5),
         source=WAVES,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Concentrations of heads, and the scores and powers of the largest one."""
     figure, axes = panels(
         "power at one pair of frequencies", "largest head: scores", "largest head: powers"

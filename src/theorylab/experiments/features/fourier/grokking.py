@@ -258,7 +258,7 @@ def _falls(delays: np.ndarray, censored: np.ndarray) -> list[float]:
     return [jonckheere(values, "less").p_value for values in (delays, last)]
 
 
-def _trend(result: Result) -> Finding:
+def _trend(result: Result, config: Config) -> Finding:
     """P ≤ 5 % for transformers and P > 5 % for polynomial networks, however censored runs count."""
     first, second = result.p_values[0]
     agree = (first <= 0.05) == (second <= 0.05)
@@ -277,7 +277,7 @@ def _passed(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Where the other half is learned, it is learned later: the test takes ½ longer.",
-        judge=lambda r: holds(_passed(r) - np.log(1.5)),
+        judge=lambda r, c: holds(_passed(r) - np.log(1.5)),
         source=GROKKING,
     ),
     Claim(
@@ -287,32 +287,32 @@ CLAIMS = (
     ),
     Claim(
         "For as many terms, fewer sums mean a longer delay: k is not all.",
-        judge=lambda r: holds(r.matched[0] - r.source[0]),
+        judge=lambda r, c: holds(r.matched[0] - r.source[0]),
         source=SIZES,
         kind="corrected",
     ),
     Claim(
         "The source's sets are about equally large, the largest at most 1.5 times the smallest.",
-        judge=lambda r: at_most(r.sizes[0].max() / r.sizes[0].min(), 1.5),
+        judge=lambda r, c: at_most(r.sizes[0].max() / r.sizes[0].min(), 1.5),
         source=SIZES,
         kind="printed",
     ),
     Claim(
         "The matched sets are: the largest is at most 1.5 times the smallest.",
-        judge=lambda r: at_most(r.sizes[1].max() / r.sizes[1].min(), 1.5),
+        judge=lambda r, c: at_most(r.sizes[1].max() / r.sizes[1].min(), 1.5),
         source=SIZES,
         kind="corrected",
     ),
     Claim(
         "With 90 % of the sums to train on, the delay is shorter than with 50 %.",
-        judge=lambda r: holds(r.matched[0] - r.control),
+        judge=lambda r, c: holds(r.matched[0] - r.control),
         source=GROKKING,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracies of the source's cases, and delays in all three pairings."""
     figure, axes = panels(
         "the source's pairing: training (–), test (··)", "delay log(t_test/t_train)"

@@ -258,46 +258,46 @@ def _per_frequency(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The explicit network of cosines attains γ*, in every case.",
-        judge=lambda r: identity(r.attained, np.ones_like(r.attained), 1e-12),
+        judge=lambda r, c: identity(r.attained, np.ones_like(r.attained), 1e-12),
         source=VALUE,
         formula=r"h(\theta)/\|\theta\|^{k+1} = \gamma^*",
     ),
     Claim(
         "Every example is on the margin of the explicit network.",
-        judge=lambda r: identity(r.largest, np.ones_like(r.largest), 1e-10),
+        judge=lambda r, c: identity(r.largest, np.ones_like(r.largest), 1e-10),
         source=NETWORK,
     ),
     Claim(
         "A neuron's average margin is the sum over frequencies of products of transforms.",
-        judge=lambda r: identity(r.by_transform, r.by_examples, 1e-10),
+        judge=lambda r, c: identity(r.by_transform, r.by_examples, 1e-10),
         source=NEURON,
         formula=r"\mathbb{E} g' = \frac{k!}{(p-1)p^k} \sum_{j \ne 0} \hat w(-j) \prod_i"
         r" \hat u_i(j)",
     ),
     Claim(
         "Ascent on one neuron never finds more than γ*.",
-        judge=lambda r: holds(1 - r.ascended, 1e-6),
+        judge=lambda r, c: holds(1 - r.ascended, 1e-6),
         source=NEURON,
     ),
     Claim(
         "The best of the ascents reaches γ*, in every case.",
-        judge=lambda r: holds(r.ascended.max(axis=1) - 1, 1e-6),
+        judge=lambda r, c: holds(r.ascended.max(axis=1) - 1, 1e-6),
         source=NEURON,
     ),
     Claim(
         "The best neuron has one frequency in all its vectors.",
-        judge=lambda r: at_least(r.concentration.min(), 0.9999),
+        judge=lambda r, c: at_least(r.concentration.min(), 0.9999),
         source=NEURON,
     ),
     Claim(
         "The phases of the best neuron's inputs add up to that of its output.",
-        judge=lambda r: at_most(r.residual.max(), 1e-3),
+        judge=lambda r, c: at_most(r.residual.max(), 1e-3),
         source=NEURON,
         formula=r"\sum_i \theta_{u_i} = \theta_w",
     ),
     Claim(
         "No random network has a least margin above its average one, or that above γ*‖θ‖ᵏ⁺¹.",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             np.minimum(r.random_average - r.random_least, 1 - r.random_average), 1e-5
         ),
         source=DUALITY,
@@ -305,39 +305,39 @@ CLAIMS = (
     ),
     Claim(
         "The explicit network's wrong outputs are 0.",
-        judge=lambda r: identity(r.wrong, np.zeros_like(r.wrong), 1e-9),
+        judge=lambda r, c: identity(r.wrong, np.zeros_like(r.wrong), 1e-9),
         source=SKETCH,
         kind="printed",
     ),
     Claim(
         "The explicit network's wrong outputs are -½, in units of k! 2ᵏ⁻¹.",
-        judge=lambda r: identity(r.wrong, np.full_like(r.wrong, -0.5), 1e-9),
+        judge=lambda r, c: identity(r.wrong, np.full_like(r.wrong, -0.5), 1e-9),
         source=SKETCH,
         kind="corrected",
         formula=r"\sum_{\zeta=1}^{(p-1)/2} \cos(2\pi\zeta r/p) = -\tfrac12",
     ),
     Claim(
         "For three terms, one frequency takes 56 neurons.",
-        judge=lambda r: identity(_per_frequency(r), np.full_like(_per_frequency(r), 56), 1e-12),
+        judge=lambda r, c: identity(_per_frequency(r), np.full_like(_per_frequency(r), 56), 1e-12),
         source=SKETCH,
         kind="printed",
     ),
     Claim(
         "For three terms, one frequency takes 32 neurons.",
-        judge=lambda r: identity(_per_frequency(r), np.full_like(_per_frequency(r), 32), 1e-12),
+        judge=lambda r, c: identity(_per_frequency(r), np.full_like(_per_frequency(r), 32), 1e-12),
         source=SKETCH,
         kind="corrected",
         formula=r"2^{2k-1} = 32",
     ),
     Claim(
         "The cosine of a sum of k terms is a sum of 2ᵏ products.",
-        judge=lambda r: identity(r.products[:, 0], 2**r.num_terms, 1e-12),
+        judge=lambda r, c: identity(r.products[:, 0], 2**r.num_terms, 1e-12),
         source=SKETCH,
         kind="printed",
     ),
     Claim(
         "It is one of 2ᵏ⁻¹ products; with the sum itself, k + 1 terms in all, of 2ᵏ.",
-        judge=lambda r: identity(
+        judge=lambda r, c: identity(
             r.products, 2 ** (r.num_terms[:, None] + np.array([[-1, 0]])), 1e-12
         ),
         source=SKETCH,
@@ -345,32 +345,32 @@ CLAIMS = (
     ),
     Claim(
         "In the average margin stands 1 - 1/(p - 1).",
-        judge=lambda r: identity(_misprinted(r), r.by_examples, 1e-10),
+        judge=lambda r, c: identity(_misprinted(r), r.by_examples, 1e-10),
         source=PROOF,
         kind="printed",
     ),
     Claim(
         "In a stationary pair the network minimises the average margin.",
-        judge=lambda r: at_most(np.max(r.attained - r.flipped), 0.0),
+        judge=lambda r, c: at_most(np.max(r.attained - r.flipped), 0.0),
         source=STATIONARY,
         kind="printed",
     ),
     Claim(
         "In a stationary pair the network maximises the average margin: with -w it is the least.",
-        judge=lambda r: holds(r.attained - r.flipped - 2, 1e-9),
+        judge=lambda r, c: holds(r.attained - r.flipped - 2, 1e-9),
         source=STATIONARY,
         kind="corrected",
     ),
     Claim(
         "Without one of its frequencies the explicit network has a smaller margin, in every case.",
-        judge=lambda r: at_most(r.incomplete.max(), 1 - 1 / r.moduli.max()),
+        judge=lambda r, c: at_most(r.incomplete.max(), 1 - 1 / r.moduli.max()),
         source=VALUE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Margins of the explicit networks, of ascended neurons, and of random networks."""
     figure, axes = panels("explicit networks", "ascent on one neuron", "random networks")
     names = [f"{k}, {p}" for k, p in zip(result.num_terms, result.moduli, strict=True)]

@@ -307,78 +307,80 @@ def _growth(path: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The vectors of live neurons have 95 % of their power at one frequency, in the mean.",
-        judge=lambda r: median_at_least(r.mean.min(axis=0), 0.95),
+        judge=lambda r, c: median_at_least(r.mean.min(axis=0), 0.95),
         source=SPARSE,
         formula=r"\max_j |\hat u(j)|^2 / \sum_j |\hat u(j)|^2 \ge 0.95",
     ),
     Claim(
         "Half of the vectors of live neurons have 99 % of their power at one frequency.",
-        judge=lambda r: median_at_least(r.median.min(axis=0), 0.99),
+        judge=lambda r, c: median_at_least(r.median.min(axis=0), 0.99),
         source=SPARSE,
     ),
     Claim(
         "Training concentrates the power: it was spread before, in every case and seed.",
-        judge=lambda r: ordered(r.initial.max(axis=0) + 0.1, r.mean.min(axis=0)),
+        judge=lambda r, c: ordered(r.initial.max(axis=0) + 0.1, r.mean.min(axis=0)),
         source=SPARSE,
     ),
     Claim(
         "In 95 % of live neurons all vectors have one frequency, and their phases add up.",
-        judge=lambda r: median_at_least(r.agreement.min(axis=0), 0.95),
+        judge=lambda r, c: median_at_least(r.agreement.min(axis=0), 0.95),
         source=THEOREM,
     ),
     Claim(
         "Every frequency belongs to some neuron, in every network.",
-        judge=lambda r: holds(r.coverage - 1),
+        judge=lambda r, c: holds(r.coverage - 1),
         source=THEOREM,
     ),
     Claim(
         "Frequencies are used about equally: χ² does not reject at 1 %, or none 4 times another.",
-        judge=lambda r: holds(np.maximum(r.p_value - 0.01, (4 - r.imbalance) / 100)),
+        judge=lambda r, c: holds(np.maximum(r.p_value - 0.01, (4 - r.imbalance) / 100)),
         source=SPARSE,
     ),
     Claim(
         "The least margin over all sums is above 0.7 γ*.",
-        judge=lambda r: median_at_least(r.margin.min(axis=0), 0.7),
+        judge=lambda r, c: median_at_least(r.margin.min(axis=0), 0.7),
         source=THEOREM,
     ),
     Claim(
         "No trained network has a margin above γ*, least or average, with norm or decay.",
-        judge=lambda r: holds(1 - np.stack([r.margin, r.average, r.decayed_margin]), rounding=1e-5),
+        judge=lambda r, c: holds(
+            1 - np.stack([r.margin, r.average, r.decayed_margin]), rounding=1e-5
+        ),
         source=THEOREM,
     ),
     Claim(
         "The loss is within 2 % of the least one possible, which is that of the maximum margin.",
-        judge=lambda r: median_at_most(r.excess.max(axis=0), 1.02),
+        judge=lambda r, c: median_at_most(r.excess.max(axis=0), 1.02),
         source=LIMIT,
         formula=r"\min_\theta L = \min_r \log(1 + (p-1) e^{-\gamma^* r^{k+1}}) + \lambda r",
     ),
     Claim(
         "No loss is below the least one possible.",
-        judge=lambda r: holds(r.excess - 1, rounding=1e-5),
+        judge=lambda r, c: holds(r.excess - 1, rounding=1e-5),
         source=LIMIT,
     ),
     Claim(
         "With every smaller λ the margin grows, until it is within 2 % of γ*.",
-        judge=lambda r: median_at_least(_growth(r.path), 0.0),
+        judge=lambda r, c: median_at_least(_growth(r.path), 0.0),
         source=LIMIT,
         formula=r"\gamma_\lambda \to \gamma^*",
     ),
     Claim(
         "With weight decay in place of the norm, on the same sums, the margin is below 0.7 γ*.",
-        judge=lambda r: median_at_most(r.decayed_margin.max(axis=0), 0.7),
+        judge=lambda r, c: median_at_most(r.decayed_margin.max(axis=0), 0.7),
         source=RECIPE,
         kind="control",
     ),
     Claim(
         "With the norm, but half of the sums, the margin over all of them is below 0.7 γ*.",
-        judge=lambda r: median_at_most(r.halved_margin, 0.7),
+        judge=lambda r, c: median_at_most(r.halved_margin, 0.7),
         source=RECIPE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Concentrations before and after, frequencies, one neuron, margins of all cases."""
     figure, axes = panels(
         "power at one frequency", "live neurons at each frequency", "one weight vector", "margins"

@@ -318,71 +318,71 @@ def _online(
 CLAIMS = (
     Claim(
         "The explicit network has no hinge loss, for one block and for more.",
-        judge=lambda r: at_most(r.exact.max(), 1e-5),
+        judge=lambda r, c: at_most(r.exact.max(), 1e-5),
         source=EXACT,
     ),
     Claim(
         "E[yx] is 2p_A on all blocks.",
-        judge=lambda r: identity(r.moments, r.formula, 1e-5),
+        judge=lambda r, c: identity(r.moments, r.formula, 1e-5),
         source=MOMENTS,
         kind="corrected",
     ),
     Claim(
         "E[yx] is 0, because the law is symmetric.",
-        judge=lambda r: identity(r.moments, 0 * r.formula, 1e-5),
+        judge=lambda r, c: identity(r.moments, 0 * r.formula, 1e-5),
         source=MOMENTS,
         kind="printed",
     ),
     Claim(
         "The gradient of a neuron that is sure of a block is p_A on it, to 10 %.",
-        judge=lambda r: median_at_most(np.abs(r.inside - 1).max(axis=0), 0.1),
+        judge=lambda r, c: median_at_most(np.abs(r.inside - 1).max(axis=0), 0.1),
         source=SURE,
         formula=r"G_l = p_A \pm O(d^{-\tau}) \quad (l \in A_j)",
     ),
     Claim(
         "Elsewhere it is below 10 % of p_A.",
-        judge=lambda r: median_at_most(r.outside.max(axis=0), 0.1),
+        judge=lambda r, c: median_at_most(r.outside.max(axis=0), 0.1),
         source=SURE,
     ),
     Claim(
         "With several blocks, one step of free neurons finds each direction, cosine 0.9 or more.",
-        judge=lambda r: median_at_least(r.free.min(axis=1), 0.9),
+        judge=lambda r, c: median_at_least(r.free.min(axis=1), 0.9),
         source=SURE,
     ),
     Claim(
         "The error bound 3r√k/d^((τ−3)/2) covers what turned directions cost the explicit network.",
-        judge=lambda r: at_most(r.term, r.stated[0]),
+        judge=lambda r, c: at_most(r.term, r.stated[0]),
         source=TRAINED,
         kind="printed",
         formula=r"3 r \sqrt{k}\, d^{-(\tau - 3)/2}",
     ),
     Claim(
         "With its 3r(k+1) neurons in place of r it does.",
-        judge=lambda r: at_most(r.term, r.stated[1]),
+        judge=lambda r, c: at_most(r.term, r.stated[1]),
         source=TRAINED,
         kind="corrected",
         formula=r"9 r (k + 1) \sqrt{k}\, d^{-(\tau - 3)/2}",
     ),
     Claim(
         "The trained network has an error below 2 %, and a neuron with the block's direction.",
-        judge=lambda r: median_at_most(np.where(r.cosine >= 0.9, r.errors[:, 0], 1.0), 0.02),
+        judge=lambda r, c: median_at_most(np.where(r.cosine >= 0.9, r.errors[:, 0], 1.0), 0.02),
         source=TRAINED,
     ),
     Claim(
         "Linear, random and tangent features of its width err on 10 % or more of the fair signs.",
-        judge=lambda r: median_at_least(r.fair[:, 1:].min(axis=1), 0.1),
+        judge=lambda r, c: median_at_least(r.fair[:, 1:].min(axis=1), 0.1),
         source=FIXED,
     ),
     Claim(
         "A linear model errs on fair signs as often as the sign of their sum, to 10 points.",
-        judge=lambda r: median_between(r.fair[:, 1] - r.floor, -0.1, 0.1),
+        judge=lambda r, c: median_between(r.fair[:, 1] - r.floor, -0.1, 0.1),
         source=FIXED,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Gradients of sure neurons, directions found by free ones, errors on fair signs."""
     figure, axes = panels("gradients of sure neurons / p_A", "best cosine by block", "errors")
     for place, name in enumerate(("one block", "more")):

@@ -302,71 +302,71 @@ def _sweet(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Where clusters are far enough apart, the detectors' hinge loss is below its bound.",
-        judge=lambda r: holds(r.loss_bounds[:-1] + 3 * r.errors_of_losses[:-1] - r.losses[:-1]),
+        judge=lambda r, c: holds(r.loss_bounds[:-1] + 3 * r.errors_of_losses[:-1] - r.losses[:-1]),
         source=DETECTORS,
         formula=r"L(g^*) \le 3 d^{-\tau} + 4 d^{1 - 0.9\tau} / \sqrt{\tau \log d}",
     ),
     Claim(
         "Where they are nearer than the theorem assumes, the loss exceeds the bound.",
-        judge=lambda r: at_least(r.losses[-1] - 3 * r.errors_of_losses[-1], r.loss_bounds[-1]),
+        judge=lambda r, c: at_least(r.losses[-1] - 3 * r.errors_of_losses[-1], r.loss_bounds[-1]),
         source=DETECTORS,
         kind="control",
     ),
     Claim(
         "The best network on the clusters' directions is no worse than the detectors.",
-        judge=lambda r: at_most(r.optimum, r.detectors + 1e-3),
+        judge=lambda r, c: at_most(r.optimum, r.detectors + 1e-3),
         source=OPTIMUM,
     ),
     Claim(
         "It is the best to 0.001, by a certificate from below.",
-        judge=lambda r: holds(1e-3 - (r.optimum - r.certificate)),
+        judge=lambda r, c: holds(1e-3 - (r.optimum - r.certificate)),
         source=OPTIMUM,
     ),
     Claim(
         "Directions are found at moderate biases: 3 times as often as at the smallest or largest.",
-        judge=lambda r: median_at_least(_sweet(r), 3.0),
+        judge=lambda r, c: median_at_least(_sweet(r), 3.0),
         source=FEATURES,
     ),
     Claim(
         "At the theorem's τ = 8 a neuron finds a direction with a probability below 1e-20.",
-        judge=lambda r: at_most(r.exponent, -20.0),
+        judge=lambda r, c: at_most(r.exponent, -20.0),
         source=FEATURES,
         formula=r"p = \Theta(d^{-9 C_b^2 \tau \sigma_+^2 / 2 B_{\mu 1}^2})",
     ),
     Claim(
         "At the trained sizes the main bound with unit constants says nothing, and requires more.",
-        judge=lambda r: holds(np.array([r.bound - 1, r.violated - 1])),
+        judge=lambda r, c: holds(np.array([r.bound - 1, r.violated - 1])),
         source=BOUND,
     ),
     Claim(
         "The printed error bound covers the derived one for every dimension, at τ = 8.",
-        judge=lambda r: holds(1 - r.covered[0]),
+        judge=lambda r, c: holds(1 - r.covered[0]),
         source=THEOREM,
         kind="printed",
         formula=r"\sqrt2 r\, d^{-(0.4\tau - 0.8)}",
     ),
     Claim(
         "It covers the derived one, which keeps the √d of the inputs' norm, at τ = 9.",
-        judge=lambda r: holds(1 - r.covered[1]),
+        judge=lambda r, c: holds(1 - r.covered[1]),
         source=THEOREM,
         kind="corrected",
         formula=r"2\sqrt2 r\, d^{-(0.45\tau - 1.25)} / \sqrt{\tau \log d}",
     ),
     Claim(
         "A network classifies the most clusters better than random features on as many samples.",
-        judge=lambda r: ordered(r.network[-1], r.random[-1]),
+        judge=lambda r, c: ordered(r.network[-1], r.random[-1]),
         source=THEOREM,
     ),
     # The source says nothing about fixed features here. A point is what `xor_mixture` allows too.
     Claim(
         "After so few steps, tangents of as many neurons are no worse there: at most by a point.",
-        judge=lambda r: median_at_most(r.tangent[-1] - r.network[-1], 0.01),
+        judge=lambda r, c: median_at_most(r.tangent[-1] - r.network[-1], 0.01),
         source=THEOREM,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Probabilities over biases, detectors and their bounds, test errors."""
     figure, axes = panels("probability of a direction", "detectors", "noisy clusters")
     axes[0].plot(result.thresholds, result.probability.T, "o-", color="#0072B2", markersize=3)

@@ -216,57 +216,57 @@ def _measured(
 CLAIMS = (
     Claim(
         "The loss of the good subnetwork is below its bound, which is above 1, at every width.",
-        judge=lambda r: holds(r.bound - r.loss),
+        judge=lambda r, c: holds(r.bound - r.loss),
         source=LEMMA,
         formula=r"rB_{a1}(\epsilon_a B_{x1} + B_{x1}\sqrt{2\gamma} + B_\epsilon) + L(g^*)",
     ),
     Claim(
         "For every neuron of g* there are some neurons, at every width and start.",
-        judge=lambda r: holds(r.counts - 1),
+        judge=lambda r, c: holds(r.counts - 1),
         source=COUNT,
         kind="corrected",
         formula=r"\big| |a_i^{(0)} \ell'(0)| \eta \|G_i\| c_j / \tilde b - 1 \big| \le \epsilon_a",
     ),
     Claim(
         "There are if their lengths have the sign of their outputs, at the largest width.",
-        judge=lambda r: holds(r.positive[-1] - 1),
+        judge=lambda r, c: holds(r.positive[-1] - 1),
         source=COUNT,
         kind="printed",
         formula=r"\big| -a_i^{(0)} \ell'(0) \eta \|G_i\| c_j / \tilde b - 1 \big| \le \epsilon_a",
     ),
     Claim(
         "Their number grows like the square root of the width: exponent 0.5 ± 0.1.",
-        judge=lambda r: exponent_between(r.widths, r.counts.sum(axis=2).T, 0.4, 0.6),
+        judge=lambda r, c: exponent_between(r.widths, r.counts.sum(axis=2).T, 0.4, 0.6),
         source=COUNT,
         formula=r"|\Lambda_j| = \Omega(\sqrt{mp})",
     ),
     Claim(
         "The norm of their output weights falls like its fourth root or faster: -0.25 + 0.1.",
-        judge=lambda r: exponent_between(r.widths, r.norm.T, -np.inf, -0.15),
+        judge=lambda r, c: exponent_between(r.widths, r.norm.T, -np.inf, -0.15),
         source=COUNT,
         formula=r"\|\tilde a\|_2 = O(B_{a2} B_b / \tilde b (mp)^{1/4})",
     ),
     Claim(
         "The largest of them falls like its square root or faster: exponent -0.5 + 0.1.",
-        judge=lambda r: exponent_between(r.widths, r.largest.T, -np.inf, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.largest.T, -np.inf, -0.4),
         source=COUNT,
         formula=r"\|\tilde a\|_\infty = O(B_{a1} B_b / \tilde b \sqrt{mp})",
     ),
     Claim(
         "At the largest width its loss is below 0.2, beside 1 of the network that is zero.",
-        judge=lambda r: median_at_most(r.loss[-1], 0.2),
+        judge=lambda r, c: median_at_most(r.loss[-1], 0.2),
         source=LEMMA,
     ),
     Claim(
         "The same output weights on other neurons make no good network.",
-        judge=lambda r: ordered(r.loss[-1] + 0.3, r.shuffled[-1]),
+        judge=lambda r, c: ordered(r.loss[-1] + 0.3, r.shuffled[-1]),
         source=LEMMA,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Numbers of neurons and losses over widths."""
     figure, axes = panels("neurons of the subnetwork", "its loss")
     axes[0].loglog(result.widths, result.counts.sum(axis=2), "o", color="#0072B2", markersize=4)

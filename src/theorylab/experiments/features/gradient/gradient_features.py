@@ -287,71 +287,71 @@ def _tail(key: RandomKey, config: Config) -> tuple[np.ndarray, np.ndarray, np.nd
 CLAIMS = (
     Claim(
         "Gradients by Monte Carlo are within four of their errors of the closed form.",
-        judge=lambda r: at_most(r.deviations.max(), 4.0),
+        judge=lambda r, c: at_most(r.deviations.max(), 4.0),
         source=GRADIENT,
         kind="corrected",
         formula=r"G = \sum_j p_j y_j [\Phi(t_j) \mu_j + \sigma_j \varphi(t_j) w/\|w\|]",
     ),
     Claim(
         "They are if clusters have the covariance σ_jI, not σ_j²I, with the formula's σ_j.",
-        judge=lambda r: at_most(r.misread.max(), 4.0),
+        judge=lambda r, c: at_most(r.misread.max(), 4.0),
         source=MIXTURE,
         kind="printed",
     ),
     Claim(
         "The clusters of one label have the weights p_j given it, which sum to 1.",
-        judge=lambda r: identity(r.weights, np.ones(2), 1e-6),
+        judge=lambda r, c: identity(r.weights, np.ones(2), 1e-6),
         source=MIXTURE,
         kind="printed",
     ),
     Claim(
         "The weights p_j are shares of all samples, and sum to 1 over both labels.",
-        judge=lambda r: identity(r.weights.sum(), 1.0, 1e-6),
+        judge=lambda r, c: identity(r.weights.sum(), 1.0, 1e-6),
         source=MIXTURE,
         kind="corrected",
     ),
     Claim(
         "Inputs are bounded: none is longer than a B_x that n samples keep.",
-        judge=lambda r: at_most(r.longer[0], 0.0),
+        judge=lambda r, c: at_most(r.longer[0], 0.0),
         source=MIXTURE,
         kind="printed",
     ),
     Claim(
         "They are not, but all of n samples keep B_x, except with a probability of 0.01.",
-        judge=lambda r: holds(np.array([r.longer[0], FAILURE - r.longer[1]])),
+        judge=lambda r, c: holds(np.array([r.longer[0], FAILURE - r.longer[1]])),
         source=MIXTURE,
         kind="corrected",
     ),
     Claim(
         "The mean over a sample has Bernstein's tail, at every distance (99 % band).",
-        judge=lambda r: holds(r.tail_bound - r.tail_low),
+        judge=lambda r, c: holds(r.tail_bound - r.tail_low),
         source=SAMPLED,
         formula=r"P[\|\tilde G - G\| \ge z] \le e^{1/4 - n z^2/8 B_{x2}}",
     ),
     Claim(
         "In a cone wider by the error, a sample finds every direction at least as often.",
-        judge=lambda r: holds(r.sampled_shares - r.exact_shares, rounding=1e-6),
+        judge=lambda r, c: holds(r.sampled_shares - r.exact_shares, rounding=1e-6),
         source=SAMPLED,
     ),
     Claim(
         "A blind search finds every cluster, with a cosine of at least 0.95.",
-        judge=lambda r: median_at_least(r.cosines.min(axis=1), 0.95),
+        judge=lambda r, c: median_at_least(r.cosines.min(axis=1), 0.95),
         source=GRADIENT,
     ),
     Claim(
         "With a bias five times smaller, some cluster is not found.",
-        judge=lambda r: median_at_most(r.control_cosines.min(axis=1), 0.9),
+        judge=lambda r, c: median_at_most(r.control_cosines.min(axis=1), 0.9),
         source=GRADIENT,
         kind="control",
     ),
     Claim(
         "The main bound's terms of width and opening have their least sum in a cone below 0.1.",
-        judge=lambda r: at_most(r.openings[r.terms[:, :2].sum(axis=1).argmin()], 0.1),
+        judge=lambda r, c: at_most(r.openings[r.terms[:, :2].sum(axis=1).argmin()], 0.1),
         source=BOUND,
     ),
     Claim(
         "In 99 % of starts every direction has at least mp/4 nice neurons.",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             int((r.counts.min(axis=1) >= r.width * r.probability / 4).sum()),
             len(r.counts),
             0.99,
@@ -361,19 +361,21 @@ CLAIMS = (
     ),
     Claim(
         "A neuron is nice with about half of the probability of the double cone.",
-        judge=lambda r: mean_between(r.counts.mean(axis=1) / (r.width * r.probability), 0.45, 0.6),
+        judge=lambda r, c: mean_between(
+            r.counts.mean(axis=1) / (r.width * r.probability), 0.45, 0.6
+        ),
         source=NICE,
     ),
     Claim(
         "Along the middle of all directions, which is no feature, there are fewer than mp/4.",
-        judge=lambda r: holds(r.width * r.probability / 4 - r.astray),
+        judge=lambda r, c: holds(r.width * r.probability / 4 - r.astray),
         source=NICE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """The probability of a cone, the tail of a mean, the neurons of all starts, a bound's terms."""
     figure, axes = panels(
         "probability of a cone",

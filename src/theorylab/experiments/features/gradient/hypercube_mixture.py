@@ -258,55 +258,59 @@ def _fewest(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "With the fewest bits every corner has a neuron that points to it in the end: cos ≥ 0.8.",
-        judge=lambda r: median_at_least(_fewest(r).min(axis=0), 1.0),
+        judge=lambda r, c: median_at_least(_fewest(r).min(axis=0), 1.0),
         source=TABLE,
         formula=r"\min_c \max_i \cos(w_i, c) \ge 0.8",
     ),
     Claim(
         "With more bits most corners have one at this size: at least two thirds in every setting.",
-        judge=lambda r: median_at_least(r.covered[..., -1].min(axis=0), 2 / 3),
+        judge=lambda r, c: median_at_least(r.covered[..., -1].min(axis=0), 2 / 3),
         source=TABLE,
     ),
     Claim(
         "At the start at most a tenth of the corners has one.",
-        judge=lambda r: median_at_most(r.covered[..., 0].max(axis=0), 0.1),
+        judge=lambda r, c: median_at_most(r.covered[..., 0].max(axis=0), 0.1),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "Corners of another cube, that labels do not speak of, have none in the end.",
-        judge=lambda r: median_at_most(r.elsewhere[..., -1].max(axis=0), 0.1),
+        judge=lambda r, c: median_at_most(r.elsewhere[..., -1].max(axis=0), 0.1),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "More neurons point to some corner than at the start.",
-        judge=lambda r: ordered(
+        judge=lambda r, c: ordered(
             r.pointing[..., 0].max(axis=0) + 0.05, r.pointing[..., -1].min(axis=0)
         ),
         source=PICTURE,
     ),
     Claim(
         "From a larger start neurons turn less to the corners, seed by seed.",
-        judge=lambda r: ordered(r.large[:, -1], r.smallest[0, :, -1]),
+        judge=lambda r, c: ordered(r.large[:, -1], r.smallest[0, :, -1]),
         source=PICTURE,
     ),
     Claim(
         "The network is right on at least 95 % of what the best guess has.",
-        judge=lambda r: median_at_least((r.accuracy[..., -1] / r.best[:, None]).min(axis=0), 0.95),
+        judge=lambda r, c: median_at_least(
+            (r.accuracy[..., -1] / r.best[:, None]).min(axis=0), 0.95
+        ),
         source=TABLE,
         formula=r"\tfrac12 + \tfrac12 (1 - 2\Phi(-1/\sigma))^k",
     ),
     Claim(
         "No network is better than the best guess, but for the noise of tests.",
-        judge=lambda r: median_at_most((r.accuracy[..., -1] - r.best[:, None]).max(axis=0), 0.005),
+        judge=lambda r, c: median_at_most(
+            (r.accuracy[..., -1] - r.best[:, None]).max(axis=0), 0.005
+        ),
         source=TABLE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Cosines to corners in training, and the weights of one network in the plane."""
     figure, (left, right, *maps) = panels(
         "corners with a neuron", "test accuracy", "neurons and corners at the start", "in the end"

@@ -188,48 +188,48 @@ def _measured(
 CLAIMS = (
     Claim(
         "The larger the bias, the closer first gradients come to the separating direction.",
-        judge=lambda r: trend(r.cosine.T),
+        judge=lambda r, c: trend(r.cosine.T),
         source=LEMMA,
     ),
     Claim(
         "With the lemma's bias, at least half of the neurons of negative bias lie in its cone.",
-        judge=lambda r: median_at_least(r.inside, 0.5),
+        judge=lambda r, c: median_at_least(r.inside, 0.5),
         source=LEMMA,
         formula=r"(w^*, -1) \in S_{p, \gamma, B_G},\ p = 1/2",
     ),
     Claim(
         "Their mean distance from the direction, 1 - cos, is at most the lemma's γ.",
-        judge=lambda r: holds(r.openings[-1] - (1 - r.cosine[:, -1])),
+        judge=lambda r, c: holds(r.openings[-1] - (1 - r.cosine[:, -1])),
         source=LEMMA,
         formula=r"\gamma = \sqrt{B_{x2}} / (\rho\, d^{\tau/2 - 1/4})",
     ),
     Claim(
         "Their gradients have the length of E[yx], within 5 %.",
-        judge=lambda r: identity(r.length / r.strength, np.ones_like(r.length), 0.05),
+        judge=lambda r, c: identity(r.length / r.strength, np.ones_like(r.length), 0.05),
         source=LEMMA,
         formula=r"\mathbb{E}[yx] = \rho w^*",
     ),
     Claim(
         "The explicit network of two neurons has no hinge loss.",
-        judge=lambda r: holds(1e-4 - r.best),
+        judge=lambda r, c: holds(1e-4 - r.best),
         source=NETWORK,
         formula=r"g^*(x) = \frac1\beta \sigma(w^{*\top} x) - \frac1\beta \sigma(-w^{*\top} x)",
     ),
     Claim(
         "Trained online, the network errs on less than 1 % of test samples.",
-        judge=lambda r: median_at_most(r.error, 0.01),
+        judge=lambda r, c: median_at_most(r.error, 0.01),
         source=THEOREM,
     ),
     Claim(
         "Neurons with a positive bias as large are silent: their gradient is zero.",
-        judge=lambda r: median_at_least(r.silent, 0.99),
+        judge=lambda r, c: median_at_least(r.silent, 0.99),
         source=LEMMA,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Cosines over exponents, and test errors."""
     figure, axes = panels("first gradients", "after training")
     axes[0].plot(result.exponents, result.cosine.T, "o-", color="#0072B2", markersize=3)

@@ -257,50 +257,52 @@ def _slowness(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The neurons along the clusters end within a point of the whole network's error.",
-        judge=lambda r: median_at_most(r.ticket[:, -1] - r.whole[:, -1], 0.01),
+        judge=lambda r, c: median_at_most(r.ticket[:, -1] - r.whole[:, -1], 0.01),
         source=TICKET,
     ),
     Claim(
         "They take at most 1.2 times its steps to come within a point of it.",
-        judge=lambda r: median_at_most(_slowness(r), 1.2),
+        judge=lambda r, c: median_at_most(_slowness(r), 1.2),
         source=TICKET,
     ),
     Claim(
         "They are some, and at most a tenth of the network.",
-        judge=lambda r: median_between(r.found / r.num_neurons, 1 / r.num_neurons, PART),
+        judge=lambda r, c: median_between(r.found / r.num_neurons, 1 / r.num_neurons, PART),
         source=TICKET,
     ),
     Claim(
         "Where both layers are trained, as many chosen at random are less than 5 points worse.",
-        judge=lambda r: median_at_most(r.random[:, -1] - r.ticket[:, -1], 0.05),
+        judge=lambda r, c: median_at_most(r.random[:, -1] - r.ticket[:, -1], 0.05),
         source=TICKET,
     ),
     Claim(
         "Where both layers are trained, neurons drawn anew learn it too: within 2 points of it.",
-        judge=lambda r: median_at_most(r.redrawn[:, -1] - r.ticket[:, -1], 0.02),
+        judge=lambda r, c: median_at_most(r.redrawn[:, -1] - r.ticket[:, -1], 0.02),
         source=TICKET,
     ),
     Claim(
         "Chosen before the step instead, they learn it too: within 2 points of the ticket.",
-        judge=lambda r: median_at_most(r.early[:, -1] - r.ticket[:, -1], 0.02),
+        judge=lambda r, c: median_at_most(r.early[:, -1] - r.ticket[:, -1], 0.02),
         source=TICKET,
     ),
     Claim(
         "Of output layers alone, one on neurons chosen before the step ends higher.",
-        judge=lambda r: ordered(r.ticket_outputs[:, -1], r.early_outputs[:, -1]),
+        judge=lambda r, c: ordered(r.ticket_outputs[:, -1], r.early_outputs[:, -1]),
         source=TICKET,
         kind="control",
     ),
     Claim(
         "Of output layers alone, one on neurons drawn anew ends at least 5 points worse.",
-        judge=lambda r: median_at_least(r.redrawn_outputs[:, -1] - r.ticket_outputs[:, -1], 0.05),
+        judge=lambda r, c: median_at_least(
+            r.redrawn_outputs[:, -1] - r.ticket_outputs[:, -1], 0.05
+        ),
         source=TICKET,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Test errors over steps, in the mean over seeds."""
     part = f"parts of {100 * result.found.mean() / result.num_neurons:.0f} %"
     figure, axes = panels(f"{part}, both layers", f"{part}, output layers alone")

@@ -267,62 +267,62 @@ def _over_chance(result: Result, shares: np.ndarray, num_directions: int) -> np.
 CLAIMS = (
     Claim(
         "After one step on n = 20d² samples, 80 % of the neurons' length² is in the span.",
-        judge=lambda r: median_at_least(r.shares[:, :, -1].min(axis=0), 0.8),
+        judge=lambda r, c: median_at_least(r.shares[:, :, -1].min(axis=0), 0.8),
         source=STEP,
     ),
     Claim(
         "The share depends on n/d² alone: dimensions differ by less than 0.1.",
-        judge=lambda r: at_most(_spread(r), 0.1),
+        judge=lambda r, c: at_most(_spread(r), 0.1),
         source=STEP,
     ),
     Claim(
         "It is E[S/(S + c)] with c = πd²/4n and S a mean of r squares of normals, to 0.05.",
-        judge=lambda r: median_at_most(_formula_error(r), 0.05),
+        judge=lambda r, c: median_at_most(_formula_error(r), 0.05),
         source=STEP,
         formula=r"\|P w^{(1)}\|^2 / \|w^{(1)}\|^2 = \mathbb{E} \frac{S}{S + \pi d^2 / 4n}",
     ),
     Claim(
         "So it is for a single direction at the most samples, to 0.05.",
-        judge=lambda r: median_at_most(np.abs(r.single.mean(axis=0) - r.single_limit), 0.05),
+        judge=lambda r, c: median_at_most(np.abs(r.single.mean(axis=0) - r.single_limit), 0.05),
         source=STEP,
     ),
     Claim(
         "With a part of degree three, 80 % are in the span too.",
-        judge=lambda r: median_at_least(r.mixed.min(axis=0), 0.8),
+        judge=lambda r, c: median_at_least(r.mixed.min(axis=0), 0.8),
         source=STEP,
     ),
     Claim(
         "With a mean that is regressed out, more than half is in the span.",
-        judge=lambda r: median_at_least(r.lifted.min(axis=0), 0.5),
+        judge=lambda r, c: median_at_least(r.lifted.min(axis=0), 0.5),
         source=LEARNED,
     ),
     Claim(
         "If the mean is not regressed out, less than half is: neurons keep their own directions.",
-        judge=lambda r: median_at_most(r.forgotten.max(axis=0), 0.5),
+        judge=lambda r, c: median_at_most(r.forgotten.max(axis=0), 0.5),
         source=LEARNED,
         kind="control",
     ),
     Claim(
         "The test loss is five times below that of as many neurons that were not moved.",
-        judge=lambda r: median_at_least(r.unmoved / r.loss, 5.0),
+        judge=lambda r, c: median_at_least(r.unmoved / r.loss, 5.0),
         source=LEARNED,
     ),
     Claim(
         "Before the step the share is r/d, to a factor of 2.",
-        judge=lambda r: median_at_most(_over_chance(r, r.before, r.num_directions), 2.0),
+        judge=lambda r, c: median_at_most(_over_chance(r, r.before, r.num_directions), 2.0),
         source=STEP,
         kind="control",
     ),
     Claim(
         "For He₃, whose mean Hessian is 0, the share stays below 10/d, which noise alone makes.",
-        judge=lambda r: median_at_most(_over_chance(r, r.flat, 1), 10.0),
+        judge=lambda r, c: median_at_most(_over_chance(r, r.flat, 1), 10.0),
         source=STEP,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Shares over n/d², and test losses."""
     figure, axes = panels("share of ‖w‖² in the span", "test loss after training the output layer")
     for d, shares in zip(result.dimensions, result.shares, strict=True):

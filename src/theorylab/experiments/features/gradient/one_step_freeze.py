@@ -229,74 +229,74 @@ def _late(result: Result) -> tuple[np.ndarray, np.ndarray]:
 CLAIMS = (
     Claim(
         "The logistic loss is 1 at 0, as losses are assumed to be.",
-        judge=lambda r: identity(r.at_zero[:1], np.ones(1), 1e-12),
+        judge=lambda r, c: identity(r.at_zero[:1], np.ones(1), 1e-12),
         source=LOSS,
         kind="printed",
         formula=r"\ell(z) = \ln(1 + e^{-z})",
     ),
     Claim(
         "Divided by ln 2 it is.",
-        judge=lambda r: identity(r.at_zero[1:], np.ones(1), 1e-12),
+        judge=lambda r, c: identity(r.at_zero[1:], np.ones(1), 1e-12),
         source=LOSS,
         kind="corrected",
         formula=r"\ell(z) = \ln(1 + e^{-z}) / \ln 2",
     ),
     Claim(
         "With step size 1/L the loss exceeds a comparison's by at most the bound, at every step.",
-        judge=lambda r: holds(r.bounds - r.losses, rounding=1e-9),
+        judge=lambda r, c: holds(r.bounds - r.losses, rounding=1e-9),
         source=STEP,
         kind="corrected",
         formula=r"\hat L(a^{(t)}) - \hat L(a^*) \le L \|a^{(0)} - a^*\|^2 / 2t",
     ),
     Claim(
         "The loss on new samples exceeds that on seen ones by less than its bound, in 95 %.",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             int((r.gap <= r.gap_bound).all(axis=0).sum()), r.gap.shape[1], 0.95
         ),
         source=GAP,
     ),
     Claim(
         "Step sizes 1/t end within 10 % of the loss that step size 1/L reaches.",
-        judge=lambda r: median_at_most(r.printed[-1, :, -1] / r.losses[-1, :, -1], 1.1),
+        judge=lambda r, c: median_at_most(r.printed[-1, :, -1] / r.losses[-1, :, -1], 1.1),
         source=STEP,
         kind="printed",
     ),
     Claim(
         "With step size 1/L the loss never rises.",
-        judge=lambda r: holds(-r.rises, rounding=1e-9),
+        judge=lambda r, c: holds(-r.rises, rounding=1e-9),
         source=DESCENT,
     ),
     Claim(
         "Late in training the loss falls, but slower than 1/t: the best a* moves away.",
-        judge=lambda r: exponent_between(*_late(r), -1.0, 0.0),
+        judge=lambda r, c: exponent_between(*_late(r), -1.0, 0.0),
         source=DESCENT,
     ),
     Claim(
         "With step size 16/L the loss rises at some step, if labels are by chance.",
-        judge=lambda r: median_at_least(r.long_rises[-1], 1e-6),
+        judge=lambda r, c: median_at_least(r.long_rises[-1], 1e-6),
         source=DESCENT,
         kind="control",
     ),
     Claim(
         "The gap to new samples falls with n at least as fast as 1/√n, in means over seeds.",
-        judge=lambda r: exponent_between(r.sample_sizes, _grouped(r.gap), -np.inf, -0.5),
+        judge=lambda r, c: exponent_between(r.sample_sizes, _grouped(r.gap), -np.inf, -0.5),
         source=GAP,
     ),
     Claim(
         "With the most samples, runs err less on new ones than with the fewest.",
-        judge=lambda r: ordered(r.error[-1], r.error[0]),
+        judge=lambda r, c: ordered(r.error[-1], r.error[0]),
         source=GAP,
     ),
     Claim(
         "Without the first step, the same descent on the features of the start ends higher.",
-        judge=lambda r: ordered(r.losses[-1, :, -1], r.frozen[-1]),
+        judge=lambda r, c: ordered(r.losses[-1, :, -1], r.frozen[-1]),
         source=DESCENT,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Losses and their bound over steps, and gaps over sample sizes."""
     figure, axes = panels("descent in the output layer", "new samples")
     axes[0].loglog(result.steps, result.losses[-1].T, color="#0072B2", alpha=0.15)

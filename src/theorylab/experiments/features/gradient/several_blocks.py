@@ -161,36 +161,36 @@ def _trained(key: RandomKey, bias: Array, config: Config) -> tuple[Measured, Mea
 CLAIMS = (
     Claim(
         "The first step finds the direction of every block, cosine 0.9 or more each.",
-        judge=lambda r: median_at_least(r.step.min(axis=1), 0.9),
+        judge=lambda r, c: median_at_least(r.step.min(axis=1), 0.9),
         source=FOUND,
         formula=r"D_j = \sum_{l \in A_j} e_l / \sqrt{k}",
     ),
     Claim(
         "So has the trained network: a neuron with each direction, cosine 0.9 or more.",
-        judge=lambda r: median_at_least(r.cosines.min(axis=1), 0.9),
+        judge=lambda r, c: median_at_least(r.cosines.min(axis=1), 0.9),
         source=TRAINED,
     ),
     Claim(
         "It errs on less than 5 % of the examples that show a block.",
-        judge=lambda r: median_at_most(r.shown, 0.05),
+        judge=lambda r, c: median_at_most(r.shown, 0.05),
         source=TRAINED,
     ),
     Claim(
         # The theorem's error is below 2 %, but its width, d^Θ(τr), is out of reach.
         "The fair signs it does not learn at this width: it errs on two of five or more.",
-        judge=lambda r: median_at_least(r.fair, 0.4),
+        judge=lambda r, c: median_at_least(r.fair, 0.4),
         source=TRAINED,
     ),
     Claim(
         "With a low bias the blocks mix, and the worst direction is found less well.",
-        judge=lambda r: ordered(r.low.min(axis=1), r.cosines.min(axis=1)),
+        judge=lambda r, c: ordered(r.low.min(axis=1), r.cosines.min(axis=1)),
         source=FOUND,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Cosines with the directions, and errors."""
     figure, axes = panels("best cosine by block", "errors after training")
     blocks = np.arange(1, result.cosines.shape[1] + 1)

@@ -193,29 +193,29 @@ def _untracked(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Stronger pairs are learned earlier: the rank correlation is at least 0.8.",
-        judge=lambda r: median_at_least(r.agreement, 0.8),
+        judge=lambda r, c: median_at_least(r.agreement, 0.8),
         source=ORDER,
     ),
     Claim(
         "The loss begins above the best on one pair, and ends below the best on all but one.",
-        judge=lambda r: median_at_most(_untracked(r), 0.0),
+        judge=lambda r, c: median_at_most(_untracked(r), 0.0),
         source=ORDER,
     ),
     Claim(
         "The strongest pair is learned at least twice as early as the weakest.",
-        judge=lambda r: median_at_least(r.times[:, -1] / r.times[:, 0], 2.0),
+        judge=lambda r, c: median_at_least(r.times[:, -1] / r.times[:, 0], 2.0),
         source=ORDER,
     ),
     Claim(
         "With equal masses the order is found less, start by start.",
-        judge=lambda r: ordered(r.control, r.agreement),
+        judge=lambda r, c: ordered(r.control, r.agreement),
         source=ORDER,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Errors on every cluster over time, and the loss beside the best ones of few features."""
     figure, axes = panels("error on every pair", "loss and the best of k features")
     for place, strength in enumerate(result.strengths):

@@ -241,52 +241,52 @@ def _measured(key: RandomKey, task: Task, width: int) -> Measured:
 CLAIMS = (
     Claim(
         "On the half-space the subnetwork's loss is below its bound, at every width and start.",
-        judge=lambda r: holds(r.bound[0][:, None] - r.loss[0]),
+        judge=lambda r, c: holds(r.bound[0][:, None] - r.loss[0]),
         source=LINEAR,
         formula=r"rB_{a1}(\epsilon_a B_{x1} + B_{x1}\sqrt{2\gamma} + B_\epsilon) + L(g^*)",
     ),
     Claim(
         "On the parity too.",
-        judge=lambda r: holds(r.bound[1][:, None] - r.loss[1]),
+        judge=lambda r, c: holds(r.bound[1][:, None] - r.loss[1]),
         source=PARITY,
     ),
     Claim(
         "For every neuron of either g* there are some neurons, at every width and start.",
-        judge=lambda r: holds(r.fewest - 1),
+        judge=lambda r, c: holds(r.fewest - 1),
         source=COUNT,
     ),
     Claim(
         "On the half-space their number grows like the root of the width: exponent 0.5 ± 0.1.",
-        judge=lambda r: exponent_between(r.widths, r.counts[0].T, 0.4, 0.6),
+        judge=lambda r, c: exponent_between(r.widths, r.counts[0].T, 0.4, 0.6),
         source=COUNT,
         formula=r"|\Lambda_j| = \Omega(\sqrt{mp})",
     ),
     Claim(
         "And so it does on the parity.",
-        judge=lambda r: exponent_between(r.widths, r.counts[1].T, 0.4, 0.6),
+        judge=lambda r, c: exponent_between(r.widths, r.counts[1].T, 0.4, 0.6),
         source=COUNT,
     ),
     Claim(
         "On the half-space the loss is below 0.2 at the largest width, beside 1 of no network.",
-        judge=lambda r: median_at_most(r.loss[0, -1], 0.2),
+        judge=lambda r, c: median_at_most(r.loss[0, -1], 0.2),
         source=LINEAR,
     ),
     Claim(
         "On the parity it is no good network at these widths: its loss exceeds ½.",
         # Half of the examples show the block, so that ½ is left if the others are not learned.
-        judge=lambda r: median_at_least(r.loss[1, -1], 0.5),
+        judge=lambda r, c: median_at_least(r.loss[1, -1], 0.5),
         source=PARITY,
     ),
     Claim(
         "On the half-space the same output weights on other neurons make no good network.",
-        judge=lambda r: ordered(r.loss[0, -1] + 0.3, r.shuffled[0, -1]),
+        judge=lambda r, c: ordered(r.loss[0, -1] + 0.3, r.shuffled[0, -1]),
         source=LINEAR,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Numbers of neurons and losses over widths."""
     figure, axes = panels("neurons of the subnetwork", "its loss")
     for case, name in enumerate(NAMES):

@@ -293,89 +293,91 @@ def _alignment_margin(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The first gradient is ½ξ_{k−1} on the k signs and ½ξ_{k+1} elsewhere, for |b| < 1.",
-        judge=lambda r: identity(r.listed, r.formula, 1e-12),
+        judge=lambda r, c: identity(r.listed, r.formula, 1e-12),
         source=GRADIENT,
         kind="corrected",
     ),
     Claim(
         "The first gradient is ξ_{k−1} on the k signs and elsewhere, without a ½.",
-        judge=lambda r: identity(r.listed, r.printed, 1e-12),
+        judge=lambda r, c: identity(r.listed, r.printed, 1e-12),
         source=GRADIENT,
         kind="printed",
         formula=r"G_j = \xi_{k-1} \prod_{l \in A \triangle j} w_l",
     ),
     Claim(
         "Coefficients of majority have the binomial C((d−1)/2, (k−1)/2).",
-        judge=lambda r: identity(r.majority[1], r.majority[0], 1e-12),
+        judge=lambda r, c: identity(r.majority[1], r.majority[0], 1e-12),
         source=MAJORITY,
         kind="corrected",
     ),
     Claim(
         "Coefficients of majority have the binomial C((d−1)/2, (d−1)/2).",
-        judge=lambda r: identity(r.majority[2], r.majority[0], 1e-12),
+        judge=lambda r, c: identity(r.majority[2], r.majority[0], 1e-12),
         source=MAJORITY,
         kind="printed",
     ),
     Claim(
         "The gradient of an aligned neuron has the cosine √(k/(k + (k−1)²/(d−k))) with D.",
-        judge=lambda r: identity(r.cosines[0], r.cosines[1], 1e-12),
+        judge=lambda r, c: identity(r.cosines[0], r.cosines[1], 1e-12),
         source=FEATURES,
     ),
     Claim(
         "No coordinate of it is further than √k/(d−k) from that of D.",
-        judge=lambda r: holds(r.distances[1] - r.distances[0]),
+        judge=lambda r, c: holds(r.distances[1] - r.distances[0]),
         source=FEATURES,
     ),
     Claim(
         "One neuron in 2^{k−1} is aligned, to four standard errors.",
-        judge=lambda r: holds(_alignment_margin(r)),
+        judge=lambda r, c: holds(_alignment_margin(r)),
         source=FEATURES,
     ),
     Claim(
         "The gradient gets shorter as d grows, for fixed k.",
-        judge=lambda r: holds(-_growth(r, r.lengths)),
+        judge=lambda r, c: holds(-_growth(r, r.lengths)),
         source=LENGTH,
         kind="corrected",
         formula=r"\|G\| = d^{-\Theta(k)}",
     ),
     Claim(
         "The gradient gets longer as d grows, for fixed k.",
-        judge=lambda r: holds(_growth(r, r.lengths)),
+        judge=lambda r, c: holds(_growth(r, r.lengths)),
         source=LENGTH,
         kind="printed",
         formula=r"\|G\| = d^{\Theta(k)}",
     ),
     Claim(
         "Samples for the right signs of two bits grow like d, slope 1 ± 0.3.",
-        judge=lambda r: exponent_between(_of(r, 2, r.dimensions), _of(r, 2, r.needed), 0.7, 1.3),
+        judge=lambda r, c: exponent_between(_of(r, 2, r.dimensions), _of(r, 2, r.needed), 0.7, 1.3),
         source=SAMPLES,
     ),
     Claim(
         "Samples for the right signs of four bits grow like d³, slope 3 ± 0.3.",
-        judge=lambda r: exponent_between(_of(r, 4, r.dimensions), _of(r, 4, r.needed), 2.7, 3.3),
+        judge=lambda r, c: exponent_between(_of(r, 4, r.dimensions), _of(r, 4, r.needed), 2.7, 3.3),
         source=SAMPLES,
     ),
     Claim(
         "One exact step and a trained output layer have a test error below 2 %, where d ≥ 2k².",
-        judge=lambda r: median_at_most(r.error[:, r.dimensions >= 2 * r.bits**2].max(axis=1), 0.02),
+        judge=lambda r, c: median_at_most(
+            r.error[:, r.dimensions >= 2 * r.bits**2].max(axis=1), 0.02
+        ),
         source=TRAINED,
     ),
     Claim(
         "Without the step, the same neurons stay above 40 % for four bits.",
-        judge=lambda r: median_at_least(_of(r, 4, r.unmoved).min(axis=1), 0.4),
+        judge=lambda r, c: median_at_least(_of(r, 4, r.unmoved).min(axis=1), 0.4),
         source=TRAINED,
         kind="control",
     ),
     Claim(
         "At a bias of 1.5 the closed form is wrong by more than 1 %: the neuron is no majority.",
-        judge=lambda r: at_least(r.tilted, 0.01),
+        judge=lambda r, c: at_least(r.tilted, 0.01),
         source=GRADIENT,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Gradients against the closed form, samples needed, test errors."""
     figure, axes = panels("gradients from all points", "samples for the right signs", "test error")
     axes[0].plot(result.formula, result.listed, "o", markersize=3, label="½ and ξ_{k+1} restored")

@@ -257,64 +257,64 @@ def _slopes(result: Result, first: int, last: int) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The probability of a direction falls slower than d to the power -0.45.",
-        judge=lambda r: exponent_between(r.dimensions, r.probability, -0.45, 0.0),
+        judge=lambda r, c: exponent_between(r.dimensions, r.probability, -0.45, 0.0),
         source=LEMMA,
     ),
     Claim(
         "It flattens: the last log–log slope is above the first.",
-        judge=lambda r: ordered(_slopes(r, 0, 1), _slopes(r, -2, -1)),
+        judge=lambda r, c: ordered(_slopes(r, 0, 1), _slopes(r, -2, -1)),
         source=LEMMA,
     ),
     Claim(
         "It is 0.038, 0.021, 0.014 and 0.010 for d = 64, 256, 1024 and 4096, to a factor of 2.",
-        judge=lambda r: holds(np.log(2) - np.abs(np.log(_over_checked(r)))),
+        judge=lambda r, c: holds(np.log(2) - np.abs(np.log(_over_checked(r)))),
         source=LEMMA,
     ),
     Claim(
         "Without the condition on lengths it is the lemma's formula, within a factor of 2.",
-        judge=lambda r: holds(np.log(2) - np.abs(np.log(r.direction / r.formula[None, :]))),
+        judge=lambda r, c: holds(np.log(2) - np.abs(np.log(r.direction / r.formula[None, :]))),
         source=LEMMA,
         formula=r"p \approx (\log d)^{-18\tau\sigma_B^2/25} / (\sqrt{\tau\log\log d}\,\sigma_B)",
     ),
     Claim(
         "In strong noise the network beats random features of equal width by 15 points.",
-        judge=lambda r: median_at_least(r.random[STRONG] - r.network[STRONG], 0.15),
+        judge=lambda r, c: median_at_least(r.random[STRONG] - r.network[STRONG], 0.15),
         source=SEPARATION,
     ),
     Claim(
         "In strong noise it beats the tangents of an equal network by 5 points.",
-        judge=lambda r: median_at_least(r.tangent[STRONG] - r.network[STRONG], 0.05),
+        judge=lambda r, c: median_at_least(r.tangent[STRONG] - r.network[STRONG], 0.05),
         source=SEPARATION,
     ),
     Claim(
         "At σ_B = 1, where the bound for networks holds, 4d fixed features are a point worse.",
-        judge=lambda r: median_at_least(r.wide[0] - r.network[0], 0.01),
+        judge=lambda r, c: median_at_least(r.wide[0] - r.network[0], 0.01),
         source=SEPARATION,
         kind="printed",
     ),
     Claim(
         "At σ_B = 1, random features of width 4d are within a point of the network.",
-        judge=lambda r: median_at_most(r.wide[0] - r.network[0], 0.01),
+        judge=lambda r, c: median_at_most(r.wide[0] - r.network[0], 0.01),
         source=SEPARATION,
         kind="corrected",
     ),
     Claim(
         "Where fixed features do fail, the theorem asks for a width 100 times that at σ_B = 1.",
-        judge=lambda r: at_least(r.demanded, 100.0),
+        judge=lambda r, c: at_least(r.demanded, 100.0),
         source=SEPARATION,
         kind="corrected",
         formula=r"m \propto \sigma_B (\log d)^{\sigma_B^2}",
     ),
     Claim(
         "A line is at chance, in weak noise and in strong.",
-        judge=lambda r: median_at_least(r.linear.min(axis=0), 0.4),
+        judge=lambda r, c: median_at_least(r.linear.min(axis=0), 0.4),
         source=LEMMA,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Probabilities over dimensions, and errors in weak and strong noise."""
     figure, axes = panels("probability of a direction", "test errors")
     axes[0].loglog(result.dimensions, result.direction.T, "o", color="#0072B2", markersize=4)

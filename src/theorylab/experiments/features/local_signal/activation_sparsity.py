@@ -22,12 +22,12 @@ import optax
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, downsample, image_set, image_shape
 from theorylab.experiments.drawing import panels
 from theorylab.features import accuracy
 from theorylab.features.activity import activations, active_shares
+from theorylab.fields import ImageSet
 from theorylab.models import (
     Activation,
     Architecture,
@@ -241,27 +241,27 @@ def _falling(result: Result) -> float:
 CLAIMS = (
     Claim(
         "In most layers the share of active neurons, averaged over networks, falls throughout.",
-        judge=lambda r: at_least(_falling(r), 0.51),
+        judge=lambda r, c: at_least(_falling(r), 0.51),
         source=SPARSE,
     ),
     Claim(
         "In the mean over layers, fewer neurons are active at the end than at the start.",
-        judge=lambda r: ordered(r.shares[:, -1].mean(axis=1), r.shares[:, 0].mean(axis=1)),
+        judge=lambda r, c: ordered(r.shares[:, -1].mean(axis=1), r.shares[:, 0].mean(axis=1)),
         source=SPARSE,
     ),
     Claim(
         "It is learning that makes the neurons silent: the network fits 90 % of its images.",
-        judge=lambda r: median_at_least(r.accuracy[:, -1], 0.9),
+        judge=lambda r, c: median_at_least(r.accuracy[:, -1], 0.9),
         source=PROTOCOL,
     ),
     Claim(
         "Weight decay is not needed: without it, fewer are active at the end than at the start.",
-        judge=lambda r: ordered(r.undecayed[:, -1].mean(axis=1), r.undecayed[:, 0].mean(axis=1)),
+        judge=lambda r, c: ordered(r.undecayed[:, -1].mean(axis=1), r.undecayed[:, 0].mean(axis=1)),
         source=PROTOCOL,
     ),
     Claim(
         "A network that hardly learns keeps its neurons: its mean share moves less than 0.01.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(r.frozen - r.frozen[:, :1]).mean(axis=2).max(axis=1), 0.01
         ),
         source=SPARSE,
@@ -270,7 +270,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Shares of every layer along training, with and without weight decay, and accuracy."""
     figure, axes = panels("active neurons, layer by layer", "without weight decay", "accuracy")
     for axis, shares in ((axes[0], result.shares), (axes[1], result.undecayed)):

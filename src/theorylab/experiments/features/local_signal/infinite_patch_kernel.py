@@ -292,24 +292,24 @@ def mean_error(law: PatchLaw, num_samples: int) -> float:
 CLAIMS = (
     Claim(
         "Without thresholds infinitely many gates are the linear kernel of the summed patches.",
-        judge=lambda r: identity(r.open_kernels[0], r.closed_forms[0], 1e-12),
+        judge=lambda r, c: identity(r.open_kernels[0], r.closed_forms[0], 1e-12),
         source=BOUND,
         formula=r"\Theta_w(X, X') = \langle \sum_i X_i, \sum_j X'_j \rangle, \quad t = 0",
     ),
     Claim(
         "The biases' kernel is then one of angles.",
-        judge=lambda r: identity(r.open_kernels[1], r.closed_forms[1], 1e-6),
+        judge=lambda r, c: identity(r.open_kernels[1], r.closed_forms[1], 1e-6),
         source=DEFINITION,
         formula=r"\Theta_b(X, X') = \frac{2}{\pi} \sum_{ij} \arcsin \rho_{ij}, \quad t = 0",
     ),
     Claim(
         "Without thresholds no fit errs less than Φ(−1/log k).",
-        judge=lambda r: holds(r.exact - r.floor[:, None], 1e-12),
+        judge=lambda r, c: holds(r.exact - r.floor[:, None], 1e-12),
         source=LINEAR,
     ),
     Claim(
         "Without thresholds the mean of n samples errs as the closed form says, to 0.01.",
-        judge=lambda r: mean_between(
+        judge=lambda r, c: mean_between(
             np.mean(r.mean_errors - r.mean_predicted[:, None], axis=0), -0.01, 0.01
         ),
         source=LINEAR,
@@ -320,55 +320,57 @@ CLAIMS = (
     ),
     Claim(
         "The bound is one of few gates: at the least k infinitely many err on less than a tenth.",
-        judge=lambda r: median_at_most(r.weights[0, -1], TENTH),
+        judge=lambda r, c: median_at_most(r.weights[0, -1], TENTH),
         source=BOUND,
         kind="control",
     ),
     Claim(
         "Without the patch of the signal they err on a quarter at least: nothing else tells y.",
-        judge=lambda r: median_at_least(r.blind, 0.25),
+        judge=lambda r, c: median_at_least(r.blind, 0.25),
         source=BOUND,
         kind="control",
     ),
     Claim(
         "With thresholds, the same samples err less than without, on the mean over k.",
-        judge=lambda r: ordered(r.weights[:, -1].mean(axis=0), r.linear[:, -1].mean(axis=0)),
+        judge=lambda r, c: ordered(r.weights[:, -1].mean(axis=0), r.linear[:, -1].mean(axis=0)),
         source=BOUND,
     ),
     Claim(
         "With more noisy patches and as many samples the error grows.",
-        judge=lambda r: trend(r.weights[:, -1]),
+        judge=lambda r, c: trend(r.weights[:, -1]),
         source=BOUND,
     ),
     Claim(
         "At the largest k, fits to half of the samples err on a tenth at least.",
-        judge=lambda r: median_at_least(r.weights[-1, 1], TENTH),
+        judge=lambda r, c: median_at_least(r.weights[-1, 1], TENTH),
         source=BOUND,
     ),
     Claim(
         "Four times the samples lower the error, on the mean over k.",
-        judge=lambda r: ordered(r.weights[:, -1].mean(axis=0), r.weights[:, 0].mean(axis=0)),
+        judge=lambda r, c: ordered(r.weights[:, -1].mean(axis=0), r.weights[:, 0].mean(axis=0)),
         source=BOUND,
     ),
     Claim(
         "Where training begins, b = 0, weights and biases together err below any linear fit.",
-        judge=lambda r: median_at_most(np.max(r.beginning[:, -1] - r.floor[:, None], axis=0), 0.0),
+        judge=lambda r, c: median_at_most(
+            np.max(r.beginning[:, -1] - r.floor[:, None], axis=0), 0.0
+        ),
         source=DEFINITION,
     ),
     Claim(
         "With thresholds, the biases' gradients alone err less than the weights' alone.",
-        judge=lambda r: ordered(r.biases.mean(axis=(0, 1)), r.weights.mean(axis=(0, 1))),
+        judge=lambda r, c: ordered(r.biases.mean(axis=(0, 1)), r.weights.mean(axis=(0, 1))),
         source=DEFINITION,
     ),
     Claim(
         "At the least k the best threshold of one filter along w* errs more than frozen gates.",
-        judge=lambda r: median_at_most(r.weights[0, -1], r.filter_errors[0]),
+        judge=lambda r, c: median_at_most(r.weights[0, -1], r.filter_errors[0]),
         source=LEARNED,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw errors over patches, over samples, and the mean without thresholds."""
     figure, (patches, samples, mean) = panels(
         "errors of all samples", "more samples", "no thresholds: the mean of the samples"

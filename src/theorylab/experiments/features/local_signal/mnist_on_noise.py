@@ -310,7 +310,7 @@ def _solved(
     return float(accuracy(outputs, test.y.astype(float))), solution.residual
 
 
-def _distance(result: Result) -> Finding:
+def _distance(result: Result, config: Config) -> Finding:
     """2 points at most where the source's width is reached; a fall from width to width before."""
     first, *_, last = np.abs(result.by_width - result.limit[None, :])
     enough = result.width_factors[-1] >= ENOUGH
@@ -320,27 +320,27 @@ def _distance(result: Result) -> Finding:
 CLAIMS = (
     Claim(
         "In noise the network keeps more of its accuracy than its own kernel, seed by seed.",
-        judge=lambda r: ordered(retention(r.tangent), retention(r.network)),
+        judge=lambda r, c: ordered(retention(r.tangent), retention(r.network)),
         source=NOISY,
     ),
     Claim(
         "The network keeps at least 5 points more of its accuracy in noise than its own kernel.",
-        judge=lambda r: median_at_least(retention(r.network) - retention(r.tangent), 0.05),
+        judge=lambda r, c: median_at_least(retention(r.network) - retention(r.tangent), 0.05),
         source=NOISY,
     ),
     Claim(
         "In the strongest noise the network keeps 93 % of its accuracy, 85 % on small digits.",
-        judge=lambda r: median_at_least(retention(r.network), r.demanded),
+        judge=lambda r, c: median_at_least(retention(r.network), r.demanded),
         source=NOISY,
     ),
     Claim(
         "Infinite width is no cure: in noise that kernel loses 5 points, in every draw.",
-        judge=lambda r: holds(r.infinite[0] - r.infinite[-1] - 0.05),
+        judge=lambda r, c: holds(r.infinite[0] - r.infinite[-1] - 0.05),
         source=NOISY,
     ),
     Claim(
         "The finite kernel gets better with its width, on black.",
-        judge=lambda r: ordered(r.by_width[0], r.by_width[-1]),
+        judge=lambda r, c: ordered(r.by_width[0], r.by_width[-1]),
         source=WIDTH,
     ),
     Claim(
@@ -350,31 +350,31 @@ CLAIMS = (
     ),
     Claim(
         "On black the network is at most 5 points better than its own kernel.",
-        judge=lambda r: median_at_most(r.network[0] - r.tangent[0], 0.05),
+        judge=lambda r, c: median_at_most(r.network[0] - r.tangent[0], 0.05),
         source=NOISY,
         kind="control",
     ),
     Claim(
         "In noise the own kernel fits its examples 10 points better than new ones: it is trained.",
-        judge=lambda r: median_at_least(r.tangent_train[-1] - r.tangent[-1], 0.1),
+        judge=lambda r, c: median_at_least(r.tangent_train[-1] - r.tangent[-1], 0.1),
         source=NOISY,
         kind="control",
     ),
     Claim(
         "It is solved: the second half of its steps gains at most half of what it lacks there.",
-        judge=lambda r: median_at_most(r.gained - (r.network - r.regression)[-1] / 2, 0.0),
+        judge=lambda r, c: median_at_most(r.gained - (r.network - r.regression)[-1] / 2, 0.0),
         source=NOISY,
         kind="control",
     ),
     Claim(
         "What the source's axis calls σ is the deviation of the background.",
-        judge=lambda r: identity(r.printed, np.array(PRINTED_LEVELS), 0.05),
+        judge=lambda r, c: identity(r.printed, np.array(PRINTED_LEVELS), 0.05),
         source=CODE,
         kind="printed",
     ),
     Claim(
         "The source's code multiplies by σ twice: the deviation of its background is σ².",
-        judge=lambda r: identity(r.printed, np.array(PRINTED_LEVELS) ** 2, 0.05),
+        judge=lambda r, c: identity(r.printed, np.array(PRINTED_LEVELS) ** 2, 0.05),
         source=CODE,
         kind="corrected",
         formula=r"\sigma \cdot (\sigma z),\ z \sim N(0, 1)",
@@ -382,7 +382,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracies against noise, and against width."""
     figure, axes = panels("test accuracy in noise", "finite kernels on black")
     labels = ("network", "its own kernel at its best", "infinite width, fewer pictures")

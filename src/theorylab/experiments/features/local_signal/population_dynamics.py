@@ -251,122 +251,122 @@ def _rates(result: Result, to_show: bool) -> float:
 CLAIMS = (
     Claim(
         "Simulated gradients and losses are the exact ones, to four standard errors.",
-        judge=lambda r: holds(4 - np.abs(r.deviations)),
+        judge=lambda r, c: holds(4 - np.abs(r.deviations)),
         source=GRADIENTS,
     ),
     Claim(
         "The signal patch never pulls the filter away from the signal.",
-        judge=lambda r: holds(-r.pull),
+        judge=lambda r, c: holds(-r.pull),
         source=GRADIENTS,
     ),
     Claim(
         "The noise never pushes the filter on: its part of the gradient only shrinks w · w*.",
-        judge=lambda r: holds(r.drag, rounding=1e-9),
+        judge=lambda r, c: holds(r.drag, rounding=1e-9),
         source=GRADIENTS,
     ),
     Claim(
         "The noise pulls back by no more than the bound of the proof, once b < 0.",
-        judge=lambda r: holds((r.drag_bound - r.drag)[r.bias < 0]),
+        judge=lambda r, c: holds((r.drag_bound - r.drag)[r.bias < 0]),
         source=GRADIENTS,
         formula=r"k|c|\sigma^2 (1 + \tfrac32 \alpha\phi(\alpha)/\Phi^c(\alpha)) P[Z \ge |b|]",
     ),
     Claim(
         "At the start the gradient along the signal is −1/2.",
-        judge=lambda r: identity(r.small_gradients[0], -0.5, 1e-4),
+        judge=lambda r, c: identity(r.small_gradients[0], -0.5, 1e-4),
         source=GROWTH,
     ),
     Claim(
         "It stays below −0.45 while w · w* is at most 1/log⁴k.",
-        judge=lambda r: at_most(r.small_gradients.max(), -0.45),
+        judge=lambda r, c: at_most(r.small_gradients.max(), -0.45),
         source=GROWTH,
     ),
     Claim(
         "What is not along the signal never grows.",
-        judge=lambda r: holds(-np.diff(r.rest)),
+        judge=lambda r, c: holds(-np.diff(r.rest)),
         source=REST,
     ),
     Claim(
         "The gradient along it is between 0 and log³k times its length.",
-        judge=lambda r: holds(np.minimum(r.rest_gradient, 1 - r.rest_gradient), rounding=1e-9),
+        judge=lambda r, c: holds(np.minimum(r.rest_gradient, 1 - r.rest_gradient), rounding=1e-9),
         source=REST,
     ),
     Claim(
         "From the third step on the bias falls at a rate of at least 0.1 on the way to 0.01.",
-        judge=lambda r: at_least(_before(r, r.bias_gradient).min(), 0.1),
+        judge=lambda r, c: at_least(_before(r, r.bias_gradient).min(), 0.1),
         source=FALL,
     ),
     Claim(
         "Before that it rises to η/k at most.",
-        judge=lambda r: at_most(r.bias.max() * r.num_patches, r.learning_rate),
+        judge=lambda r, c: at_most(r.bias.max() * r.num_patches, r.learning_rate),
         source=FALL,
     ),
     Claim(
         "Whatever the error is, the bias falls at a rate of at least 0.1.",
-        judge=lambda r: at_least(_rates(r, to_show=False), LEAST_RATE),
+        judge=lambda r, c: at_least(_rates(r, to_show=False), LEAST_RATE),
         source=FALL,
         kind="printed",
     ),
     Claim(
         "While the error is at least 0.01, that rate is at least 0.1.",
-        judge=lambda r: at_least(_rates(r, to_show=True), LEAST_RATE),
+        judge=lambda r, c: at_least(_rates(r, to_show=True), LEAST_RATE),
         source=FALL,
         kind="corrected",
     ),
     Claim(
         "The threshold is at most 2√log k times the noise, while the error is at least 0.01.",
-        judge=lambda r: holds(largest_threshold(r.num_patches) - _before(r, r.threshold)),
+        judge=lambda r, c: holds(largest_threshold(r.num_patches) - _before(r, r.threshold)),
         source=THRESHOLD,
     ),
     Claim(
         "With a threshold of 2√log k the error is at most 2/k, at k = 1000.",
-        judge=lambda r: at_most(r.end_error, 2 / r.num_patches),
+        judge=lambda r, c: at_most(r.end_error, 2 / r.num_patches),
         source=THRESHOLD,
         kind="printed",
     ),
     Claim(
         "With that threshold the error is below the bound once k is large enough.",
-        judge=lambda r: holds(r.sound_bounds - r.sound_errors),
+        judge=lambda r, c: holds(r.sound_bounds - r.sound_errors),
         source=THRESHOLD,
         kind="corrected",
         formula=r"P[\mathrm{sign} f \ne y] \le 2k e^{-\alpha^2/2}, \quad |b| < c",
     ),
     Claim(
         "At k = 1000 it leaves nothing of the signal: the network is dead.",
-        judge=lambda r: at_least(r.end_error, 0.99),
+        judge=lambda r, c: at_least(r.end_error, 0.99),
         source=THRESHOLD,
         kind="control",
     ),
     Claim(
         "It spares the signal from k ≈ 1600 on.",
-        judge=lambda r: between(r.sound_size, 1600, 1650),
+        judge=lambda r, c: between(r.sound_size, 1600, 1650),
         source=THRESHOLD,
         formula=r"2 \log^{3/2} k < \sqrt{k}",
     ),
     Claim(
         "The noise that passes is never small against the signal: k Var S₁ ≥ 0.5 (c + b)².",
-        judge=lambda r: at_least(_before(r, r.variance_ratio).min(), 0.5),
+        judge=lambda r, c: at_least(_before(r, r.variance_ratio).min(), 0.5),
         source=VARIANCE,
     ),
     Claim(
         "The loss is at most 1, and |S| < c + b + 10 with probability 4/5.",
-        judge=lambda r: holds(np.minimum(1 - r.loss, r.within - 0.8)),
+        judge=lambda r, c: holds(np.minimum(1 - r.loss, r.within - 0.8)),
         source=VARIANCE,
     ),
     Claim(
         "A noise patch passes with probability k^(−3/4) at least.",
-        judge=lambda r: at_least(_before(r, r.probability_ratio).min(), 1.0),
+        judge=lambda r, c: at_least(_before(r, r.probability_ratio).min(), 1.0),
         source=MOMENTS,
     ),
     Claim(
         "What passes has a mean size of at least √(Var S₁/k^(3/4)).",
-        judge=lambda r: at_least(_before(r, r.absolute_ratio).min(), 1.0),
+        judge=lambda r, c: at_least(_before(r, r.absolute_ratio).min(), 1.0),
         source=MOMENTS,
         formula=r"E|S_1| \ge C_1 \sqrt{\mathrm{Var}[S_1]/k^{3/4}}",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the parts of the gradient, the bias's gradient, the threshold, and the ratios."""
     figure, (parts, fall, threshold, ratios) = panels(
         "gradient along the signal",

@@ -37,7 +37,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import (
     Background,
@@ -58,6 +57,7 @@ from theorylab.experiments.features.local_signal._own_kernel import (
     retention,
     strided_cnn,
 )
+from theorylab.fields import ImageSet
 from theorylab.models import Architecture, Standard, im2col, in_batches, network, wide_resnet
 from theorylab.progress import report
 from theorylab.training import ensemble
@@ -328,55 +328,55 @@ def _unsolved(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "In the strongest noise the network keeps 93 % of its accuracy, 85 % on small digits.",
-        judge=lambda r: median_at_least(retention(r.network).min(axis=0), r.demanded),
+        judge=lambda r, c: median_at_least(retention(r.network).min(axis=0), r.demanded),
         source=TABLE,
     ),
     Claim(
         "It keeps at least 5 points more than its linearisation at its best, on every background.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             (retention(r.network) - retention(r.kernel)).min(axis=0), 0.05
         ),
         source=TABLE,
     ),
     Claim(
         "The gap grows with every level of noise, seed by seed, on every background.",
-        judge=lambda r: ordered(np.zeros(r.network.shape[2]), _growth(r)),
+        judge=lambda r, c: ordered(np.zeros(r.network.shape[2]), _growth(r)),
         source=TABLE,
     ),
     Claim(
         "Without noise the network is at most 5 points better than its linearisation.",
-        judge=lambda r: median_at_most(_gap(r)[0, 0], 0.05),
+        judge=lambda r, c: median_at_most(_gap(r)[0, 0], 0.05),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "It is not that the linearisation learned too little: it fits 90 % of its noisy examples.",
-        judge=lambda r: median_at_least(r.kernel_train[:, -1].min(axis=0), 0.9),
+        judge=lambda r, c: median_at_least(r.kernel_train[:, -1].min(axis=0), 0.9),
         source=PROTOCOL,
     ),
     Claim(
         "Solved without any learning rate, it is still 5 points worse than the network in noise.",
-        judge=lambda r: median_at_least((r.network - r.regression)[:, -1].min(axis=0), 0.05),
+        judge=lambda r, c: median_at_least((r.network - r.regression)[:, -1].min(axis=0), 0.05),
         source=PROTOCOL,
     ),
     # Each doubling of the steps gains about half of the one before, or less: what is still to come
     # is no more than what the last one gained.
     Claim(
         "It is solved: the second half of its steps gains at most half of what it lacks there.",
-        judge=lambda r: median_at_most(_unsolved(r).max(axis=0), 0.0),
+        judge=lambda r, c: median_at_most(_unsolved(r).max(axis=0), 0.0),
         source=PROTOCOL,
     ),
     # ‖Jᵀr‖ does not fall steadily, so this is a weaker sign than a gain that ends.
     Claim(
         "The gradient of its squares has fallen to 5 % of what it was, at every level of noise.",
-        judge=lambda r: median_at_most(r.slope.max(axis=(0, 1)), 0.05),
+        judge=lambda r, c: median_at_most(r.slope.max(axis=(0, 1)), 0.05),
         source=PROTOCOL,
         formula=r"\|J^\top r\| / \|J^\top r_0\|",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracies against noise, retentions, placements."""
     titles = [f"test accuracy, {kind} background" for kind in result.backgrounds]
     figure, axes = panels(*titles, "placement: accuracy, black ─► strongest noise")

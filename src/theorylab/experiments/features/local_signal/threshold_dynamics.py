@@ -230,85 +230,87 @@ def _ratios(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The filter turns to the signal: w · w* grows from quarter to quarter of the run.",
-        judge=lambda r: median_at_least(np.diff(_quarters(r, r.signal)).min(axis=1), 0.0),
+        judge=lambda r, c: median_at_least(np.diff(_quarters(r, r.signal)).min(axis=1), 0.0),
         source=FIGURE,
     ),
     Claim(
         "The bias falls from quarter to quarter.",
-        judge=lambda r: median_at_most(np.diff(_quarters(r, r.bias)).max(axis=1), 0.0),
+        judge=lambda r, c: median_at_most(np.diff(_quarters(r, r.bias)).max(axis=1), 0.0),
         source=FIGURE,
     ),
     Claim(
         "On the true risk the bias first rises, by half of its learning rate in one step.",
-        judge=lambda r: identity(r.first_bias, 1.0, 1e-3),
+        judge=lambda r, c: identity(r.first_bias, 1.0, 1e-3),
         source=FIGURE,
     ),
     Claim(
         "The threshold rises relative to the filter: |b|/(w · w*) grows in every quarter.",
-        judge=lambda r: median_at_least(np.diff(_ratios(r)).min(axis=1), 0.0),
+        judge=lambda r, c: median_at_least(np.diff(_ratios(r)).min(axis=1), 0.0),
         source=FIGURE,
     ),
     Claim(
         "Accuracy grows from quarter to quarter.",
-        judge=lambda r: median_at_least(np.diff(_quarters(r, r.accuracy)).min(axis=1), 0.0),
+        judge=lambda r, c: median_at_least(np.diff(_quarters(r, r.accuracy)).min(axis=1), 0.0),
         source=FIGURE,
     ),
     Claim(
         "At k = 1000 the true risk leads to the tabulated w · w*, b and accuracy, to 1 %.",
-        judge=lambda r: at_most(np.abs(r.table / TABLE[: len(r.table), 1:] - 1).max(), 0.01),
+        judge=lambda r, c: at_most(np.abs(r.table / TABLE[: len(r.table), 1:] - 1).max(), 0.01),
         source=RISK,
     ),
     Claim(
         "In the last quarter the bias is that of descent on the true risk, to 5 %.",
-        judge=lambda r: median_at_most(_deviation(r, r.bias, r.true_bias), 0.05),
+        judge=lambda r, c: median_at_most(_deviation(r, r.bias, r.true_bias), 0.05),
         source=RISK,
     ),
     Claim(
         "And w · w* is, to 15 %.",
-        judge=lambda r: median_at_most(_deviation(r, r.signal, r.true_signal), 0.15),
+        judge=lambda r, c: median_at_most(_deviation(r, r.signal, r.true_signal), 0.15),
         source=RISK,
     ),
     Claim(
         "And accuracy is, to 1.5 points.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(_quarters(r, r.accuracy)[:, -1] - _quarters(r, r.true_accuracy)[-1]), 0.015
         ),
         source=RISK,
     ),
     Claim(
         "With the printed noise (σ = 1 at k = 1000) accuracy rises above 0.55 too.",
-        judge=lambda r: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
+        judge=lambda r, c: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
         source=SETTING,
         kind="printed",
     ),
     Claim(
         "It takes σ = log k/√k for accuracy to rise above 0.55.",
-        judge=lambda r: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
+        judge=lambda r, c: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
         source=SETTING,
         kind="corrected",
     ),
     Claim(
         "With the printed noise the network ends dead: it gives 0, an error, for 99 % of samples.",
-        judge=lambda r: median_at_most(r.printed_accuracy[:, -1], 0.01),
+        judge=lambda r, c: median_at_most(r.printed_accuracy[:, -1], 0.01),
         source=SETTING,
         kind="control",
     ),
     Claim(
         "Counting y f ≥ 0 as right gives the accuracy of that network, to a point.",
-        judge=lambda r: median_at_most(np.abs(r.tied_accuracy - r.printed_accuracy)[:, -1], 0.01),
+        judge=lambda r, c: median_at_most(
+            np.abs(r.tied_accuracy - r.printed_accuracy)[:, -1], 0.01
+        ),
         source=CODE,
         kind="printed",
     ),
     Claim(
         "Counting y f ≥ 0 as right calls the dead network better than the one that learns.",
-        judge=lambda r: ordered(r.accuracy[:, -1], r.tied_accuracy[:, -1]),
+        judge=lambda r, c: ordered(r.accuracy[:, -1], r.tied_accuracy[:, -1]),
         source=CODE,
         kind="corrected",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw filter and bias, their ratio, accuracy, and accuracy with the printed noise."""
     figure, (values, ratio, accuracy, printed) = panels(
         "filter and bias", "threshold over filter", "accuracy", "with the printed noise"

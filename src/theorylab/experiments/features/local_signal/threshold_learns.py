@@ -268,86 +268,86 @@ def _sizes(result: Result, chosen: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "From k = 1000 on there are thresholds that err on at most 1 %.",
-        judge=lambda r: at_least(_sizes(r, np.array(SIZES) >= SOUND).min(), 0.99),
+        judge=lambda r, c: at_least(_sizes(r, np.array(SIZES) >= SOUND).min(), 0.99),
         source=SIZE,
     ),
     Claim(
         "Up to k = 300 no threshold errs on less than 20 %: k₀ lies between 300 and 1000.",
-        judge=lambda r: at_most(_sizes(r, np.array(SIZES) <= SMALL).max(), 0.8),
+        judge=lambda r, c: at_most(_sizes(r, np.array(SIZES) <= SMALL).max(), 0.8),
         source=SIZE,
         kind="control",
     ),
     Claim(
         "The best accuracies are 0.625, 0.628, 0.773, 0.998, 1 and 1, to 0.005.",
-        judge=lambda r: holds(0.005 - np.abs(r.best_accuracies - np.array(KNOWN))),
+        judge=lambda r, c: holds(0.005 - np.abs(r.best_accuracies - np.array(KNOWN))),
         source=SIZE,
     ),
     Claim(
         "Without a threshold accuracy is at most 0.63 at every k.",
-        judge=lambda r: at_most(r.linear_accuracies.max(), 0.63),
+        judge=lambda r, c: at_most(r.linear_accuracies.max(), 0.63),
         source=BASELINE,
         formula=r"\Phi(1/\log k)",
     ),
     Claim(
         "Descent on the true risk has an accuracy of 0.985 after half of the steps.",
-        judge=lambda r: at_least(r.accuracy[len(r.steps) // 2], 0.985),
+        judge=lambda r, c: at_least(r.accuracy[len(r.steps) // 2], 0.985),
         source=THEOREM,
     ),
     Claim(
         "At the end it errs on at most 1 %.",
-        judge=lambda r: at_least(r.accuracy[-1], 0.99),
+        judge=lambda r, c: at_least(r.accuracy[-1], 0.99),
         source=THEOREM,
     ),
     Claim(
         "At k = 100 it errs on at most 1 % at the end.",
-        judge=lambda r: at_least(r.failing[-1], 0.99),
+        judge=lambda r, c: at_least(r.failing[-1], 0.99),
         source=THEOREM,
         kind="printed",
     ),
     Claim(
         "At k = 100 it comes to rest at an accuracy of 0.63, to 0.02.",
-        judge=lambda r: between(r.failing[-1], 0.61, 0.65),
+        judge=lambda r, c: between(r.failing[-1], 0.61, 0.65),
         source=SIZE,
         kind="corrected",
     ),
     Claim(
         "There its gradient is below 0.02.",
-        judge=lambda r: at_most(r.failing_gradient, 0.02),
+        judge=lambda r, c: at_most(r.failing_gradient, 0.02),
         source=SIZE,
     ),
     Claim(
         "With η = 0.1 at k = 3000 the threshold overtakes the signal, and all outputs are 0.",
-        judge=lambda r: at_most(r.dying[-1], 0.01),
+        judge=lambda r, c: at_most(r.dying[-1], 0.01),
         source=SCHEDULE,
         kind="control",
     ),
     Claim(
         "At one ratio of learning rates an accuracy of 0.95 comes sooner the more patches.",
-        judge=lambda r: holds(-np.diff(r.times) - 1),
+        judge=lambda r, c: holds(-np.diff(r.times) - 1),
         source=SCHEDULE,
     ),
     Claim(
         "The number of steps falls at least as 1/√k, where the proof's bound grows as √k.",
-        judge=lambda r: at_most(power_law(r.timed_patches, r.times).exponent, -0.5),
+        judge=lambda r, c: at_most(power_law(r.timed_patches, r.times).exponent, -0.5),
         source=SCHEDULE,
         formula=r"T \lesssim \sqrt{k} \log^{3/2} k / \eta",
     ),
     Claim(
         "SGD ends within half a point of descent on the true risk.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs((r.sgd - r.sgd_true[None, :])[:, -5:].mean(axis=1)), 0.005
         ),
         source=THEOREM,
     ),
     Claim(
         "With a slow bias SGD ends at an accuracy of 0.99, or half a point from the true risk's.",
-        judge=lambda r: median_at_least(r.learned[:, -1], min(0.99, r.learned_true[-1] - 0.005)),
+        judge=lambda r, c: median_at_least(r.learned[:, -1], min(0.99, r.learned_true[-1] - 0.005)),
         source=THEOREM,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the best thresholds over k, the long descents, the timed ones, and SGD."""
     figure, (best, long, timed, sgd) = panels(
         "best threshold", "descent on the true risk", "more patches are learned sooner", "SGD"

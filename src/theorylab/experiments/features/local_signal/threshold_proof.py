@@ -201,55 +201,55 @@ def _digits(result: Result) -> float:
 CLAIMS = (
     Claim(
         "The start has w · w* and the rest of w below δ, but for a probability of 2d e^(−k/2).",
-        judge=lambda r: holds(r.bounds - r.misses),
+        judge=lambda r, c: holds(r.bounds - r.misses),
         source=START,
         formula=r"P[|c_0| > \delta \text{ or } v_0 > \delta] \le 2 d e^{-k/2}",
     ),
     Claim(
         "At the start one sample's gradient of the bias has the variance k/4.",
-        judge=lambda r: identity(4 * r.bias_spread[0] / r.num_patches, 1.0, 1e-5),
+        judge=lambda r, c: identity(4 * r.bias_spread[0] / r.num_patches, 1.0, 1e-5),
         source=BATCHES,
     ),
     Claim(
         "By Chebyshev's inequality 30k³ samples give it to 1/k, but for 1 %, at every step.",
-        judge=lambda r: at_most(_missed(r).max(), 0.01),
+        judge=lambda r, c: at_most(_missed(r).max(), 0.01),
         source=BATCHES,
         formula=r"P[|\hat g_b - g_b| > 1/k] \le k^2 V / n",
     ),
     Claim(
         "For the weights the lemma asks for batches beyond 10³⁰⁰ samples: a formal device.",
-        judge=lambda r: at_least(_digits(r), 300),
+        judge=lambda r, c: at_least(_digits(r), 300),
         source=BATCHES,
     ),
     Claim(
         "Batches of 150 samples miss the bias's gradient by more than ten times 1/k at every step.",
-        judge=lambda r: at_least(_off(r).min(), 10),
+        judge=lambda r, c: at_least(_off(r).min(), 10),
         source=BATCHES,
         kind="control",
     ),
     Claim(
         "A loss of at most 1 bounds w · w* by 2000, whatever the error is.",
-        judge=lambda r: at_most(max(r.bounded.max(), r.unbounded.max()), LIMIT),
+        judge=lambda r, c: at_most(max(r.bounded.max(), r.unbounded.max()), LIMIT),
         source=BOUNDED,
         kind="printed",
     ),
     Claim(
         "A loss of at most 1 and an error of at least 0.01 bound w · w* by 2000, at every k.",
-        judge=lambda r: at_most(r.bounded.max(), LIMIT),
+        judge=lambda r, c: at_most(r.bounded.max(), LIMIT),
         source=BOUNDED,
         kind="corrected",
         formula=r"c \le 1 / E(-f_1)_+",
     ),
     Claim(
         "The error is below 0.01 after at most T₁ + T₂ steps, both summands of T₂ over η_b C.",
-        judge=lambda r: at_most(r.reached, r.times.sum()),
+        judge=lambda r, c: at_most(r.reached, r.times.sum()),
         source=TIME,
         kind="corrected",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the chances of the start, the spread of gradients, the bounds of w · w*, the error."""
     figure, (start, spread, bound, error) = panels(
         "starts outside of the ball", "variance of one sample", "w · w* at a loss of 1", "error"

@@ -237,41 +237,43 @@ def _least_gain(psnr: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "One wave along each axis gives better images than plain coordinates.",
-        judge=lambda r: ordered(*r.kernel_psnr[:2]),
+        judge=lambda r, c: ordered(*r.kernel_psnr[:2]),
         source=IMAGES,
     ),
     Claim(
         "Many waves, in a ladder or at random, are 2 decibels better than one.",
         # On other seeds the ladder was 2.4 to 3.1 better, random waves 3.3 to 4; it grows with the
         # size of the image.
-        judge=lambda r: median_at_least(_least_gain(r.kernel_psnr), 2.0),
+        judge=lambda r, c: median_at_least(_least_gain(r.kernel_psnr), 2.0),
         source=IMAGES,
     ),
     Claim(
         "Ladder and random waves are within 1.5 decibels of each other.",
-        judge=lambda r: median_between(_gain(r.kernel_psnr, "gaussian", "positional"), -1.5, 1.5),
+        judge=lambda r, c: median_between(
+            _gain(r.kernel_psnr, "gaussian", "positional"), -1.5, 1.5
+        ),
         source=IMAGES,
     ),
     Claim(
         "Trained networks order plain coordinates and one wave in the same way.",
-        judge=lambda r: ordered(*r.network_psnr[:2]),
+        judge=lambda r, c: ordered(*r.network_psnr[:2]),
         source=IMAGES,
     ),
     Claim(
         "They order one wave and many in the same way.",
-        judge=lambda r: ordered(r.network_psnr[1], r.network_psnr[2:].mean(axis=0)),
+        judge=lambda r, c: ordered(r.network_psnr[1], r.network_psnr[2:].mean(axis=0)),
         source=IMAGES,
     ),
     Claim(
         "With enough time, many waves have no such advantage over one.",
-        judge=lambda r: median_at_most(_least_gain(r.patient_psnr), 1.0),
+        judge=lambda r, c: median_at_most(_least_gain(r.patient_psnr), 1.0),
         source=IMAGES,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """The error of every embedding."""
     figure, axes = panels("kernels", "networks", "kernels, with much time")
     values = (result.kernel_psnr, result.network_psnr, result.patient_psnr)

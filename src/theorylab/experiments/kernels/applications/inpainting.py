@@ -180,18 +180,18 @@ def _noise_ratio(
 CLAIMS = (
     Claim(
         "The network paints better than linear interpolation.",
-        judge=lambda r: ordered(r.interpolation, r.network),
+        judge=lambda r, c: ordered(r.interpolation, r.network),
         source=INPAINTING,
     ),
     Claim(
         "The kernel between pixels is the same after a shift by two pixels.",
-        judge=lambda r: identity(r.shifted_by_two, r.kernel, 1e-10),
+        judge=lambda r, c: identity(r.shifted_by_two, r.kernel, 1e-10),
         source=INPAINTING,
         formula=r"\Theta(s + 2, s' + 2) = \Theta(s, s')",
     ),
     Claim(
         "After a shift by one pixel it is another.",
-        judge=lambda r: at_least(
+        judge=lambda r, c: at_least(
             np.abs(r.shifted_by_one - r.kernel).max() / np.abs(r.kernel).max(), 0.01
         ),
         source=INPAINTING,
@@ -199,14 +199,14 @@ CLAIMS = (
     ),
     Claim(
         "Without halving and doubling, the network paints worse than interpolation.",
-        judge=lambda r: ordered(r.flat_network, r.interpolation),
+        judge=lambda r, c: ordered(r.flat_network, r.interpolation),
         source=INPAINTING,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """One image, what was seen of it, what was painted; and all ratios."""
     figure, (image, seen, painted, ratios) = panels(
         "image", "what the network saw", "what it painted", "peak signal to noise ratio, dB"

@@ -171,46 +171,46 @@ CLAIMS = (
     Claim(
         "One kernel does not serve two labelings: the linear one fails at the parity, not at the "
         "factor.",
-        judge=lambda r: ordered(r.plain_error[:, 0, 0], r.plain_error[:, 0, 1]),
+        judge=lambda r, c: ordered(r.plain_error[:, 0, 0], r.plain_error[:, 0, 1]),
         source=SOURCE,
     ),
     Claim(
         "With labels it has fewer errors at the parity, dataset by dataset.",
-        judge=lambda r: ordered(r.aware_error[:, 0, 1], r.plain_error[:, 0, 1]),
+        judge=lambda r, c: ordered(r.aware_error[:, 0, 1], r.plain_error[:, 0, 1]),
         source=SOURCE,
     ),
     Claim(
         "Cross-validation gives labels a weight there.",
-        judge=lambda r: median_at_least(r.weight[:, 0, 1], 0.1),
+        judge=lambda r, c: median_at_least(r.weight[:, 0, 1], 0.1),
         source=SOURCE,
         formula=r"\lambda > 0",
     ),
     Claim(
         "The kernel's alignment with the parity of new inputs grows.",
-        judge=lambda r: ordered(r.plain_alignment[:, 0, 1], r.aware_alignment[:, 0, 1]),
+        judge=lambda r, c: ordered(r.plain_alignment[:, 0, 1], r.aware_alignment[:, 0, 1]),
         source=SOURCE,
     ),
     Claim(
         "At the factor, where the plain kernel is right, at most one error in 50 comes in.",
-        judge=lambda r: median_at_most(r.aware_error[:, 0, 0] - r.plain_error[:, 0, 0], 0.02),
+        judge=lambda r, c: median_at_most(r.aware_error[:, 0, 0] - r.plain_error[:, 0, 0], 0.02),
         source=SOURCE,
     ),
     Claim(
         "The kernel of a ReLU network, which sees the parity by itself, gains nothing from labels.",
-        judge=lambda r: median_at_least(r.aware_error[:, 1, 1] - r.plain_error[:, 1, 1], -0.02),
+        judge=lambda r, c: median_at_least(r.aware_error[:, 1, 1] - r.plain_error[:, 1, 1], -0.02),
         source=SOURCE,
         kind="control",
     ),
     Claim(
         "From random labels there is nothing to learn: two of five predictions at least are wrong.",
-        judge=lambda r: median_at_least(r.aware_error[:, 0, 2], 0.4),
+        judge=lambda r, c: median_at_least(r.aware_error[:, 0, 2], 0.4),
         source=SOURCE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw errors and alignments of every dataset: label-aware over plain, linear kernel."""
     figure, (errors, alignments) = panels("share of errors", "alignment with new labels")
     for number, name in enumerate(LABELINGS):

@@ -173,32 +173,32 @@ def _both_ways(key: RandomKey, num_rows: int, num_columns: int) -> tuple[Array, 
 CLAIMS = (
     Claim(
         "Rows on their own give what the kernel of all entries gives.",
-        judge=lambda r: identity(r.by_rows, r.by_entries, 1e-8),
+        judge=lambda r, c: identity(r.by_rows, r.by_entries, 1e-8),
         source=COMPLETION,
         formula=FORMULA,
     ),
     Claim(
         "The network improves on its prior in most trials.",
-        judge=lambda r: probability_at_least(
+        judge=lambda r, c: probability_at_least(
             int(np.sum(r.joint <= r.backbone)), len(r.joint), 0.56
         ),
         source=COMPLETION,
     ),
     Claim(
         "In the median, its error is at most 0.97 of the prior's.",
-        judge=lambda r: median_at_most(r.joint / r.backbone, 0.97),
+        judge=lambda r, c: median_at_most(r.joint / r.backbone, 0.97),
         source=COMPLETION,
     ),
     Claim(
         "With inputs that say nothing about the columns, the network is worse than soft-impute.",
-        judge=lambda r: ordered(r.backbone, r.blind),
+        judge=lambda r, c: ordered(r.backbone, r.blind),
         source=COMPLETION,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Errors against soft-impute's, trial by trial; and rows against entries."""
     figure, (errors, equal) = panels("error, trial by trial", "row by row, or all at once")
     for values, label in ((result.joint, "network on soft-impute"), (result.blind, "on noise")):

@@ -187,25 +187,25 @@ def _smaller_spread(result: Result) -> float:
 CLAIMS = (
     Claim(
         "Up to 160 examples the kernel loses at most half a point to its network.",
-        judge=lambda r: median_at_least(_few(r, r.kernel - r.network), -0.005),
+        judge=lambda r, c: median_at_least(_few(r, r.kernel - r.network), -0.005),
         source=SMALL,
     ),
     Claim(
         "It is better with every one of the largest training sets, in the median.",
-        judge=lambda r: ordered(r.network[:, -1], r.kernel[:, -1]),
+        judge=lambda r, c: ordered(r.network[:, -1], r.kernel[:, -1]),
         source=PRACTICE,
     ),
     Claim(
         # The catalogue's demand. 60 splits of another seed show no difference at any size: p from
         # 0.3 to 0.98. The spread is the data's, and a finite network on the same data has it too.
         "From one training set to the next the kernel varies less than the network: p < 0.05.",
-        judge=lambda r: at_most(_smaller_spread(r), 0.05),
+        judge=lambda r, c: at_most(_smaller_spread(r), 0.05),
         source=SMALL,
         kind="printed",
     ),
     Claim(
         "From one training set to the next, kernel and network vary alike, to two points.",
-        judge=lambda r: median_between(
+        judge=lambda r, c: median_between(
             _few(r, _deviation(r.kernel) - _deviation(r.network)), -0.02, 0.02
         ),
         source=SMALL,
@@ -214,14 +214,14 @@ CLAIMS = (
     Claim(
         # A split's accuracy by chance has a deviation of some 0.03 with few examples.
         "With labels in random order, the kernel is at chance.",
-        judge=lambda r: median_between(_few(r, r.shuffled), 0.05, 0.15),
+        judge=lambda r, c: median_between(_few(r, r.shuffled), 0.05, 0.15),
         source=SMALL,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Accuracy and its spread over the number of examples."""
     figure, (accuracy, spread) = panels("test accuracy", "deviation from the median split")
     for values, label in (

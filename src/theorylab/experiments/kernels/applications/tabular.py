@@ -257,42 +257,42 @@ def _on_curved(result: Result, method: int) -> Float[np.ndarray, " s"]:
 CLAIMS = (
     Claim(
         "In average rank the tangent kernel is ahead of the Gaussian kernel, or tied with it.",
-        judge=lambda r: median_at_most(r.ranks[:, OWN] - r.ranks[:, GAUSSIAN], 0.5),
+        judge=lambda r, c: median_at_most(r.ranks[:, OWN] - r.ranks[:, GAUSSIAN], 0.5),
         source=PRACTICE,
     ),
     Claim(
         "And ahead of the random forest, or tied with it.",
-        judge=lambda r: median_at_most(r.ranks[:, OWN] - r.ranks[:, FOREST], 0.5),
+        judge=lambda r, c: median_at_most(r.ranks[:, OWN] - r.ranks[:, FOREST], 0.5),
         source=PRACTICE,
     ),
     Claim(
         "Its mean accuracy is that of the better of the two, or larger, to two points.",
-        judge=lambda r: median_at_least(
+        judge=lambda r, c: median_at_least(
             _mean(r, OWN) - np.maximum(_mean(r, GAUSSIAN), _mean(r, FOREST)), -0.02
         ),
         source=PRACTICE,
     ),
     Claim(
         "On most tables, six of ten, it reaches 95 % of the best accuracy.",
-        judge=lambda r: median_at_least(_near_best(r, OWN), 0.6),
+        judge=lambda r, c: median_at_least(_near_best(r, OWN), 0.6),
         source=PRACTICE,
     ),
     Claim(
         "Where classes are curved, a linear model is at least 15 points behind.",
-        judge=lambda r: median_at_least(_on_curved(r, OWN) - _on_curved(r, LINEAR), 0.15),
+        judge=lambda r, c: median_at_least(_on_curved(r, OWN) - _on_curved(r, LINEAR), 0.15),
         source=PRACTICE,
         kind="control",
     ),
     Claim(
         "With labels in random order, the tangent kernel is at chance.",
-        judge=lambda r: median_between(r.shuffled.mean(axis=1), -0.1, 0.1),
+        judge=lambda r, c: median_between(r.shuffled.mean(axis=1), -0.1, 0.1),
         source=PRACTICE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw average ranks with every split, and the accuracy on every table."""
     figure, (ranks, accuracy) = panels(
         f"average rank (Friedman: p = {result.friedman:.2g})", "mean accuracy on every table"

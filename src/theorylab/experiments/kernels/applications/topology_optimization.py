@@ -245,54 +245,54 @@ def _opposition(density: Float[np.ndarray, "c r"]) -> Float[np.ndarray, "c r"]:
 CLAIMS = (
     Claim(
         "Every design has the volume that is asked for.",
-        judge=lambda r: identity(_volumes(r), np.full_like(_volumes(r), r.volume), 1e-6),
+        judge=lambda r, c: identity(_volumes(r), np.full_like(_volumes(r), r.volume), 1e-6),
         source=SIMP,
         formula=r"\sum_i \sigma(x_i + b) = V",
     ),
     Claim(
         "At the largest ω, the beams of networks bend at most 10 % more than that of plain SIMP.",
-        judge=lambda r: median_at_most(r.compliance[:, -1] / r.plain_compliance, 1.1),
+        judge=lambda r, c: median_at_most(r.compliance[:, -1] / r.plain_compliance, 1.1),
         source=SIMP,
     ),
     Claim(
         "The larger ω, the finer is what networks build.",
-        judge=lambda r: trend(r.detail.T),
+        judge=lambda r, c: trend(r.detail.T),
         source=SIMP,
     ),
     Claim(
         "At the smallest ω networks build what their kernel builds: densities differ by a tenth.",
-        judge=lambda r: median_at_most(_difference(r), 0.1),
+        judge=lambda r, c: median_at_most(_difference(r), 0.1),
         source=SIMP,
         formula=r"\dot x = -\Theta\,\partial C/\partial x",
     ),
     Claim(
         "Compliance is the work of the load: UᵀKU = UᵀF.",
-        judge=lambda r: identity(r.energy, r.work, 1e-9),
+        judge=lambda r, c: identity(r.energy, r.work, 1e-9),
         source=SIMP,
         kind="corrected",
         formula=r"C = U^\top K U = U^\top F",
     ),
     Claim(
         "Without phases, what is built on one side of the middle is left out on the other.",
-        judge=lambda r: holds(_opposition(r.odd_density), 1e-3),
+        judge=lambda r, c: holds(_opposition(r.odd_density), 1e-3),
         source=SIMP,
     ),
     Claim(
         "Such a beam bends at least twice as much as that of the kernel with phases.",
-        judge=lambda r: at_least(r.odd_compliance / r.kernel_compliance[-1], 2.0),
+        judge=lambda r, c: at_least(r.odd_compliance / r.kernel_compliance[-1], 2.0),
         source=SIMP,
         kind="control",
     ),
     Claim(
         "Of the same material, equally distributed, the beam bends at least twice as much too.",
-        judge=lambda r: at_most(r.kernel_compliance.max() / r.uniform_compliance, 0.5),
+        judge=lambda r, c: at_most(r.kernel_compliance.max() / r.uniform_compliance, 0.5),
         source=SIMP,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the plain design, those of the first network, and detail with compliance over ω."""
     titles = [f"a network, ω = {w:g}" for w in (result.frequencies[0], result.frequencies[-1])]
     figure, axes = panels("plain SIMP", *titles, "detail and compliance")

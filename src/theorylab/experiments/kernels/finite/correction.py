@@ -242,49 +242,49 @@ CLAIMS = (  # the thresholds 0.3 and 15 % are the catalogue's
     Claim(
         "Cut after O₄, the hierarchy predicts test outputs with less than 0.3 of the error of a "
         "constant kernel, at the second largest width.",
-        judge=lambda r: median_at_most(r.truncated_error[:, -2] / r.constant_error[:, -2], 0.3),
+        judge=lambda r, c: median_at_most(r.truncated_error[:, -2] / r.constant_error[:, -2], 0.3),
         source=CUT,
     ),
     Claim(
         "The closed form predicts the movement of a network's kernel within 15 % at the largest "
         "width.",
-        judge=lambda r: median_at_most(r.kernel_error[:, -1], 0.15),
+        judge=lambda r, c: median_at_most(r.kernel_error[:, -1], 0.15),
         source=CORRECTED,
         formula=r"\Theta_T - \Theta_0",
     ),
     # Its first error is of relative order 1/m; medians over other seeds fell with exponent −0.8.
     Claim(
         "The error of that prediction falls with the width.",
-        judge=lambda r: exponent_between(r.widths, r.kernel_error, -1.5, -0.3),
+        judge=lambda r, c: exponent_between(r.widths, r.kernel_error, -1.5, -0.3),
         source=CORRECTED,
     ),
     Claim(
         "The mean movement over networks, Θ^NTH − E Θ₀, is predicted within 15 % at the largest "
         "width.",
-        judge=lambda r: median_at_most(r.mean_error[:, -1], 0.15),
+        judge=lambda r, c: median_at_most(r.mean_error[:, -1], 0.15),
         source=CORRECTED,
         formula=r"\Theta^{NTH} - \mathbb{E}\, \Theta_0",
     ),
     Claim(
         "That error, too, is smaller at the largest width than at the smallest.",
-        judge=lambda r: ordered(r.mean_error[:, -1], r.mean_error[:, 0]),
+        judge=lambda r, c: ordered(r.mean_error[:, -1], r.mean_error[:, 0]),
         source=CORRECTED,
     ),
     Claim(
         "Training is over: the loss has fallen below a thousandth.",
-        judge=lambda r: median_at_most(r.loss.max(axis=1), 1e-3),
+        judge=lambda r, c: median_at_most(r.loss.max(axis=1), 1e-3),
         source=CUT,
     ),
     Claim(
         "For ReLU networks the prediction of the kernel fails, by more than 30 %.",
-        judge=lambda r: median_at_least(r.relu_error[:, -1], 0.3),
+        judge=lambda r, c: median_at_least(r.relu_error[:, -1], 0.3),
         source=CORRECTED,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the errors of predicted kernels and outputs over the width."""
     figure, (kernel, outputs) = panels("movement of Θ: relative error", "test outputs: error")
     _curve(kernel, result.widths, result.kernel_error, "erf")

@@ -28,7 +28,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.choices import ImageSet
 from theorylab.claims import (
     Claim,
     Finding,
@@ -43,6 +42,7 @@ from theorylab.claims import (
 from theorylab.data import image_set, image_shape, sphere
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import ImageSet
 from theorylab.models import densely_connected, drop_edges
 from theorylab.progress import report
 from theorylab.training import dag_ensemble, descend, gradient_descent, logarithmic, squared
@@ -209,7 +209,7 @@ def _wide(result: Result) -> tuple[np.ndarray, np.ndarray]:
     return result.widths[wide], _largest(result)[:, wide]
 
 
-def _falls(result: Result) -> Finding:
+def _falls(result: Result, config: Config) -> Finding:
     """The least sure of all steps from one width to the next, from 32 neurons on."""
     drift = _largest(result)[:, result.widths >= 32].T
     steps = [ordered(after, before) for before, after in itertools.pairwise(drift)]
@@ -218,13 +218,13 @@ def _falls(result: Result) -> Finding:
 
 def _kept(share: float):
     # One edge in fifty is told from the other reading, 0.3 or 0.7; noise is 0.4 %.
-    return lambda r: probability_between(r.kept, r.num_edges, share - 0.02, share + 0.02)
+    return lambda r, c: probability_between(r.kept, r.num_edges, share - 0.02, share + 0.02)
 
 
 CLAIMS = (
     Claim(
         "Every network converges: the loss ends below 0.001.",
-        judge=lambda r: holds(1e-3 - r.last_loss),
+        judge=lambda r, c: holds(1e-3 - r.last_loss),
         source=DRIFT,
     ),
     Claim(
@@ -234,7 +234,7 @@ CLAIMS = (
     ),
     Claim(
         "At large width it moves at most like one over the root of the width.",
-        judge=lambda r: exponent_between(*_wide(r), -2.0, -0.4),
+        judge=lambda r, c: exponent_between(*_wide(r), -2.0, -0.4),
         source=DRIFT,
         formula=r"\max_t \|K_t - K_0\| / \|K_0\| = O(m^{-1/2})",
         kind="corrected",
@@ -242,20 +242,20 @@ CLAIMS = (
     Claim(
         "At large width it moves exactly like one over the root of the width.",
         # Θ(1/√m) with a fifth of the exponent to spare; the corrected claim is one-sided.
-        judge=lambda r: exponent_between(*_wide(r), -0.6, -0.4),
+        judge=lambda r, c: exponent_between(*_wide(r), -0.6, -0.4),
         source=DRIFT,
         formula=r"\max_t \|K_t - K_0\| / \|K_0\| = \Theta(m^{-1/2})",
         kind="printed",
     ),
     Claim(
         "Two neurons in a hidden layer make the width of the graph 2, with 3072 inputs.",
-        judge=lambda r: identity(r.least_in_degree, 2.0, 1e-6),
+        judge=lambda r, c: identity(r.least_in_degree, 2.0, 1e-6),
         source=WIDTH,
         kind="printed",
     ),
     Claim(
         "With 3072 inputs and half of the edges, the width of the graph is over 1400.",
-        judge=lambda r: at_least(r.least_in_degree, 1400.0),
+        judge=lambda r, c: at_least(r.least_in_degree, 1400.0),
         source=WIDTH,
         kind="corrected",
     ),
@@ -274,14 +274,14 @@ CLAIMS = (
     ),
     Claim(
         "Before training the kernel has not moved.",
-        judge=lambda r: identity(r.drift[:, :, 0], np.zeros_like(r.drift[:, :, 0]), 1e-4),
+        judge=lambda r, c: identity(r.drift[:, :, 0], np.zeros_like(r.drift[:, :, 0]), 1e-4),
         source=DRIFT,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """The largest drift over widths, and the drift over time."""
     figure, (widths, times) = panels("largest drift of the kernel", "drift over time, median")
     largest = _largest(result)

@@ -202,12 +202,12 @@ def _constant(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Jacobian contraction, vector products and structured derivatives give the same kernel.",
-        judge=lambda r: at_most(float(r.difference.max()), 1e-5),  # single precision
+        judge=lambda r, c: at_most(float(r.difference.max()), 1e-5),  # single precision
         source=KERNEL,
     ),
     Claim(
         "From how many outputs on products are cheaper, shapes tell within a factor of 3.",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             np.log(3.0) - np.abs(np.log(r.counted_crossover / r.modelled_crossover))
         ),
         source=COST,
@@ -215,23 +215,23 @@ CLAIMS = (
     ),
     Claim(
         "Products are preferable if F < C k p, with one C for all widths and both networks.",
-        judge=lambda r: between(float(_constant(r).max() / _constant(r).min()), 1.0, 3.0),
+        judge=lambda r, c: between(float(_constant(r).max() / _constant(r).min()), 1.0, 3.0),
         source=COST,
         formula=r"F < C\,k\,p",
     ),
     Claim(
         "What the count from shapes chooses costs at most 1.5 times the cheapest method.",
-        judge=lambda r: holds(np.log(1.5) - np.log(r.chosen / r.counted.min(axis=-1))),
+        judge=lambda r, c: holds(np.log(1.5) - np.log(r.chosen / r.counted.min(axis=-1))),
         source=COST,
     ),
     Claim(
         "In a fully connected network, structured derivatives always cost less than Jacobians.",
-        judge=lambda r: holds(np.log(r.counted[0, ..., 0] / r.counted[0, ..., 2])),
+        judge=lambda r, c: holds(np.log(r.counted[0, ..., 0] / r.counted[0, ..., 2])),
         source=KERNEL,
     ),
     Claim(
         "Where every weight is used at many positions, products need more outputs to pay.",
-        judge=lambda r: at_least(
+        judge=lambda r, c: at_least(
             float((r.counted_crossover[1] / r.counted_crossover[0]).min()),
             float((r.uses[1] / r.uses[0]).min() / 3),
         ),
@@ -241,7 +241,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw counts over the number of outputs, for the widest networks; and the crossovers."""
     figure, (dense, convolutional, crossover) = panels(
         "fully connected: multiplications", "convolutional: multiplications", "products pay from"

@@ -180,63 +180,63 @@ def _as_foretold(result: Result, name: str) -> Finding:
 CLAIMS = (  # the tolerance of all exponents, ± 0.15, is the catalogue's
     Claim(
         "The mean of the tangent kernel does not depend on the width.",
-        judge=lambda r: exponent_between(r.widths, r.means[1], -0.15, 0.15),
+        judge=lambda r, c: exponent_between(r.widths, r.means[1], -0.15, 0.15),
         source=SCALING,
         formula=r"\mathbb{E}\, O_2 \propto m^0",
     ),
     Claim(
         "What moves the kernel is of order 1/m.",
-        judge=lambda r: exponent_between(r.widths, r.third, -1.15, -0.85),
+        judge=lambda r, c: exponent_between(r.widths, r.third, -1.15, -0.85),
         source=SCALING,
         formula=r"O_3 \propto m^{-1}",
     ),
     Claim(
         "So is the mean of what moves that.",
-        judge=lambda r: exponent_between(r.widths, r.means[5], -1.15, -0.85),
+        judge=lambda r, c: exponent_between(r.widths, r.means[5], -1.15, -0.85),
         source=SCALING,
         formula=r"\mathbb{E}\, O_4 \propto m^{-1}",
     ),
     Claim(
         "The mean of f f, of two clusters of one tensor, scales as foretold.",
-        judge=lambda r: _as_foretold(r, "f f"),
+        judge=lambda r, c: _as_foretold(r, "f f"),
         source=CONJECTURE,
     ),
     Claim(
         "So does that of Θ Θ, of two clusters of two.",
-        judge=lambda r: _as_foretold(r, "Θ Θ"),
+        judge=lambda r, c: _as_foretold(r, "Θ Θ"),
         source=CONJECTURE,
     ),
     Claim(
         "So does that of O₃ f, of three and one.",
-        judge=lambda r: _as_foretold(r, "O₃ f"),
+        judge=lambda r, c: _as_foretold(r, "O₃ f"),
         source=CONJECTURE,
     ),
     Claim(
         "So does that of O₃ O₃, of three and three.",
-        judge=lambda r: _as_foretold(r, "O₃ O₃"),
+        judge=lambda r, c: _as_foretold(r, "O₃ O₃"),
         source=CONJECTURE,
         formula=r"\tfrac{1}{2} \cdot 2 - \tfrac{1}{2} \cdot 6 = -2",
     ),
     Claim(
         "So does that of O₄ Θ, of four and two.",
-        judge=lambda r: _as_foretold(r, "O₄ Θ"),
+        judge=lambda r, c: _as_foretold(r, "O₄ Θ"),
         source=CONJECTURE,
     ),
     Claim(
         "So does that of O₄ f f, of four, one and one.",
-        judge=lambda r: _as_foretold(r, "O₄ f f"),
+        judge=lambda r, c: _as_foretold(r, "O₄ f f"),
         source=CONJECTURE,
     ),
     Claim(
         "In the standard parametrization what moves the kernel does not fall.",
-        judge=lambda r: exponent_between(r.widths, r.standard_third, -0.3, 0.3),
+        judge=lambda r, c: exponent_between(r.widths, r.standard_third, -0.3, 0.3),
         source=SCALING,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the size of O₃, and the mean of every product beside the power that is foretold."""
     figure, (orders, products) = panels("what moves the kernel, O₃", "means of products")
     for values, label in ((result.third, "NTK"), (result.standard_third, "standard")):

@@ -275,18 +275,18 @@ def _drop(result: Result) -> Float[np.ndarray, " s"]:
 CLAIMS = (
     Claim(
         "The kernel turns at least five times as fast in the first epoch as half way.",
-        judge=lambda r: median_at_least(_slowing(r), 5.0),
+        judge=lambda r, c: median_at_least(_slowing(r), 5.0),
         source=SOURCE,
     ),
     Claim(
         "Copies that part at the start end behind a barrier, at least five times that of copies "
         "that part after a third of training.",
-        judge=lambda r: median_at_least(_drop(r), 0.0),
+        judge=lambda r, c: median_at_least(_drop(r), 0.0),
         source=SOURCE,
     ),
     Claim(
         "Velocity and barrier, in the mean over networks, go together over the time of parting.",
-        judge=lambda r: at_least(
+        judge=lambda r, c: at_least(
             spearman(r.velocity_at_spawn.mean(axis=0), r.barrier.mean(axis=0)).estimate, 0.8
         ),
         source=SOURCE,
@@ -295,39 +295,39 @@ CLAIMS = (
     # A barrier counts some test images of 797, and late ones differ by chance: so not 0.8 here.
     Claim(
         "So they do for single networks, if less clearly.",
-        judge=lambda r: median_at_least(rank_correlations(r.velocity_at_spawn, r.barrier), 0.2),
+        judge=lambda r, c: median_at_least(rank_correlations(r.velocity_at_spawn, r.barrier), 0.2),
         source=SOURCE,
     ),
     Claim(
         "The later copies part, the nearer are their kernels.",
-        judge=lambda r: trend(r.kernel_distance.T, increasing=False),
+        judge=lambda r, c: trend(r.kernel_distance.T, increasing=False),
         source=SOURCE,
     ),
     Claim(
         "And the fewer neurons are active in one and not in the other.",
-        judge=lambda r: trend(r.pattern_distance.T, increasing=False),
+        judge=lambda r, c: trend(r.pattern_distance.T, increasing=False),
         source=SOURCE,
     ),
     Claim(
         "And the fewer images do they tell differently.",
-        judge=lambda r: trend(r.function_distance.T, increasing=False),
+        judge=lambda r, c: trend(r.function_distance.T, increasing=False),
         source=SOURCE,
     ),
     Claim(
         "All networks have learned: one test image in ten at most is told wrong.",
-        judge=lambda r: median_at_most(r.error, 0.1),
+        judge=lambda r, c: median_at_most(r.error, 0.1),
         source=SOURCE,
     ),
     Claim(
         "Copies with the same batches have no barrier between them.",
-        judge=lambda r: identity(r.same_barrier, np.zeros_like(r.same_barrier), 1e-6),
+        judge=lambda r, c: identity(r.same_barrier, np.zeros_like(r.same_barrier), 1e-6),
         source=SOURCE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the velocity over time, the barrier over spawn time, and the distances of copies."""
     figure, (velocity, barrier, distance) = panels(
         "velocity of the kernel", "barrier between copies", "distance of copies"

@@ -300,66 +300,68 @@ def _distance(kernels: Array, limit: Array) -> Float[Array, ""]:
 CLAIMS = (
     Claim(
         "The outputs of a single wide head are not Gaussian: excess kurtosis above 0.1.",
-        judge=lambda r: median_at_least(r.output_kurtosis[:, -1], 0.1),
+        judge=lambda r, c: median_at_least(r.output_kurtosis[:, -1], 0.1),
         source=ATTENTION,
     ),
     Claim(
         "Its kurtosis goes to that of attention with Gaussian logits.",
-        judge=lambda r: median_between(r.single_kurtosis[:, -1] / r.limit_kurtosis, 0.8, 1.25),
+        judge=lambda r, c: median_between(r.single_kurtosis[:, -1] / r.limit_kurtosis, 0.8, 1.25),
         source=ATTENTION,
         formula=r"3\,\mathrm{Var}\,S / (\mathbb{E} S)^2,\ S = (P q P^\top)_{ss}",
     ),
     Claim(
         "With H heads the kurtosis falls as 1/H.",
-        judge=lambda r: exponent_between(r.num_heads, r.heads_kurtosis, -1.2, -0.8),
+        judge=lambda r, c: exponent_between(r.num_heads, r.heads_kurtosis, -1.2, -0.8),
         source=ATTENTION,
     ),
     Claim(
         "The kernel of H heads goes to its average over Gaussian logits as H^(−1/2).",
-        judge=lambda r: exponent_between(r.num_heads, r.kernel_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.num_heads, r.kernel_error, -0.6, -0.4),
         source=ATTENTION,
         formula=r"q \leftarrow \mathbb{E}\,\mathrm{softmax}(G)\,q\,\mathrm{softmax}(G')^\top",
     ),
     Claim(
         "With logits QKᵀ/n a single head becomes Gaussian, its kurtosis falls as 1/n.",
-        judge=lambda r: exponent_between(r.widths, r.linear_kurtosis, -1.2, -0.8),
+        judge=lambda r, c: exponent_between(r.widths, r.linear_kurtosis, -1.2, -0.8),
         source=ATTENTION,
         kind="control",
     ),
     Claim(
         "From the kernel of uniform attention many heads stay twice as far away.",
-        judge=lambda r: median_at_least(r.uniform_error[:, -1] / r.kernel_error[:, -1], 2.0),
+        judge=lambda r, c: median_at_least(r.uniform_error[:, -1] / r.kernel_error[:, -1], 2.0),
         source=ATTENTION,
         kind="control",
     ),
     Claim(
         "G = QᵀK/√n has a logit for every pair of positions.",
-        judge=lambda r: identity(r.printed_logits, np.full(len(r.widths), r.num_positions**2), 0),
+        judge=lambda r, c: identity(
+            r.printed_logits, np.full(len(r.widths), r.num_positions**2), 0
+        ),
         source=ATTENTION,
         kind="printed",
     ),
     Claim(
         "G = QKᵀ/√n has a logit for every pair of positions.",
-        judge=lambda r: identity(r.num_logits, np.full(len(r.widths), r.num_positions**2), 0),
+        judge=lambda r, c: identity(r.num_logits, np.full(len(r.widths), r.num_positions**2), 0),
         source=ATTENTION,
         kind="corrected",
     ),
     Claim(
         "The entries of QᵀK/√n stay random as the width grows.",
-        judge=lambda r: exponent_between(r.widths, r.printed_size, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.widths, r.printed_size, -0.1, 0.1),
         source=ATTENTION,
         kind="printed",
     ),
     Claim(
         "The entries of QKᵀ/√n stay random as the width grows.",
-        judge=lambda r: exponent_between(r.widths, r.logit_size, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.widths, r.logit_size, -0.1, 0.1),
         source=ATTENTION,
         kind="corrected",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw kurtosis over width and over heads, and the error of the kernel: medians over seeds."""
     figure, (width, heads, kernel) = panels(
         "one head: kurtosis", "many heads: kurtosis", "many heads: error of the kernel"

@@ -217,14 +217,14 @@ def _operations(
 CLAIMS = (
     Claim(
         "The kernel of random convolutional networks goes to the recursion over equal offsets.",
-        judge=lambda r: exponent_between(r.widths, r.error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.error, -0.6, -0.4),
         source=OFFSETS,
         kind="corrected",
         formula=r"\sum_{r} \Theta_{l-1}^{s+r,s'+r} \, \mathbb{E}\, \phi'(z^{s+r}) \phi'(z'^{s'+r})",
     ),
     Claim(
         "The kernel of random convolutional networks goes to the double sum over offsets.",
-        judge=lambda r: exponent_between(r.widths, r.offsets_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.offsets_error, -0.6, -0.4),
         source=OFFSETS,
         kind="printed",
         formula=(
@@ -234,61 +234,63 @@ CLAIMS = (
     ),
     Claim(
         "Pooling weighs pairs of pixels by the mean product of derivatives.",
-        judge=lambda r: exponent_between(r.widths, r.error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.error, -0.6, -0.4),
         source=READOUT,
         kind="corrected",
         formula=r"\Theta = \frac{1}{d^2} \sum_{s,s'} \mathbb{E}[\phi'\phi'] \, \Theta_L^{s,s'}",
     ),
     Claim(
         "Pooling weighs pairs of pixels by their covariance.",
-        judge=lambda r: exponent_between(r.widths, r.readout_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.readout_error, -0.6, -0.4),
         source=READOUT,
         kind="printed",
         formula=r"\Theta = \frac{1}{d^2} \sum_{s,s'} q_L^{s,s'} \, \Theta_L^{s,s'}",
     ),
     Claim(
         "The first covariance is the inputs' product over their number of channels.",
-        judge=lambda r: exponent_between(r.widths, r.error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.error, -0.6, -0.4),
         source=INPUTS,
         kind="corrected",
         formula=r"q_1 = x^\top x' / n_0",
     ),
     Claim(
         "The first covariance is the inputs' product.",
-        judge=lambda r: exponent_between(r.widths, r.inputs_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.inputs_error, -0.6, -0.4),
         source=INPUTS,
         kind="printed",
         formula=r"q_1 = x^\top x'",
     ),
     Claim(
         "On average, wide networks have this kernel to 2 percent.",
-        judge=lambda r: mean_between(r.projection, 0.98, 1.02),
+        judge=lambda r, c: mean_between(r.projection, 0.98, 1.02),
         source=POOLED,
         formula=r"\mathbb{E} \langle \hat\Theta, \Theta \rangle = \langle \Theta, \Theta \rangle",
     ),
     Claim(
         "The recursion is the infinite-width reading of the architecture.",
-        judge=lambda r: identity(r.recursion, r.reading, 1e-5),  # single precision
+        judge=lambda r, c: identity(r.recursion, r.reading, 1e-5),  # single precision
         source=POOLED,
     ),
     Claim(
         "Windows of one pixel give the fully connected kernel, averaged over pairs of pixels.",
-        judge=lambda r: identity(r.one_pixel, r.dense, 1e-4),  # a pixel's angle with itself: √1e-7
+        judge=lambda r, c: identity(
+            r.one_pixel, r.dense, 1e-4
+        ),  # a pixel's angle with itself: √1e-7
         source=POOLED,
     ),
     Claim(
         "Operations for a flattened readout grow as the number of pixels.",
-        judge=lambda r: between(_exponent(r.pixels, r.flat_operations), 0.8, 1.2),
+        judge=lambda r, c: between(_exponent(r.pixels, r.flat_operations), 0.8, 1.2),
         source=COST,
     ),
     Claim(
         "Operations for a pooled readout grow as its square.",
-        judge=lambda r: between(_exponent(r.pixels, r.pooled_operations), 1.8, 2.2),
+        judge=lambda r, c: between(_exponent(r.pixels, r.pooled_operations), 1.8, 2.2),
         source=COST,
     ),
     Claim(
         "Against the kernel of windows of one pixel the error does not fall.",
-        judge=lambda r: exponent_between(r.widths, r.dense_error, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(r.widths, r.dense_error, -0.1, 0.1),
         source=POOLED,
         kind="control",
     ),
@@ -299,7 +301,7 @@ def _exponent(x: np.ndarray, y: np.ndarray) -> float:
     return power_law(x, y).exponent
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw errors over the width, and operations over the pixels."""
     figure, (error, cost) = panels("kernel of random networks: error", "operations for a pair")
     for values, label in (

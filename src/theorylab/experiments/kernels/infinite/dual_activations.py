@@ -236,81 +236,81 @@ def _num_broken(gradients: Float[Array, "f 3 p"]) -> int:
 CLAIMS = (
     Claim(
         "For smooth activations closed forms are the integrals, to 1e-8.",
-        judge=lambda r: at_most(r.smooth_error.max(), 1e-8),
+        judge=lambda r, c: at_most(r.smooth_error.max(), 1e-8),
         source=DUALS,
     ),
     Claim(
         "For ReLU quadrature goes to the arc-cosine kernel, in inverse proportion to its nodes.",
-        judge=lambda r: _exponent(r.node_counts, r.relu_error[0], -1.2, -0.8),
+        judge=lambda r, c: _exponent(r.node_counts, r.relu_error[0], -1.2, -0.8),
         source=DUALS,
         formula=r"\frac{\lambda(\pi - \arccos\lambda) + \sqrt{1-\lambda^2}}{2\pi}",
     ),
     Claim(
         "So it does for the derivative of ReLU, as their inverse root or faster.",
-        judge=lambda r: _exponent(r.node_counts, r.relu_error[1], -np.inf, -0.4),
+        judge=lambda r, c: _exponent(r.node_counts, r.relu_error[1], -np.inf, -0.4),
         source=DUALS,
         formula=r"\frac{\pi - \arccos\lambda}{2\pi}",
     ),
     Claim(
         "With the kink cut out, the series agrees with both to 1e-4 for |λ| ≤ 0.8.",
-        judge=lambda r: at_most(_inner(r)[0, :, -1].max(), 1e-4),
+        judge=lambda r, c: at_most(_inner(r)[0, :, -1].max(), 1e-4),
         source=DUALS,
     ),
     Claim(
         "The series has never a larger error than it states.",
-        judge=lambda r: holds(r.series_bound - r.series_error, rounding=1e-12),
+        judge=lambda r, c: holds(r.series_bound - r.series_error, rounding=1e-12),
         source=DUALS,
         formula=r"|\mathrm{error}| \le \sqrt{T(q_1)T(q_2)}\,|\lambda|^K",
     ),
     Claim(
         "At λ = 1 it has just that error.",
-        judge=lambda r: identity(r.series_error[..., -1], r.series_bound[..., -1], 1e-8),
+        judge=lambda r, c: identity(r.series_error[..., -1], r.series_bound[..., -1], 1e-8),
         source=DUALS,
     ),
     Claim(
         "At λ = 1 the error of ReLU falls as K^(−3/2).",
-        judge=lambda r: _exponent(r.term_counts, r.series_error[0, 0, :, -1], -1.8, -1.4),
+        judge=lambda r, c: _exponent(r.term_counts, r.series_error[0, 0, :, -1], -1.8, -1.4),
         source=DUALS,
     ),
     Claim(
         "At λ = 1 the error of its derivative falls as K^(−1/2).",
-        judge=lambda r: _exponent(r.term_counts, r.series_error[0, 1, :, -1], -0.55, -0.45),
+        judge=lambda r, c: _exponent(r.term_counts, r.series_error[0, 1, :, -1], -0.55, -0.45),
         source=DUALS,
     ),
     Claim(
         "From 8 to 32 terms the error of erf falls to less than a thousandth.",
-        judge=lambda r: at_most(
+        judge=lambda r, c: at_most(
             (r.series_error[1, :, 2, -1] / r.series_error[1, :, 0, -1]).max(), 1e-3
         ),
         source=DUALS,
     ),
     Claim(
         "The derivative of E σσ in the covariance is E σ′σ′, at the edges too.",
-        judge=lambda r: identity(r.slope, r.derivative, 1e-10),
+        judge=lambda r, c: identity(r.slope, r.derivative, 1e-10),
         source=DUALS,
         formula=r"\partial_c\,\mathbb{E}\,\sigma(u)\sigma(v) = \mathbb{E}\,\sigma'(u)\sigma'(v)",
     ),
     Claim(
         "Gradients are finite at λ = ±1 and at variance 0.",
-        judge=lambda r: at_most(r.num_broken, 0),
+        judge=lambda r, c: at_most(r.num_broken, 0),
         source=DUALS,
     ),
     Claim(
         "Differentiated as printed, the arc-cosine kernels break at λ = ±1.",
-        judge=lambda r: at_least(r.num_broken_plainly, 2),
+        judge=lambda r, c: at_least(r.num_broken_plainly, 2),
         source=DUALS,
         kind="control",
     ),
     Claim(
         "Against the closed form of |u| the error stays.",
-        judge=lambda r: at_least((r.wrong_error[:, -1] / r.wrong_error[:, 0]).min(), 0.9),
+        judge=lambda r, c: at_least((r.wrong_error[:, -1] / r.wrong_error[:, 0]).min(), 0.9),
         source=DUALS,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the arc-cosine kernels, the error of quadrature, and that of the series."""
     figure, (kernel, nodes, terms) = panels(
         "ReLU at variance 1", "quadrature over the plane: error", "series at λ = 1: error"

@@ -248,34 +248,34 @@ def _floor(result: Result) -> Float[np.ndarray, "s w"]:
 CLAIMS = (
     Claim(
         "The error of the mean over M networks falls as M^(−1/2), far above the floor.",
-        judge=lambda r: exponent_between(r.draws, r.error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.draws, r.error, -0.6, -0.4),
         source=SAMPLED,
         formula=r"\|\hat\Theta^{(M)} - \Theta\| \propto M^{-1/2}",
     ),
     Claim(
         "The floor, which no number of networks removes, falls as 1/n.",
-        judge=lambda r: exponent_between(r.widths, _floor(r), -1.25, -0.75),
+        judge=lambda r, c: exponent_between(r.widths, _floor(r), -1.25, -0.75),
         source=SAMPLED,
         formula=r"\|\mathbb{E}\hat\Theta_n - \Theta\| \propto n^{-1}",
     ),
     Claim(
         "At every width a single network's error is more than twice the floor.",
-        judge=lambda r: median_at_least((r.single_error / _floor(r)).min(axis=1), 2.0),
+        judge=lambda r, c: median_at_least((r.single_error / _floor(r)).min(axis=1), 2.0),
         source=SAMPLED,
     ),
     Claim(
         "Kernel regression with one network's kernel is less accurate than with the limit.",
-        judge=lambda r: ordered(r.accuracy[:, 0], r.exact_accuracy),
+        judge=lambda r, c: ordered(r.accuracy[:, 0], r.exact_accuracy),
         source=SAMPLED,
     ),
     Claim(
         "The more networks are averaged, the smaller is that gap.",
-        judge=lambda r: trend((r.exact_accuracy[:, None] - r.accuracy).T, increasing=False),
+        judge=lambda r, c: trend((r.exact_accuracy[:, None] - r.accuracy).T, increasing=False),
         source=SAMPLED,
     ),
     Claim(
         "With one hidden layer there is no bias: at the smallest width, less than a tenth.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             r.one_hidden_bias_square / np.median(r.bias_square[:, 0]), 0.1
         ),
         source=SAMPLED,
@@ -284,7 +284,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the error over M, the floor over n, the accuracy over M."""
     figure, (error, floor, accuracy) = panels(
         "error of the mean", "floor", "accuracy of kernel regression"

@@ -256,33 +256,33 @@ def _descended(
 CLAIMS = (
     Claim(
         "The kernel of random networks goes to its limit with xᵀx′ as m^(−1/2).",
-        judge=lambda r: exponent_between(r.widths, r.start_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.start_error, -0.6, -0.4),
         source=KERNEL,
         kind="corrected",
         formula=r"H^*(x, x') = x^\top x'\,\frac{\pi - \arccos x^\top x'}{2\pi}",
     ),
     Claim(
         "The kernel of random networks goes to its limit without xᵀx′ as m^(−1/2).",
-        judge=lambda r: exponent_between(r.widths, r.printed_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.printed_error, -0.6, -0.4),
         source=KERNEL,
         kind="printed",
         formula=r"H^*(x, x') = \frac{\pi - \arccos x^\top x'}{2\pi}",
     ),
     Claim(
         "No entry of H(0) is further from H* than 4√(log(n/δ)/m).",
-        judge=lambda r: holds(r.entry_bound[None, :] - r.largest_entry),
+        judge=lambda r, c: holds(r.entry_bound[None, :] - r.largest_entry),
         source=INITIAL,
         formula=r"|H(0) - H^*|_{ij} \le 4\sqrt{\log(n/\delta)/m}",
     ),
     Claim(
         "At the width 16n²log(n/δ)/ε² all entries are within ε/n² of H*.",
-        judge=lambda r: holds(r.entry_bound[None, :] / r.num_samples - r.largest_entry),
+        judge=lambda r, c: holds(r.entry_bound[None, :] / r.num_samples - r.largest_entry),
         source=INITIAL,
         kind="printed",
     ),
     Claim(
         "At the width 16n²log(n/δ)/ε² all entries are within ε/n of H*, and ‖H(0) − H*‖ ≤ ε.",
-        judge=lambda r: holds(
+        judge=lambda r, c: holds(
             r.entry_bound[None, :] - np.maximum(r.largest_entry, r.start_error / r.num_samples)
         ),
         source=INITIAL,
@@ -291,29 +291,29 @@ CLAIMS = (
     ),
     Claim(
         "In training the kernel moves as m^(−1/2) or less.",
-        judge=lambda r: exponent_between(r.widths, r.kernel_movement, -0.7, -0.45),
+        judge=lambda r, c: exponent_between(r.widths, r.kernel_movement, -0.7, -0.45),
         source=TRAINING,
         formula=r"\|H(t) - H(0)\| = O(t n^3/\sqrt{m})",
     ),
     Claim(
         "With a smooth activation it never moves by more than 2tn²/√m.",
-        judge=lambda r: holds(r.smooth_margin),
+        judge=lambda r, c: holds(r.smooth_margin),
         source=TRAINING,
     ),
     Claim(
         "The row that moves most moves as m^(−1/2).",
-        judge=lambda r: exponent_between(r.widths, r.row_movement, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.row_movement, -0.6, -0.4),
         source=TRAINING,
         formula=r"\max_r \|w_r(t) - w_r(0)\| = O(t n/\sqrt{m})",
     ),
     Claim(
         "No row ever moves by more than tn/√m.",
-        judge=lambda r: holds(r.row_margin),
+        judge=lambda r, c: holds(r.row_margin),
         source=TRAINING,
     ),
     Claim(
         "All rows together move by √(yᵀH*⁻¹y), to 1 % at the largest width.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.abs(r.total_movement[:, -1] / r.movement_limit - 1), 0.01
         ),
         source=TRAVEL,
@@ -321,19 +321,19 @@ CLAIMS = (
     ),
     Claim(
         "On new points the network goes to the kernel's predictions as m^(−1/2).",
-        judge=lambda r: exponent_between(r.widths, r.prediction_gap, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(r.widths, r.prediction_gap, -0.6, -0.4),
         source=TRAINING,
     ),
     Claim(
         "With labels that grow as √m, rows move as much at every width.",
-        judge=lambda r: exponent_between(r.widths, r.rich_movement, -0.15, 0.15),
+        judge=lambda r, c: exponent_between(r.widths, r.rich_movement, -0.15, 0.15),
         source=TRAINING,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the kernel's errors, the movements and the loss."""
     figure, (kernel, movement, total, loss) = panels(
         "kernel", "rows and predictions", "all rows together", "loss at each width"

@@ -245,28 +245,28 @@ def _loss_error(result: Result) -> Float[np.ndarray, "s l"]:
 CLAIMS = (
     Claim(
         "True labels are fitted sooner than random ones.",
-        judge=lambda r: ordered(r.fit_time[:, 0], r.fit_time[:, 1]),
+        judge=lambda r, c: ordered(r.fit_time[:, 0], r.fit_time[:, 1]),
         source=FIGURE,
     ),
     Claim(
         "Random labels are fitted sooner than the worst ones, by a factor 1.5 at least.",
-        judge=lambda r: median_at_least(r.fit_time[:, 2] / r.fit_time[:, 1], 1.5),
+        judge=lambda r, c: median_at_least(r.fit_time[:, 2] / r.fit_time[:, 1], 1.5),
         source=FIGURE,
     ),
     Claim(
         "True labels are fitted at least three times as fast as random ones.",
-        judge=lambda r: median_at_least(r.fit_time[:, 1] / r.fit_time[:, 0], 3.0),
+        judge=lambda r, c: median_at_least(r.fit_time[:, 1] / r.fit_time[:, 0], 3.0),
         source=FIGURE,
     ),
     Claim(
         "Most of the true labels, four fifths, lies in the top ten directions.",
-        judge=lambda r: median_at_least(r.projections[:, 0, :TOP].sum(axis=1), 0.8),
+        judge=lambda r, c: median_at_least(r.projections[:, 0, :TOP].sum(axis=1), 0.8),
         source=FIGURE,
         formula=r"\sum_{i \le 10} (v_i^\top y)^2 / \|y\|^2",
     ),
     Claim(
         "Top directions decay at the rate of their eigenvalue, to 5 %.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             np.median(np.abs(r.rates / r.eigenvalues[:, : r.rates.shape[1]] - 1), axis=1),
             0.05,
         ),
@@ -275,33 +275,33 @@ CLAIMS = (
     ),
     Claim(
         "The loss is the predicted one at all times, to 5 % of the first loss.",
-        judge=lambda r: median_at_most(_loss_error(r)[:, :3].max(axis=1), 0.05),
+        judge=lambda r, c: median_at_most(_loss_error(r)[:, :3].max(axis=1), 0.05),
         source=DECAY,
         formula=r"\ell(t) = \tfrac12 \sum_i e^{-2\lambda_i t}\,(v_i^\top y)^2",
     ),
     Claim(
         "At every sample, u(t) − y is the number Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y), to 10 %.",
-        judge=lambda r: median_at_most(r.printed_error.max(axis=1), 0.1),
+        judge=lambda r, c: median_at_most(r.printed_error.max(axis=1), 0.1),
         source=DECAY,
         kind="printed",
         formula=r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)",
     ),
     Claim(
         "The residual u(t) − y is the vector Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y) vᵢ, to 10 %.",
-        judge=lambda r: median_at_most(r.residual_error.max(axis=1), 0.1),
+        judge=lambda r, c: median_at_most(r.residual_error.max(axis=1), 0.1),
         source=DECAY,
         kind="corrected",
         formula=r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)\,v_i",
     ),
     Claim(
         "To fit the worst labels at length √n, the network leaves its kernel: 10 % are missed.",
-        judge=lambda r: median_at_least(_loss_error(r)[:, 3], 0.1),
+        judge=lambda r, c: median_at_least(_loss_error(r)[:, 3], 0.1),
         source=DECAY,
         kind="control",
     ),
     Claim(
         "Random labels do not prefer the top ten directions: they have less than twice their part.",
-        judge=lambda r: median_at_most(
+        judge=lambda r, c: median_at_most(
             r.projections[:, 1, :TOP].sum(axis=1), 2 * TOP / r.projections.shape[2]
         ),
         source=FIGURE,
@@ -310,7 +310,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the losses of the first seed, the spectrum with projections, and the rates."""
     figure, (loss, spectrum, rates) = panels(
         "loss over first loss", "eigenvalues and projections", "rates of top directions"

@@ -246,43 +246,43 @@ def _critical_widths(
 CLAIMS = (
     Claim(
         "Where H(t) ≥ λ₀/2, the loss is never above e^(−λ₀t) of the first one.",
-        judge=lambda r: holds(r.loss_margin[r.wide], 1e-4),  # single precision
+        judge=lambda r, c: holds(r.loss_margin[r.wide], 1e-4),  # single precision
         source=FIRST,
         formula=r"\|u(t) - y\|^2 \le e^{-\lambda_0 t}\,\|u(0) - y\|^2",
     ),
     Claim(
         "Where H(t) ≥ λ₀/2, no row ever moves by more than 2√n ‖y − u(0)‖/(λ₀√m), for ‖x‖ = 1.",
-        judge=lambda r: holds(r.row_margin[r.wide]),
+        judge=lambda r, c: holds(r.row_margin[r.wide]),
         source=ROWS,
         kind="corrected",
         formula=r"\|w_r(t) - w_r(0)\| \le \frac{2\sqrt{n}\,\|y - u(0)\|}{\lambda_0 \sqrt{m}}",
     ),
     Claim(
         "The same bound on the rows holds for longer inputs, ‖x‖ ≥ 1.",
-        judge=lambda r: holds(r.far_margin),
+        judge=lambda r, c: holds(r.far_margin),
         source=ROWS,
         kind="printed",
     ),
     Claim(
         "For longer inputs it holds with a factor ‖x‖.",
-        judge=lambda r: holds(r.radius * (r.far_margin + 1) - 1),
+        judge=lambda r, c: holds(r.radius * (r.far_margin + 1) - 1),
         source=ROWS,
         kind="corrected",
     ),
     Claim(
         "The first width with H(t) ≥ λ₀/2 grows far slower than n⁴: as a power below 2.",
-        judge=lambda r: exponent_between(r.samples, r.critical_width, 0.0, 2.0),
+        judge=lambda r, c: exponent_between(r.samples, r.critical_width, 0.0, 2.0),
         source=SECOND,
     ),
     Claim(
         "Theorem 2.6.2 asks for at least ten thousand times the width that is needed.",
-        judge=lambda r: median_at_least((r.second_theorem / r.critical_width).min(axis=1), 1e4),
+        judge=lambda r, c: median_at_least((r.second_theorem / r.critical_width).min(axis=1), 1e4),
         source=SECOND,
         formula=r"m \gtrsim \frac{n^4}{\lambda_0^4} \log^3 \frac{n}{\delta}",
     ),
     Claim(
         "The row that moves most moves as m^(−1/2).",
-        judge=lambda r: exponent_between(
+        judge=lambda r, c: exponent_between(
             r.widths[-NUM_WIDE:],
             np.exp(np.log(r.row_movement[:, :, -NUM_WIDE:]).mean(axis=0)),
             *(-0.6, -0.4),
@@ -291,7 +291,7 @@ CLAIMS = (
     ),
     Claim(
         "At the beginning the kernel is m^(−1/2) away from its limit.",
-        judge=lambda r: exponent_between(
+        judge=lambda r, c: exponent_between(
             r.widths, np.sqrt(np.mean(r.start_error**2, axis=0)), -0.6, -0.4
         ),
         source=FIRST,
@@ -299,14 +299,14 @@ CLAIMS = (
     ),
     Claim(
         "The narrowest networks do not fit the most samples at that rate.",
-        judge=lambda r: median_at_most(r.loss_margin[-1, :, 0], 0.0),
+        judge=lambda r, c: median_at_most(r.loss_margin[-1, :, 0], 0.0),
         source=FIRST,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the least eigenvalue in training, the critical widths, movements and flips."""
     figure, (eigenvalue, critical, movement) = panels(
         "least λ_min(H(t)) / λ₀", "width that is enough", "rows and patterns"

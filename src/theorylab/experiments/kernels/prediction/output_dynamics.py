@@ -201,43 +201,43 @@ ROUNDING = 1e-10
 CLAIMS = (
     Claim(
         "Whole Jacobians and products with vectors give one kernel.",
-        judge=lambda r: identity(r.products, r.contracted, ROUNDING),
+        judge=lambda r, c: identity(r.products, r.contracted, ROUNDING),
         source=DYNAMICS,
     ),
     Claim(
         "So does the sum over layers of what goes forward and what comes back.",
-        judge=lambda r: identity(r.layerwise, r.contracted, ROUNDING),
+        judge=lambda r, c: identity(r.layerwise, r.contracted, ROUNDING),
         source=KERNEL,
         formula=r"\sum_l \tfrac{1}{n_{l-1}} (\nabla_{h_l} f \cdot \nabla_{h_l} f')"
         r"\,(x_{l-1} \cdot x'_{l-1})",
     ),
     Claim(
         "So does the kernel of this package.",
-        judge=lambda r: identity(r.structured, r.contracted, ROUNDING),
+        judge=lambda r, c: identity(r.structured, r.contracted, ROUNDING),
         source=KERNEL,
     ),
     Claim(
         "Outputs move by −H(u − y), up to an error proportional to the learning rate.",
-        judge=lambda r: exponent_between(r.probes, r.error, 0.9, 1.1),
+        judge=lambda r, c: exponent_between(r.probes, r.error, 0.9, 1.1),
         source=DYNAMICS,
         formula=r"\|\dot u + H (u - y)\| \propto \eta",
     ),
     Claim(
         "With H at the weights where training began, the error does not vanish with η.",
-        judge=lambda r: median_at_least(r.stale_error[:, r.probes.argmin()], 0.1),
+        judge=lambda r, c: median_at_least(r.stale_error[:, r.probes.argmin()], 0.1),
         source=DYNAMICS,
         kind="control",
     ),
     Claim(
         "With H at the weights of another network, still less.",
-        judge=lambda r: median_at_least(r.other_error[:, r.probes.argmin()], 0.1),
+        judge=lambda r, c: median_at_least(r.other_error[:, r.probes.argmin()], 0.1),
         source=DYNAMICS,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the error over η, and the eigenvalues of H during the training of the first seed."""
     figure, (error, spectrum) = panels("velocity of outputs: error", "eigenvalues of H")
     for values, label in (

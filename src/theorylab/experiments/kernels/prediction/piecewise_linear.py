@@ -180,7 +180,7 @@ def _worst_loss(result: Result) -> Float[np.ndarray, " s"]:
 CLAIMS = (
     Claim(
         "The deviation from gradient flow falls in proportion to the time between updates.",
-        judge=lambda r: exponent_between(
+        judge=lambda r, c: exponent_between(
             r.updates[r.updates >= 8], r.deviation[:, r.updates >= 8], -1.3, -0.85
         ),
         source=LINEAR,
@@ -188,42 +188,42 @@ CLAIMS = (
     ),
     Claim(
         "With every more updates it is smaller: the largest step back is a step forward.",
-        judge=lambda r: ordered(
+        judge=lambda r, c: ordered(
             np.diff(r.deviation, axis=1).max(axis=1), np.zeros(len(r.deviation))
         ),
         source=LINEAR,
     ),
     Claim(
         "With 20 updates or more the loss is within 5 % of that of gradient descent.",
-        judge=lambda r: median_at_most(_worst_loss(r), 0.05),
+        judge=lambda r, c: median_at_most(_worst_loss(r), 0.05),
         source=LINEAR,
     ),
     Claim(
         "Without any update it is training by the initial kernel.",
-        judge=lambda r: identity(r.never, r.by_kernel, 1e-9),
+        judge=lambda r, c: identity(r.never, r.by_kernel, 1e-9),
         source=LINEAR,
     ),
     Claim(
         "Samples that are shared among workers give the same network.",
-        judge=lambda r: identity(r.shared, r.central, 1e-6),
+        judge=lambda r, c: identity(r.shared, r.central, 1e-6),
         source=FEDERATED,
     ),
     Claim(
         "One worker alone does not get there.",
-        judge=lambda r: median_at_least(np.abs(r.lonely - r.central).max(axis=1), 0.1),
+        judge=lambda r, c: median_at_least(np.abs(r.lonely - r.central).max(axis=1), 0.1),
         source=FEDERATED,
         kind="control",
     ),
     Claim(
         "Without updates the loss is not that of gradient descent, by more than 5 %.",
-        judge=lambda r: median_at_least(np.abs(r.loss[:, 0] / r.descent_loss - 1), 0.05),
+        judge=lambda r, c: median_at_least(np.abs(r.loss[:, 0] / r.descent_loss - 1), 0.05),
         source=LINEAR,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the deviation from gradient flow, and the last loss, over the number of updates."""
     figure, (deviation, loss) = panels("deviation from gradient flow", "loss over that of descent")
     middle = np.median(result.deviation, axis=0)

@@ -284,30 +284,30 @@ def _slope(result: Result, eigenvalues: np.ndarray) -> float:
 CLAIMS = (
     Claim(
         "On the circle the eigenvalues of a deep ReLU kernel fall as k⁻².",
-        judge=lambda r: between(_slope(r, r.circle), -2.1, -1.9),
+        judge=lambda r, c: between(_slope(r, r.circle), -2.1, -1.9),
         source=SPECTRUM,
         formula=r"\lambda_k \propto k^{-2}",
     ),
     Claim(
         "On the sphere in three dimensions they fall as k⁻³.",
-        judge=lambda r: between(_slope(r, r.ball), -3.2, -2.8),
+        judge=lambda r, c: between(_slope(r, r.ball), -3.2, -2.8),
         source=SPECTRUM,
         formula=r"\lambda_k \propto k^{-3}",
     ),
     Claim(
         "One hidden layer without biases has no eigenvalue of odd degree from 3 on.",
-        judge=lambda r: at_most(_odd(r.shallow).max(), 1e-8),
+        judge=lambda r, c: at_most(_odd(r.shallow).max(), 1e-8),
         source=SPECTRUM,
     ),
     Claim(
         "With biases it has all of them.",
-        judge=lambda r: at_least(_odd(r.shallow_biased).min(), 1e-6),
+        judge=lambda r, c: at_least(_odd(r.shallow_biased).min(), 1e-6),
         source=SPECTRUM,
         kind="control",
     ),
     Claim(
         "Eigenvalues of the Gram matrix of m points are m²λ.",
-        judge=lambda r: identity(r.gram, r.gram_sizes**2 * r.gram_limit, 0.01),
+        judge=lambda r, c: identity(r.gram, r.gram_sizes**2 * r.gram_limit, 0.01),
         source=SPECTRUM,
         kind="printed",
         formula=r"\lambda(K) \approx m^2 \lambda_k",
@@ -315,7 +315,7 @@ CLAIMS = (
     Claim(
         "Eigenvalues of the Gram matrix of m points are mλ.",
         # Aliases add Σ over j of λ at m·j ± k: less than 1 % from 64 points on, for k = 2.
-        judge=lambda r: identity(r.gram, r.gram_sizes * r.gram_limit, 0.01),
+        judge=lambda r, c: identity(r.gram, r.gram_sizes * r.gram_limit, 0.01),
         source=SPECTRUM,
         kind="corrected",
         formula=r"\lambda(K) \approx m \lambda_k",
@@ -323,55 +323,55 @@ CLAIMS = (
     Claim(
         "The kernel on the circle is λ₀/2π + Σ λₖ cos kθ/π, if λ belongs to sums over the arc.",
         # What 512 terms leave out at the kink, θ = 0, is 2 Σ λₖ ≈ 1/512 of the kernel.
-        judge=lambda r: identity(r.series, r.kernel, 0.005),
+        judge=lambda r, c: identity(r.series, r.kernel, 0.005),
         source=SPECTRUM,
         kind="corrected",
         formula=r"K(\theta) = \frac{\lambda_0}{2\pi} + \frac{1}{\pi} \sum_k \lambda_k \cos k\theta",
     ),
     Claim(
         "The embedding of frequency b moves the k-th eigenvalue to kb, and leaves no other.",
-        judge=lambda r: identity(r.shifted, r.expected_shift, 1e-8),
+        judge=lambda r, c: identity(r.shifted, r.expected_shift, 1e-8),
         source=FEATURES,
     ),
     Claim(
         "The embedded kernel does not change if both inputs are translated.",
-        judge=lambda r: at_most(r.moved, 1e-10),
+        judge=lambda r, c: at_most(r.moved, 1e-10),
         source=FEATURES,
     ),
     Claim(
         "The kernel of plain coordinates does.",
-        judge=lambda r: at_least(r.moved_plain, 0.1),
+        judge=lambda r, c: at_least(r.moved_plain, 0.1),
         source=FEATURES,
         kind="control",
     ),
     Claim(
         "The embedded kernel is a series in cos 4πkb(x − x′).",
-        judge=lambda r: identity(r.printed_series, r.embedded, 1e-8),
+        judge=lambda r, c: identity(r.printed_series, r.embedded, 1e-8),
         source=FEATURES,
         kind="printed",
     ),
     Claim(
         "The embedded kernel is a series in cos 2πkb(x − x′).",
-        judge=lambda r: identity(r.corrected_series, r.embedded, 1e-8),
+        judge=lambda r, c: identity(r.corrected_series, r.embedded, 1e-8),
         source=FEATURES,
         kind="corrected",
     ),
     Claim(
         "A trained network has learned half of a wave in a time proportional to 1/λ.",
-        judge=lambda r: exponent_between(1 / r.eigenvalues, r.half_times, 0.9, 1.1),
+        judge=lambda r, c: exponent_between(1 / r.eigenvalues, r.half_times, 0.9, 1.1),
         source=TIMES,
         formula=r"t_{1/2} = \log 2 / \lambda_k",
     ),
     Claim(
         "The factor is log 2, as for gradient flow of the limiting kernel.",
         # The kernel of a finite network is off by a few times 1/√width.
-        judge=lambda r: at_most(np.abs(np.log(_factors(r))).max(), math.log(1.25)),
+        judge=lambda r, c: at_most(np.abs(np.log(_factors(r))).max(), math.log(1.25)),
         source=TIMES,
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Spectra, the moved modes, and times of training."""
     figure, (spectra, modes, times) = panels(
         "eigenvalues by degree", "modes after the embedding", "when half of a wave is learned"

@@ -208,25 +208,25 @@ def _with_others(first: Float[np.ndarray, "s c"], second: Float[np.ndarray, "s c
 CLAIMS = (
     Claim(
         "The smaller κ before training, the larger the loss after it: rank correlation above 0.4.",
-        judge=lambda r: median_at_least(r.rank_correlation, 0.4),
+        judge=lambda r, c: median_at_least(r.rank_correlation, 0.4),
         source=PROXY,
         formula=r"\rho_S(\kappa, -\text{loss}) > 0.4",
     ),
     Claim(
         "Keeping the half with the larger κ drops at least 70 % of the worst tenth.",
-        judge=lambda r: probability_at_least(r.worst_dropped, r.num_worst, 0.7),
+        judge=lambda r, c: probability_at_least(r.worst_dropped, r.num_worst, 0.7),
         source=PROXY,
     ),
     Claim(
         "The κ of other networks tells nothing.",
-        judge=lambda r: median_between(r.shuffled_correlation, -0.25, 0.25),
+        judge=lambda r, c: median_between(r.shuffled_correlation, -0.25, 0.25),
         source=PROXY,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Loss over κ, coloured by depth; and the correlations."""
     figure, (scatter, bars) = panels("loss after training", "rank correlation with κ")
     shown = np.isfinite(result.loss)

@@ -268,62 +268,62 @@ def _at_every_step(spread: np.ndarray) -> Finding:
 CLAIMS = (
     Claim(
         "The mean of fully trained networks is predicted within 4 standard errors, at every step.",
-        judge=lambda r: at_most(np.abs(r.full_scores).max(), 4.0),
+        judge=lambda r, c: at_most(np.abs(r.full_scores).max(), 4.0),
         source=TRAINED,
         formula=r"\operatorname{E} f_t = \Theta_{xX} \Theta^{-1} (I - e^{-t\Theta})\, y",
     ),
     Claim(
         "Their variance is predicted within 15 %, at every step.",
-        judge=lambda r: _at_every_step(r.full_spread),
+        judge=lambda r, c: _at_every_step(r.full_spread),
         source=TRAINED,
     ),
     Claim(
         "With the last layer trained alone, the mean is predicted within 4 standard errors.",
-        judge=lambda r: at_most(np.abs(r.last_scores).max(), 4.0),
+        judge=lambda r, c: at_most(np.abs(r.last_scores).max(), 4.0),
         source=LAST,
         formula=r"\operatorname{E} f_t = K_{xX} K^{-1} (I - e^{-tK})\, y",
     ),
     Claim(
         "And the variance within 15 %.",
-        judge=lambda r: _at_every_step(r.last_spread),
+        judge=lambda r, c: _at_every_step(r.last_spread),
         source=LAST,
     ),
     Claim(
         "After infinite time, last-layer training has the covariance of Bayes' posterior.",
-        judge=lambda r: identity(r.last_limit, r.bayes_covariance, 1e-9),
+        judge=lambda r, c: identity(r.last_limit, r.bayes_covariance, 1e-9),
         source=BAYES,
         formula=r"K_{xx} - K_{xX} K^{-1} K_{Xx}",
     ),
     Claim(
         "Networks whose last layer was trained to the end have the posterior's mean.",
-        judge=lambda r: at_most(np.abs(r.bayes_scores).max(), 4.0),
+        judge=lambda r, c: at_most(np.abs(r.bayes_scores).max(), 4.0),
         source=BAYES,
     ),
     Claim(
         "They have the posterior's variance, within 15 %.",
-        judge=lambda r: mean_between(r.bayes_spread, 0.85, 1.15),
+        judge=lambda r, c: mean_between(r.bayes_spread, 0.85, 1.15),
         source=BAYES,
     ),
     Claim(
         "Fully trained networks are no posterior of the prior K: their variance is larger.",
-        judge=lambda r: mean_between(r.prior_spread, 1.05, 100.0),
+        judge=lambda r, c: mean_between(r.prior_spread, 1.05, 100.0),
         source=TRAINED,
     ),
     Claim(
         "Nor of the prior Θ: against its posterior their variance is small.",
-        judge=lambda r: mean_between(r.tangent_spread, 0.0, 0.8),
+        judge=lambda r, c: mean_between(r.tangent_spread, 0.0, 0.8),
         source=TRAINED,
     ),
     Claim(
         "The prediction for last-layer training fails for fully trained networks, by 4 errors.",
-        judge=lambda r: at_least(np.abs(r.wrong_scores).max(), 4.0),
+        judge=lambda r, c: at_least(np.abs(r.wrong_scores).max(), 4.0),
         source=LAST,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Means and variances: measured over predicted, and the spread over steps."""
     figure, (mean, variance, spread) = panels(
         "mean, all layers trained", "variance, all layers trained", "variance over prediction"

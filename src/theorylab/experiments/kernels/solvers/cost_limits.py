@@ -155,53 +155,53 @@ def _exponent(x: np.ndarray, y: np.ndarray) -> float:
 CLAIMS = (
     Claim(
         "With pooling, the operations for an entry grow as the fourth power of the side.",
-        judge=lambda r: between(_exponent(r.sides, r.pooled), 3.7, 4.3),
+        judge=lambda r, c: between(_exponent(r.sides, r.pooled), 3.7, 4.3),
         source=COST,
         formula=r"O(m^2 a^4)",
     ),
     Claim(
         "The entries that are computed grow as the square of the number of images.",
-        judge=lambda r: between(_exponent(r.samples, r.pairs), 1.9, 2.1),
+        judge=lambda r, c: between(_exponent(r.samples, r.pairs), 1.9, 2.1),
         source=COST,
     ),
     Claim(
         "A step of integration grows as the square of the number of images.",
-        judge=lambda r: between(_exponent(r.samples, r.step), 1.8, 2.2),
+        judge=lambda r, c: between(_exponent(r.samples, r.step), 1.8, 2.2),
         source=COST,
         formula=r"O(m^2 T)",
     ),
     Claim(
         "The NNGP alone costs 0.4 to 1 times both kernels.",
-        judge=lambda r: between(np.median(r.nngp / r.pooled), 0.4, 1.0),
+        judge=lambda r, c: between(np.median(r.nngp / r.pooled), 0.4, 1.0),
         source=COST,
     ),
     Claim(
         "At ten thousand images the kernel costs ten times all steps of integration.",
-        judge=lambda r: at_least(r.gram_at_many / r.integration_at_many, 10.0),
+        judge=lambda r, c: at_least(r.gram_at_many / r.integration_at_many, 10.0),
         source=COST,
     ),
     Claim(
         "It costs ten times an exact solution, too.",
-        judge=lambda r: at_least(r.gram_at_many / r.solution_at_many, 10.0),
+        judge=lambda r, c: at_least(r.gram_at_many / r.solution_at_many, 10.0),
         source=COST,
         formula=r"O(m^3)",
     ),
     Claim(
         "At the time of the source's entries, a million images take 160 years.",
-        judge=lambda r: between(r.million_years, 155.0, 165.0),
+        judge=lambda r, c: between(r.million_years, 155.0, 165.0),
         source=COST,
         formula=r"10^{12} \cdot 5\,\mathrm{ms} = 5 \cdot 10^9\,\mathrm{s}",
     ),
     Claim(
         "Without pooling, the operations for an entry grow as the square of the side only.",
-        judge=lambda r: between(_exponent(r.sides, r.flat), 1.7, 2.3),
+        judge=lambda r, c: between(_exponent(r.sides, r.flat), 1.7, 2.3),
         source=COST,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the operations of an entry over the side, and of a kernel over the images."""
     figure, (entry, whole) = panels("operations for an entry", "operations over images")
     for values, label in (

@@ -189,81 +189,81 @@ def _shrinkage(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Explicit quadratic features have the polynomial kernel for inner products.",
-        lambda r: identity(r.feature_gram, r.quadratic_gram, 1e-12),
+        lambda r, c: identity(r.feature_gram, r.quadratic_gram, 1e-12),
         REGRESSION,
         formula=r"\varphi(x) = (1, \sqrt2 x_i, x_i^2, \sqrt2 x_i x_j),\ K = (1 + x^\top x')^2",
     ),
     Claim(
         "The power kernel has infinitely many features: the rank of Gram matrices has no limit.",
-        lambda r: at_least(r.power_rank.max(), float(r.num_points)),
+        lambda r, c: at_least(r.power_rank.max(), float(r.num_points)),
         POWER,
         kind="printed",
         formula=r"K(x, x') = 1 + (x^\top x')^p",
     ),
     Claim(
         "The power kernel of degree 3 in three dimensions has eleven features.",
-        lambda r: identity(r.power_rank, np.full(len(r.power_rank), 11), 0.0),
+        lambda r, c: identity(r.power_rank, np.full(len(r.power_rank), 11), 0.0),
         POWER,
         kind="corrected",
         formula=r"1 + \binom{d + p - 1}{p}",
     ),
     Claim(
         "The Laplace kernel gives Gram matrices of full rank.",
-        lambda r: identity(r.laplace_rank, np.full(len(r.laplace_rank), r.num_points), 0.0),
+        lambda r, c: identity(r.laplace_rank, np.full(len(r.laplace_rank), r.num_points), 0.0),
         LAPLACE,
     ),
     Claim(
         "Features of the Gaussian kernel to order q err by no more than the rest of the series.",
-        lambda r: holds(r.truncation_bound[None] - r.truncation_error, rounding=1e-13),
+        lambda r, c: holds(r.truncation_bound[None] - r.truncation_error, rounding=1e-13),
         GAUSSIAN,
         formula=r"e^{-\|x-x'\|^2} = e^{-2} \sum_k \frac{2^k}{k!} (x^\top x')^k",
     ),
     Claim(
         "Every further order shrinks the error more than the one before.",
-        lambda r: holds(0.98 * _shrinkage(r)[:, :-1] - _shrinkage(r)[:, 1:]),
+        lambda r, c: holds(0.98 * _shrinkage(r)[:, :-1] - _shrinkage(r)[:, 1:]),
         GAUSSIAN,
     ),
     Claim(
         "The Taylor coefficients of the Gaussian, Laplace and tangent kernels are not negative.",
-        lambda r: holds(r.coefficients, rounding=1e-12),
+        lambda r, c: holds(r.coefficients, rounding=1e-12),
         LAPLACE,
         formula=r"\kappa(t) = \sum_k c_k t^k,\ c_k \ge 0",
     ),
     Claim(
         "The Gram matrices of all five kernels are positive semi-definite.",
-        lambda r: holds(r.lowest, rounding=1e-13),
+        lambda r, c: holds(r.lowest, rounding=1e-13),
         REGRESSION,
     ),
     Claim(
         "On unit vectors, the Laplace kernel is e^√(1 − 2xᵀx′).",
-        lambda r: identity(r.laplace, _printed_laplace(r), 1e-12),
+        lambda r, c: identity(r.laplace, _printed_laplace(r), 1e-12),
         LAPLACE,
         kind="printed",
         formula=r"e^{\sqrt{1 - 2x^\top x'}}",
     ),
     Claim(
         "On unit vectors, the Laplace kernel is e^(−√(2 − 2xᵀx′)).",
-        lambda r: identity(r.laplace, np.exp(-np.sqrt(2 - 2 * r.cosines)), 1e-12),
+        lambda r, c: identity(r.laplace, np.exp(-np.sqrt(2 - 2 * r.cosines)), 1e-12),
         LAPLACE,
         kind="corrected",
         formula=r"e^{-\|x - x'\|} = e^{-\sqrt{2 - 2x^\top x'}}",
     ),
     Claim(
         "Without the minus sign a Taylor coefficient is negative.",
-        lambda r: at_most(r.wrong_coefficients.min(), -0.1),
+        lambda r, c: at_most(r.wrong_coefficients.min(), -0.1),
         LAPLACE,
         kind="control",
     ),
     Claim(
         "Without the minus sign Gram matrices have negative eigenvalues.",
-        lambda r: median_at_most(r.wrong_lowest, -1e-3),
+        lambda r, c: median_at_most(r.wrong_lowest, -1e-3),
         LAPLACE,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw the Gaussian features' error, Taylor coefficients, and lowest eigenvalues."""
     figure, (truncation, taylor, profiles) = panels(
         "Gaussian kernel: features to order q", "Taylor coefficients", "Laplace kernel"

@@ -268,90 +268,92 @@ def _outputs_together(matrix: np.ndarray, y: np.ndarray, ridge: float) -> dict[s
 CLAIMS = (
     Claim(
         "Regression on 5√n centres costs n^1.5 operations.",
-        judge=lambda r: exponent_between(r.sizes, r.operations, 1.25, 1.75),
+        judge=lambda r, c: exponent_between(r.sizes, r.operations, 1.25, 1.75),
         source=CENTRES,
         formula=r"O(n \sqrt n \log n)",
     ),
     Claim(
         "On centres, conjugate gradients need fewer than 30 iterations at every size.",
-        judge=lambda r: median_at_most(r.centre_iterations.max(axis=1), 30.0),
+        judge=lambda r, c: median_at_most(r.centre_iterations.max(axis=1), 30.0),
         source=CENTRES,
     ),
     Claim(
         "For the exact equation, a preconditioner of 5√n centres needs fewer than 30 too.",
-        judge=lambda r: median_at_most(r.iterations, 30.0),
+        judge=lambda r, c: median_at_most(r.iterations, 30.0),
         source=CENTRES,
     ),
     Claim(
         "Accuracy grows with the number of centres.",
-        judge=lambda r: trend(r.accuracy.T),
+        judge=lambda r, c: trend(r.accuracy.T),
         source=CENTRES,
     ),
     Claim(
         "With 5√n centres it is within 1 % of the exact one.",
-        judge=lambda r: median_at_most(r.exact_accuracy - r.usual_accuracy, 0.01),
+        judge=lambda r, c: median_at_most(r.exact_accuracy - r.usual_accuracy, 0.01),
         source=CENTRES,
         kind="printed",
     ),
     Claim(
         "With 20√n centres it is within 2 % of the exact one.",
-        judge=lambda r: median_at_most(r.exact_accuracy - r.accuracy[:, -1], 0.02),
+        judge=lambda r, c: median_at_most(r.exact_accuracy - r.accuracy[:, -1], 0.02),
         source=CENTRES,
         kind="corrected",
     ),
     Claim(
         "Conjugate gradients and Cholesky give one solution.",
-        judge=lambda r: identity(r.conjugate_outputs, r.exact_outputs, 1e-6),
+        judge=lambda r, c: identity(r.conjugate_outputs, r.exact_outputs, 1e-6),
         source=BLOCKS,
         formula=r"(\Theta + \lambda I)\,\alpha = y",
     ),
     Claim(
         "One kernel serves all outputs.",
-        judge=lambda r: identity(r.shared_solution, r.block_solution, 1e-9),
+        judge=lambda r, c: identity(r.shared_solution, r.block_solution, 1e-9),
         source=BLOCKS,
         formula=r"(\Theta \otimes I_k + \lambda I)^{-1} = (\Theta + \lambda I)^{-1} \otimes I_k",
     ),
     Claim(
         "The minimum of ½Σ(f − y)² + λ‖f‖² solves (Θ + λI)α = y.",
-        judge=lambda r: identity(r.printed_gradient, np.zeros_like(r.printed_gradient), 1e-8),
+        judge=lambda r, c: identity(r.printed_gradient, np.zeros_like(r.printed_gradient), 1e-8),
         source=RIDGE,
         kind="printed",
         formula=r"(\Theta + \lambda I)\,\alpha = y",
     ),
     Claim(
         "The minimum of ½Σ(f − y)² + λ‖f‖² solves (Θ + 2λI)α = y.",
-        judge=lambda r: identity(r.corrected_gradient, np.zeros_like(r.corrected_gradient), 1e-8),
+        judge=lambda r, c: identity(
+            r.corrected_gradient, np.zeros_like(r.corrected_gradient), 1e-8
+        ),
         source=RIDGE,
         kind="corrected",
         formula=r"(\Theta + 2 \lambda I)\,\alpha = y",
     ),
     Claim(
         "With the penalty ½λ‖f‖² it is λ.",
-        judge=lambda r: identity(r.half_gradient, np.zeros_like(r.half_gradient), 1e-8),
+        judge=lambda r, c: identity(r.half_gradient, np.zeros_like(r.half_gradient), 1e-8),
         source=RIDGE,
     ),
     Claim(
         "The exact solution costs n³ operations.",
-        judge=lambda r: exponent_between(r.sizes, r.exact_operations, 2.7, 3.0),
+        judge=lambda r, c: exponent_between(r.sizes, r.exact_operations, 2.7, 3.0),
         source=BLOCKS,
         kind="control",
     ),
     Claim(
         "Without a preconditioner it takes at least one and a half times as many iterations.",
-        judge=lambda r: median_at_least(r.plain_iterations / r.iterations, 1.5),
+        judge=lambda r, c: median_at_least(r.plain_iterations / r.iterations, 1.5),
         source=CENTRES,
         kind="control",
     ),
     Claim(
         "√n centres are too few: they lose more than 5 %.",
-        judge=lambda r: median_at_least(r.exact_accuracy - r.accuracy[:, 0], 0.05),
+        judge=lambda r, c: median_at_least(r.exact_accuracy - r.accuracy[:, 0], 0.05),
         source=CENTRES,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Operations and iterations over n, accuracy over centres."""
     figure, (cost, iterations, accuracy) = panels(
         "operations", "iterations on 5√n centres", "accuracy on test digits"

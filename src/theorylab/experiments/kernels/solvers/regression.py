@@ -190,44 +190,44 @@ def _circle() -> dict[str, np.ndarray]:
 CLAIMS = (
     Claim(
         "Descent on the features and descent with the kernel make the same predictions.",
-        lambda r: identity(r.by_features, r.by_kernel, 1e-10),
+        lambda r, c: identity(r.by_features, r.by_kernel, 1e-10),
         REGRESSION,
         formula=r"f_t(x) = K(x, X)\,G^{-1}(I - (I - \eta G)^t)\,y",
     ),
     Claim(
         "Every error along an eigen-direction of the Gram matrix shrinks by its own factor.",
-        lambda r: identity(r.directions, r.predicted_directions, 1e-10),
+        lambda r, c: identity(r.directions, r.predicted_directions, 1e-10),
         REGRESSION,
         formula=r"v_i^\top(y - f_t) = (1 - \eta\lambda_i)^t\, v_i^\top y",
     ),
     Claim(
         "Descent on the features ends at regression with the kernel, without a ridge.",
-        lambda r: median_at_most(np.abs(r.end - r.ridgeless).max(axis=1), 1e-6),
+        lambda r, c: median_at_most(np.abs(r.end - r.ridgeless).max(axis=1), 1e-6),
         REGRESSION,
         formula=r"h(x) = z^\top G^{-1} y",
     ),
     Claim(
         "Of the functions that fit it has the least norm: elsewhere, other values cost more.",
-        lambda r: holds(r.other_norms - r.norms),
+        lambda r, c: holds(r.other_norms - r.norms),
         REGRESSION,
         formula=r"\|h\|_K^2 = y^\top G^{-1} y",
     ),
     Claim(
         "Its own values elsewhere cost nothing.",
-        lambda r: identity(r.same_norms, r.norms, 1e-10),
+        lambda r, c: identity(r.same_norms, r.norms, 1e-10),
         REGRESSION,
         kind="control",
     ),
     Claim(
         "A jitter of a thousandth on the diagonal is a ridge: the data are no longer fitted.",
-        lambda r: median_at_least(r.jitter_residual, 1e-4),
+        lambda r, c: median_at_least(r.jitter_residual, 1e-4),
         REGRESSION,
         kind="control",
     ),
 )
 
 
-def plot(result: Result) -> Figure:
+def plot(result: Result, config: Config) -> Figure:
     """Draw three predictions on a circle, and errors of the Laplace kernel by direction."""
     figure, (curves, directions) = panels(
         "five points on a circle", "Laplace kernel: errors by eigen-direction"

@@ -1,0 +1,389 @@
+"""Read an experiment without importing it.
+
+    <concept>/<phenomenon>.py ─► ast ─► Entry: title, formula, fields, presets, claims
+
+Reading takes milliseconds where importing takes seconds, so `list`, `show`, shell completion and
+the check of flags answer at once. It asks that an experiment writes literally what it says of
+itself: docstring, PRECISION, FORMULA, the fields of Config, PRESETS and CLAIMS. The types of
+`theorylab.fields` are known by their names; what is imported from a private module of the same
+tree (a base of Config, a source, a constant) is read there.
+"""
+
+import ast
+import dataclasses
+import io
+import operator
+import textwrap
+import tokenize
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from theorylab import fields as domains
+
+from .entry import PRESETS, RESERVED, Config, Entry, Field, Place, Statement, name_of
+
+_BUILTINS = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+class TreeError(Exception):
+    """An experiment is not written as the tree can read it."""
+
+
+class _NotLiteral(Exception):
+    """Something in an experiment is not written as the reader needs it."""
+
+    def __init__(self, node: ast.AST | None, must: str):
+        self.line = getattr(node, "lineno", 1)
+        super().__init__(must)
+
+
+def read(path: Path) -> Entry:
+    """Read the experiment in a file.
+
+    Raises:
+        TreeError: It does not parse, or something that must be literal is not; with the line.
+    """
+    try:
+        return _module(path).entry()
+    except SyntaxError as error:
+        raise TreeError(f"{path}:{error.lineno}: {error.msg}.") from None
+    except _NotLiteral as error:
+        raise TreeError(f"{path}:{error.line}: {error}") from None
+    except (UnicodeDecodeError, ValueError) as error:
+        raise TreeError(f"{path}: {error}.") from None
+
+
+def _module(path: Path) -> "_Module":
+    """A module of the tree; one that did not change is not read again."""
+    state = path.stat()
+    return _read_module(path, (state.st_mtime_ns, state.st_size))
+
+
+@lru_cache(maxsize=1024)
+def _read_module(path: Path, state: tuple[int, int]) -> "_Module":
+    return _Module(path)
+
+
+def _parsed(text: str) -> ast.Module:
+    """The syntax tree without functions, which take most of the time and say nothing here."""
+    try:
+        return ast.parse(_outline(text))
+    except SyntaxError:  # of the outline, or of the module, whose own error is then raised
+        return ast.parse(text)
+
+
+def _outline(text: str) -> str:
+    r"""The module with blank lines in place of its functions and their decorators.
+
+    Example:
+        >>> _outline("@jit\ndef f(\n    x\n) -> int:\n    return x\nA = 1")
+        '\n\n\n\n\nA = 1'
+    """
+    lines = text.splitlines()
+    decorators: list[int] = []
+    inside = False
+    for number, line in enumerate(lines):
+        begins = bool(line) and line[0] not in " \t)#"
+        if begins:
+            inside = line.startswith(("def ", "async def "))
+            if inside:
+                for earlier in decorators:
+                    lines[earlier] = ""
+            decorators = [*decorators, number] if line[0] == "@" else []
+        elif decorators:  # a decorator of several lines
+            decorators.append(number)
+        if inside:
+            lines[number] = ""
+    return "\n".join(lines)
+
+
+class _Module:
+    """A module's syntax tree, and the names that it has bound to literals so far."""
+
+    def __init__(self, path: Path):
+        text = path.read_text(encoding="utf-8")
+        self.path = path
+        self.lines = text.splitlines()
+        self.tree = _parsed(text)
+        self.assigned = dict(_assignments(self.tree))
+        self.imported = dict(_imports(self.tree, path))
+        self.names: dict[str, Any] = {}
+        for name, node in self.assigned.items():
+            with suppress(_NotLiteral):  # what is not literal may not matter
+                self.names[name] = self.value(node)
+
+    def entry(self) -> Entry:
+        """Everything the module says of itself."""
+        docstring = ast.get_docstring(self.tree)
+        if not docstring:
+            raise _NotLiteral(None, "an experiment needs a docstring; its first line is the title.")
+        title, _, description = docstring.partition("\n")
+        config = self.class_named("Config")
+        if config is None:
+            raise _NotLiteral(None, "an experiment needs a class Config, there is none.")
+        fields = tuple(self.fields(config).values())
+        return Entry(
+            name=name_of(self.path),
+            path=self.path,
+            title=title.strip(),
+            description=description.strip(),
+            precision=self.one_of("PRECISION", ("float64", "float32")),
+            formula=self.constant("FORMULA", str),
+            summary=ast.get_docstring(config) or "",
+            fields=fields,
+            presets=self.presets(fields),
+            claims=self.claims(),
+        )
+
+    def constant(self, name: str, kind: type) -> Any:
+        """A module-level constant that must be there, and literal."""
+        if name not in self.assigned:
+            raise _NotLiteral(None, f"an experiment needs a literal {name}, there is none.")
+        value = self.value(self.assigned[name])
+        if not isinstance(value, kind):
+            node = self.assigned[name]
+            raise _NotLiteral(node, f"{name} must be a literal {kind.__name__}, got {value!r}.")
+        return value
+
+    def one_of(self, name: str, values: Sequence[str]) -> str:
+        """A constant with few possible values."""
+        value = self.constant(name, str)
+        if value not in values:
+            node = self.assigned[name]
+            raise _NotLiteral(node, f"{name} must be one of {values}, got {value!r}.")
+        return value
+
+    def class_named(self, name: str) -> ast.ClassDef | None:
+        """A class that the module defines."""
+        classes = (node for node in self.tree.body if isinstance(node, ast.ClassDef))
+        return next((node for node in classes if node.name == name), None)
+
+    def fields(self, config: ast.ClassDef) -> dict[str, Field]:
+        """The fields of a class and of its bases, as a dataclass orders them."""
+        found: dict[str, Field] = {}
+        for base in config.bases:
+            found |= self.inherited(base)
+        for item in config.body:
+            if isinstance(item, ast.AnnAssign):
+                field = self.field(item)
+                found[field.name] = field
+        return found
+
+    def inherited(self, base: ast.expr) -> dict[str, Field]:
+        """The fields of a base of Config: of `theorylab.fields`, or of a module of the tree."""
+        name = ast.unparse(base)
+        if name in ("Checked", "Seeded"):
+            return _own_fields(name)
+        if (own := self.class_named(name)) is not None:
+            return self.fields(own)
+        if name in self.imported:
+            path, original = self.imported[name]
+            other = _module(path)
+            if (found := other.class_named(original)) is not None:
+                return other.fields(found)
+        must = "a base of Config must be Checked, Seeded or a class of the tree"
+        raise _NotLiteral(base, f"{must}, got {name}.")
+
+    def field(self, node: ast.AnnAssign) -> Field:
+        """One line of `Config`: name, type, default, comment."""
+        name, hint = ast.unparse(node.target), self.hint(node.annotation)
+        if name in RESERVED:
+            raise _NotLiteral(node, f"a field must not be named {name}: the command line uses it.")
+        if node.value is None:
+            raise _NotLiteral(node, f"the field {name} needs a default.")
+        try:
+            default = domains.fitted(name, hint, self.value(node.value))
+        except (TypeError, ValueError) as error:
+            raise _NotLiteral(node, str(error)) from None
+        return Field(name=name, hint=hint, default=default, help=self.comment(node))
+
+    def hint(self, node: ast.expr) -> Any:
+        """The type of a field, by its name."""
+        match node:
+            case ast.Name(id=name) if name in _BUILTINS:
+                return _BUILTINS[name]
+            case ast.Name(id=name) if name in domains.__all__:
+                return getattr(domains, name)
+            case ast.Name(id=name) if name in self.assigned:
+                return self.hint(self.assigned[name])
+            case ast.Name(id=name) if name in self.imported:
+                path, original = self.imported[name]
+                return _module(path).hint(ast.Name(original))
+            case ast.Subscript(value=ast.Name(id="Literal" | "Choice"), slice=inner):
+                return Literal[self.value(inner)]  # a tuple of words stands for these words
+            case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[inner, _])):
+                return tuple[self.hint(inner), ...]
+            case ast.Subscript(value=ast.Name(id=name), slice=inner) if name in domains.__all__:
+                return getattr(domains, name)[self.hint(inner)]
+        must = "the type of a field must be one of theorylab.fields"
+        raise _NotLiteral(node, f"{must}, got {ast.unparse(node)}.")
+
+    def comment(self, node: ast.AnnAssign) -> str:
+        """What stands behind # on the lines of a field."""
+        text = "\n".join(self.lines[node.lineno - 1 : node.end_lineno])
+        tokens = tokenize.generate_tokens(io.StringIO(textwrap.dedent(text)).readline)
+        comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+        return " ".join(comment.lstrip("# ") for comment in comments)
+
+    def presets(self, fields: tuple[Field, ...]) -> dict[str, Config]:
+        """Every preset with the values of all its fields."""
+        known = {field.name: field for field in fields}
+        default = {field.name: field.default for field in fields}
+        presets = {"default": default}
+        node = self.assigned.get("PRESETS")
+        for preset, changes in self.constant("PRESETS", dict).items():
+            if preset not in PRESETS or not isinstance(changes, dict):
+                must = f"PRESETS must map names among {PRESETS} to Config(...), got {preset!r}."
+                raise _NotLiteral(node, must)
+            if unknown := changes.keys() - known.keys():
+                raise _NotLiteral(node, f"Config has no field {unknown.pop()!r}.")
+            try:
+                presets[preset] = default | {
+                    name: domains.fitted(name, known[name].hint, value)
+                    for name, value in changes.items()
+                }
+            except ValueError as error:
+                raise _NotLiteral(node, f"preset {preset}: {error}") from None
+        return {preset: presets[preset] for preset in PRESETS if preset in presets}
+
+    def claims(self) -> tuple[Statement, ...]:
+        """Every claim without its judge."""
+        claims = self.constant("CLAIMS", tuple)
+        if not all(isinstance(claim, Statement) for claim in claims):
+            raise _NotLiteral(self.assigned["CLAIMS"], "CLAIMS must hold Claim(...) only.")
+        return claims
+
+    def value(self, node: ast.expr) -> Any:
+        """Evaluate an expression made of literals, known names, Source, Claim and Config."""
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name() if node.id in self.names:
+                return self.names[node.id]
+            case ast.Name() if node.id in self.imported:
+                return self.imported_value(node)
+            case ast.Tuple() | ast.List():
+                return self.elements(node.elts)
+            case ast.Dict() if None not in node.keys:
+                keys = [self.value(key) for key in node.keys if key]
+                return dict(zip(keys, map(self.value, node.values), strict=True))
+            case ast.UnaryOp(op=ast.USub()):
+                return -self.value(node.operand)
+            case ast.BinOp() if type(node.op) in _OPERATORS:
+                return _OPERATORS[type(node.op)](self.value(node.left), self.value(node.right))
+            case ast.Call(func=ast.Name(id="Source" | "Claim" | "Config")):
+                return self.call(node)
+            case ast.Call(func=ast.Name(id="erratum")):
+                return self.erratum(node)
+        must = f"it must be literal to be read without running it, got {ast.unparse(node)[:60]}."
+        raise _NotLiteral(node, must)
+
+    def imported_value(self, node: ast.Name) -> Any:
+        """A literal that another module of the tree defines."""
+        path, original = self.imported[node.id]
+        names = _module(path).names
+        if original not in names:
+            raise _NotLiteral(node, f"{original} must be literal in {path.name}, to be read here.")
+        return names[original]
+
+    def elements(self, nodes: list[ast.expr]) -> tuple[Any, ...]:
+        """The elements of a tuple; `*others` is unfolded."""
+        values: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                values.extend(self.value(node.value))
+            else:
+                values.append(self.value(node))
+        return tuple(values)
+
+    def call(self, node: ast.Call) -> Place | Statement | dict[str, Any]:
+        """Source(...), Claim(...) without its judge, or the keywords of Config(...)."""
+        called = ast.unparse(node.func)
+        parameters = {
+            "Source": ("key", "system", "place"),
+            "Claim": ("statement", "judge", "source", "kind", "formula"),
+            "Config": (),
+        }[called]
+        given = dict(zip(parameters, node.args, strict=False))
+        given |= {keyword.arg or "**": keyword.value for keyword in node.keywords}
+        given.pop("judge", None)
+        arguments = {name: self.value(argument) for name, argument in given.items()}
+        try:
+            makers = {"Source": Place, "Claim": Statement, "Config": dict}
+            return makers[called](**arguments)
+        except TypeError as error:
+            raise _NotLiteral(node, f"{called}: {error}.") from None
+
+    def erratum(self, node: ast.Call) -> tuple[Statement, Statement]:
+        """The two claims of `erratum(source, printed=(statement, judge), corrected=...)`."""
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
+        given |= dict(zip(("source",), node.args, strict=False))
+        try:
+            source = self.value(given["source"])
+            formula = self.value(given["formula"]) if "formula" in given else ""
+            pairs = [given["printed"], given["corrected"]]
+        except KeyError as error:
+            raise _NotLiteral(node, f"erratum needs {error.args[0]}.") from None
+        words = []
+        for pair in pairs:
+            if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
+                raise _NotLiteral(node, "erratum needs pairs of a statement and its judge.")
+            words.append(self.value(pair.elts[0]))
+        return (
+            Statement(words[0], source, "printed"),
+            Statement(words[1], source, "corrected", formula),
+        )
+
+
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+def _assignments(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a module binds at its top level, with what they are bound to."""
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                yield name, value
+
+
+def _imports(module: ast.Module, path: Path) -> Iterator[tuple[str, tuple[Path, str]]]:
+    """The names that a module takes from others of its tree, with their files and names there."""
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            file = _file_of(node.module, node.level, path)
+            if file is not None and file.is_file():
+                for alias in node.names:
+                    yield alias.asname or alias.name, (file, alias.name)
+
+
+def _file_of(module: str, level: int, path: Path) -> Path | None:
+    """The file of a module that is imported, if it is in the tree of `path`."""
+    parts = module.split(".")
+    if level:
+        return path.parents[level - 1].joinpath(*parts).with_suffix(".py")
+    root = next((parent for parent in path.parents if parent.name == "experiments"), None)
+    if root is None or "experiments" not in parts:
+        return None
+    return root.joinpath(*parts[parts.index("experiments") + 1 :]).with_suffix(".py")
+
+
+def _own_fields(name: str) -> dict[str, Field]:
+    """The fields of a base in `theorylab.fields`."""
+    base = getattr(domains, name)
+    hints = domains.hints(base)
+    comments = {"num_seeds": "independent repetitions", "seed": "of all randomness"}
+    return {
+        field.name: Field(field.name, hints[field.name], field.default, comments[field.name])
+        for field in dataclasses.fields(base)
+    }
