@@ -17,8 +17,8 @@ from pathlib import Path
 from reference import REFERENCE, markdown, write_reference  # beside this file
 from theorylab.experiments.entry import PRESETS
 from theorylab.experiments.tree import EXPERIMENTS
-from theorylab.lab import Outcome, Store, conduct
-from theorylab.lab.conduct import as_json, configure
+from theorylab.lab import Outcome, Store
+from theorylab.lab.conduct import as_json, conduct, configure
 from theorylab.lab.key import key
 from theorylab.progress import listening
 from theorylab.report import LiveProgress

@@ -100,6 +100,16 @@ def test_an_init_only_re_exports(path):
         assert is_signpost(node), f"{path}:{node.lineno} belongs into a module"
 
 
+@pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=str)
+def test_what_is_imported_on_demand_is_not_named_like_a_module(path):
+    """Importing the module would put it in the place of the name."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_LATER":
+            modules = {each.stem for each in path.parent.glob("*.py")}
+            folders = {each.parent.name for each in path.parent.glob("*/__init__.py")}
+            assert not set(ast.literal_eval(node.value)) & (modules | folders)
+
+
 def test_only_public_names_of_jax_and_no_pickle():
     """What is private today is gone tomorrow; what is unpickled runs."""
     forbidden = re.compile(

@@ -13,8 +13,8 @@ import pytest
 
 from theorylab.claims import Claim, Verdict
 from theorylab.experiments.reader import read
-from theorylab.lab import Outcome, Store, conduct
-from theorylab.lab.conduct import precision
+from theorylab.lab import Outcome, Store
+from theorylab.lab.conduct import conduct, precision
 
 
 class Conducted(NamedTuple):

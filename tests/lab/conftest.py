@@ -1,6 +1,11 @@
-"""Every test of the lab has folders of its own."""
+"""Every test of the lab has folders of its own; some share an outcome that nobody ran."""
+
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent))  # for `made_up`
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from theorylab.claims.claim import Verdict
-from theorylab.lab import Refused, RunFailed, conduct
-from theorylab.lab.conduct import arrays_of, configure, precision
+from theorylab.lab import Refused, RunFailed
+from theorylab.lab.conduct import arrays_of, conduct, configure, precision
 from theorylab.progress import listening
 
 

@@ -5,42 +5,16 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up import made_up
 
-from theorylab.claims.claim import Demand, Finding, Source, Verdict
-from theorylab.lab import Judged, Outcome, Refused, Store
+from theorylab.lab import Outcome, Refused, Store
 from theorylab.lab.store import to_json
 
 FILES = ("config.json", "findings.json", "outcome.json", "arrays.npz", "figure.svg")
-
-
-def judged(measured: float) -> Judged:
-    finding = Finding(
-        measured, -math.inf, measured, Demand(high=1.0), Verdict.INCONCLUSIVE, "made up"
-    )
-    source = Source("zhu", "nqm-2d-map", "Eq. 3.11")
-    return Judged("It holds η.", r"\eta", source, "claim", Verdict.SUPPORTED, finding)
-
-
-def made_up(key: str = "0123456789abcdef", **changes) -> Outcome:
-    outcome = Outcome(
-        experiment="toys/coin",
-        title="Title",
-        formula="x",
-        preset="smoke",
-        config={"width": 3, "ratio": 0.1, "name": "η", "sizes": [1, 2], "fair": True},
-        judged=(judged(0.5), judged(math.nan), judged(math.inf)),
-        arrays={"a": np.arange(3.0), "b.c": np.array([[1, 2]]), "text": np.array("η")},
-        figure="<svg>η</svg>",
-        seconds=1.5,
-        environment={"jax": "1"},
-        key=key,
-    )
-    return replace(outcome, **changes)
 
 
 @pytest.fixture
@@ -234,7 +208,7 @@ KILLING = """
 import itertools, os, random, signal, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_store import made_up
+from made_up import made_up
 from theorylab.lab import Store
 store = Store(Path(sys.argv[1]))
 store.prepare()

@@ -11,10 +11,10 @@ from typing import Any
 
 from theorylab.experiments.tree import Tree
 from theorylab.folders import cache_folder, store_folder
-from theorylab.lab import Outcome, RunFailed, Store, conduct
+from theorylab.lab import Outcome, RunFailed, Store
 from theorylab.lab import Refused as Refused
 from theorylab.lab.compilation import kept_compilations
-from theorylab.lab.conduct import as_json, configure, one_line, require_memory
+from theorylab.lab.conduct import as_json, conduct, configure, one_line, require_memory
 from theorylab.lab.folders import require_writable
 from theorylab.lab.key import key
 from theorylab.lab.records import record

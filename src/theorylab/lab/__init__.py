@@ -1,9 +1,10 @@
 """The lab: runs experiments, judges their claims, and keeps what came out.
 
-experiment + config ─► conduct ─► Outcome ─► Store
+    name, fields ─► run ─► conduct(experiment, config) ─► Outcome ─► Store
+
+What is in the store already is read without JAX.
 """
 
-from .conduct import conduct as conduct
 from .failure import Refused as Refused
 from .failure import RunFailed as RunFailed
 from .outcome import Judged as Judged

@@ -7,3 +7,16 @@ class Refused(Exception):
 
 class RunFailed(Exception):
     """A run broke off. Says which, and why."""
+
+
+def one_line(text: object, most: int = 300) -> str:
+    r"""What an error says, on one line of bounded length.
+
+    Example:
+        >>> one_line(ValueError("two\n  lines"))
+        'two lines'
+    """
+    words = " ".join(str(text).split())
+    if not words and isinstance(text, BaseException):
+        words = type(text).__name__
+    return words if len(words) <= most else words[: most - 1] + "…"

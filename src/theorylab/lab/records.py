@@ -5,13 +5,13 @@ JSON has no infinity and no NaN; they are written as the strings "inf", "-inf" a
 
 import math
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from theorylab.claims.claim import Demand, Finding, Source, Verdict
+from theorylab.claims.claim import Demand, Finding, Kind, Source, Verdict
 
-from .outcome import Judged, Outcome
+from .outcome import Judged, Outcome, Value
 
 
 def record(outcome: Outcome) -> dict[str, Any]:
@@ -50,49 +50,90 @@ def judged_record(judged: Judged) -> dict[str, Any]:
     }
 
 
-def outcome_of(record: dict[str, Any], arrays: dict[str, np.ndarray], figure: str) -> Outcome:
-    """Read a record back; it comes from the store.
+def outcome_of(record: Any, arrays: dict[str, np.ndarray], figure: str) -> Outcome:
+    """Read a record back; it comes from the store, where anybody may have written.
 
     Raises:
         KeyError, TypeError, ValueError: It is not a whole record.
     """
     return Outcome(
-        experiment=record["experiment"],
-        title=record["title"],
-        formula=record["formula"],
-        preset=record["preset"],
-        config=record["config"],
-        judged=tuple(judged_of(judged) for judged in record["findings"]),
+        experiment=_of(str, record, "experiment"),
+        title=_of(str, record, "title"),
+        formula=_of(str, record, "formula"),
+        preset=_of(str, record, "preset"),
+        config=_config(_of(dict, record, "config")),
+        judged=tuple(judged_of(judged) for judged in _of(list, record, "findings")),
         arrays=arrays,
         figure=figure,
-        seconds=float(record["seconds"]),
-        environment=record["environment"],
-        key=record["key"],
+        seconds=_seconds(_of((int, float), record, "seconds")),
+        environment=_texts(_of(dict, record, "environment"), "environment"),
+        key=_of(str, record, "key"),
         stored=True,
-        description=record.get("description", ""),
-        failure=record.get("failure", ""),
+        description=_of(str, record, "description"),
+        failure=_of(str, record, "failure"),
     )
 
 
-def judged_of(record: dict[str, Any]) -> Judged:
+def judged_of(record: Any) -> Judged:
     """Read a claim and what was found back."""
-    low, high = map(float, record["interval"])
+    low, high = map(_float, _of(list, record, "interval"))
     finding = Finding(
-        measured=float(record["measured"]),
+        measured=_float(_of((int, float, str), record, "measured")),
         low=low,
         high=high,
-        demand=Demand(*map(float, record["demand"])),
-        verdict=Verdict(record["verdict"]),
-        method=record["method"],
+        demand=Demand(*map(_float, _of(list, record, "demand"))),
+        verdict=Verdict(_of(str, record, "verdict")),
+        method=_of(str, record, "method"),
     )
+    kind = _of(str, record, "kind")
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}")
     return Judged(
-        statement=record["statement"],
-        formula=record["formula"],
-        source=Source(**record["source"]),
-        kind=record["kind"],
-        expected=Verdict(record["expected"]),
+        statement=_of(str, record, "statement"),
+        formula=_of(str, record, "formula"),
+        source=Source(**_texts(_of(dict, record, "source"), "source")),
+        kind=kind,
+        expected=Verdict(_of(str, record, "expected")),
         finding=finding,
     )
+
+
+def _of(kind: type | tuple[type, ...], record: Any, name: str) -> Any:
+    """An entry of a record, which must be of some type."""
+    if not isinstance(record, dict):
+        raise TypeError(f"what has {name} must be an object, got {type(record).__name__}")
+    value = record[name]
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must not be of type {type(value).__name__}")
+    return value
+
+
+def _texts(value: dict[str, Any], name: str) -> dict[str, str]:
+    if not all(isinstance(each, str) for each in value.values()):
+        raise TypeError(f"{name} must have texts only")
+    return value
+
+
+def _config(value: dict[str, Any]) -> dict[str, Value]:
+    """The fields of a config: numbers, texts, lists of numbers."""
+    for name, entry in value.items():
+        entries = entry if isinstance(entry, list) else [entry]
+        if not all(isinstance(each, bool | int | float | str) for each in entries):
+            raise TypeError(f"{name} of config must be a number, a text or a list of these")
+    return value
+
+
+def _seconds(value: float) -> float:
+    if not 0 <= value < math.inf:
+        raise ValueError(f"seconds must be positive and finite, got {value}")
+    return float(value)
+
+
+def _float(value: Any) -> float:
+    """A number; those that JSON has not are texts."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError(f"a number must not be of type {type(value).__name__}")
+    return float(value)
 
 
 def _number(value: float) -> float | str:

@@ -5,20 +5,17 @@
         arrays.npz   figure.svg                     what was measured
         manifest.json                               SHA-256 of all of these
 
-An outcome is written to a temporary folder in the root, flushed to the disk, and renamed.
+An outcome is written to a temporary folder in the root, flushed to the disk, and renamed. One that
+is replaced waits in that folder until the new one is in its place, so that none is ever missing.
 """
 
 import hashlib
 import io
 import json
-import os
 import re
-import shutil
-import socket
 import tempfile
 import time
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,20 +23,36 @@ from typing import Any
 
 import numpy as np
 
-from .failure import Refused
+from .failure import Refused, one_line
 from .folders import require_writable
 from .outcome import Outcome
+from .reading import UNREADABLE, read_arrays, read_capped, read_json
 from .records import outcome_of, record
+from .writing import (
+    WRITING,
+    flush_folder,
+    is_abandoned,
+    remove_folder,
+    write_durably,
+    writer,
+)
 
 Notice = Callable[[str], None]  # hears one line about something the user should know
 
-_READ_BY_PEOPLE = ("config.json", "findings.json", "outcome.json", "figure.svg")
-_FILES = (*_READ_BY_PEOPLE, "arrays.npz")
-_WRITING = ".writing-"
-_DAY = 24 * 3600
+# What an outcome consists of, and how many bytes of it are read at most.
+_READ_BY_PEOPLE = {
+    "config.json": 2**20,
+    "findings.json": 2**24,
+    "outcome.json": 2**22,
+    "figure.svg": 2**26,
+}
+_FILES = _READ_BY_PEOPLE | {"arrays.npz": 2**32}
+_MANIFEST = "manifest.json"
+_MOST_OF_MANIFEST = 2**16
+_WINDOW = 60  # seconds in which a living process puts a new outcome into the place of an old one
 
-# Everything that reading a truncated, garbled or forbidden file is known to raise.
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
+# Inside a temporary folder:
+_NEW, _OLD, _GOAL = "outcome", "replaced", "goal"
 
 
 @dataclass(frozen=True)
@@ -55,9 +68,10 @@ class Store:
             Refused: The folder cannot be made or written.
         """
         require_writable(self.root, "store")
-        for folder in self.root.glob(f"{_WRITING}*"):
-            if _is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+        for draft in self._drafts():
+            self._finish(draft)
+            if is_abandoned(draft):
+                remove_folder(draft)
 
     def path(self, experiment: str, key: str) -> Path:
         """Where an outcome is, or would be."""
@@ -66,22 +80,24 @@ class Store:
     def recall(self, experiment: str, key: str, notice: Notice) -> Outcome | None:
         """Read an outcome, or set it aside and say so if it is not whole; None if there is none."""
         folder = self.path(experiment, key)
-        if not folder.exists():
+        if not folder.is_symlink() and not folder.exists():
             return None
         try:
             return _read(folder, _FILES)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             aside = _set_aside(folder)
             notice(f"{_reason(folder, error)}; set aside as {aside.name}, running again.")
             return None
 
     def outcomes(self, notice: Notice) -> list[Outcome]:
         """Read every outcome without its arrays, of one config the latest only."""
+        for draft in self._drafts():
+            self._finish(draft)
         latest: dict[str, Outcome] = {}
-        for folder in self._folders():
+        for folder in self.folders():
             try:
                 outcome = _read(folder, _READ_BY_PEOPLE)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 notice(f"{_reason(folder, error)}; left out.")
                 continue
             config = json.dumps(outcome.config, sort_keys=True)
@@ -94,33 +110,64 @@ class Store:
         Args:
             outcome: What was run.
             replace: Whether it takes the place of one that is there already.
+
+        Raises:
+            ValueError: It is larger than what is read back.
         """
         goal = self.path(outcome.experiment, outcome.key)
-        draft = Path(tempfile.mkdtemp(prefix=_writer(), dir=self.root))
+        draft = Path(tempfile.mkdtemp(prefix=writer(), dir=self.root))
         try:
-            inner = draft / "outcome"
-            inner.mkdir()
+            new = draft / _NEW
+            new.mkdir()
             for name, content in _contents(outcome).items():
-                _write_durably(inner / name, content)
-            _flush_folder(inner)
+                write_durably(new / name, content)
+            flush_folder(new)
+            write_durably(draft / _GOAL, f"{outcome.experiment}/{outcome.key}".encode())
+            flush_folder(draft)
             goal.parent.mkdir(parents=True, exist_ok=True)
-            if replace:
+            if replace:  # from here on, whoever finds this folder can finish it
                 with suppress(FileNotFoundError):
-                    goal.rename(draft / "replaced")
+                    goal.rename(draft / _OLD)
             try:
-                inner.rename(goal)
+                new.rename(goal)
             except OSError:
                 if not goal.is_dir():  # nobody was faster: the disk is to blame
+                    with suppress(OSError):
+                        (draft / _OLD).rename(goal)
                     raise
-            _flush_folder(goal.parent)
+            flush_folder(goal.parent)
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            if goal.is_dir() or not (draft / _OLD).exists():
+                remove_folder(draft)
         return goal
 
-    def _folders(self) -> list[Path]:
+    def folders(self) -> list[Path]:
         """The folders of all outcomes, the oldest first."""
-        folders = filter(_is_outcome, self.root.glob("[!.]*/**/*/"))
-        return sorted(folders, key=lambda path: path.stat().st_mtime)
+        ages = []
+        for folder in self.root.glob("[!.]*/**/*/"):
+            with suppress(OSError):
+                if _is_outcome(folder):
+                    ages.append((folder.stat().st_mtime, folder))
+        return [folder for _, folder in sorted(ages)]
+
+    def _drafts(self) -> Iterator[Path]:
+        """The temporary folders of all who write or wrote here."""
+        yield from self.root.glob(f"{WRITING}*/")
+
+    def _finish(self, draft: Path) -> None:
+        """Put what a killed process was replacing into its place: the new outcome, or the old."""
+        if not (draft / _OLD).exists():
+            return
+        with suppress(*UNREADABLE):
+            busy = not is_abandoned(draft) and time.time() - draft.stat().st_mtime < _WINDOW
+            name = read_capped(draft / _GOAL, 2**12).decode()
+            if busy or not re.fullmatch(r"(\w[\w.-]*/)+[0-9a-f]+", name):
+                return
+            for version in (_NEW, _OLD):
+                goal = self.root / name
+                if (draft / version).is_dir() and not goal.exists():
+                    goal.parent.mkdir(parents=True, exist_ok=True)
+                    (draft / version).rename(goal)
 
 
 def _is_outcome(folder: Path) -> bool:
@@ -145,34 +192,39 @@ def _contents(outcome: Outcome) -> dict[str, bytes]:
         "figure.svg": outcome.figure.encode(),
         "arrays.npz": arrays.getvalue(),
     }
+    for name, content in contents.items():
+        if len(content) > _FILES[name]:
+            raise ValueError(f"{name} must have at most {_FILES[name]} bytes, got {len(content)}.")
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    return contents | {"manifest.json": to_json(sums).encode()}
+    return contents | {_MANIFEST: to_json(sums).encode()}
 
 
-def _read(folder: Path, names: tuple[str, ...]) -> Outcome:
-    """Read the named files of an outcome; raises one of _UNREADABLE unless they are whole."""
-    sums = json.loads((folder / "manifest.json").read_bytes())
-    contents = {name: (folder / name).read_bytes() for name in names}
+def _read(folder: Path, names: dict[str, int]) -> Outcome:
+    """Read the named files of an outcome; raises one of UNREADABLE unless they are whole."""
+    sums = read_json(read_capped(folder / _MANIFEST, _MOST_OF_MANIFEST))
+    contents = {name: read_capped(folder / name, most) for name, most in names.items()}
     for name, content in contents.items():
         if sums[name] != hashlib.sha256(content).hexdigest():
             raise ValueError(f"{name} does not fit its checksum")
-    words = json.loads(contents["outcome.json"])
-    words["config"] = json.loads(contents["config.json"])
-    words["findings"] = json.loads(contents["findings.json"])
+    words = read_json(contents["outcome.json"])
+    words["config"] = read_json(contents["config.json"])
+    words["findings"] = read_json(contents["findings.json"])
     if words["key"] != folder.name:
-        raise ValueError(f"outcome.json is of another outcome, {words['key']}")
-    arrays: dict[str, np.ndarray] = {}
-    if "arrays.npz" in contents:
-        with np.load(io.BytesIO(contents["arrays.npz"]), allow_pickle=False) as archive:
-            arrays = dict(archive)
+        raise ValueError(f"outcome.json is of another outcome, {words['key']!r}")
+    arrays = read_arrays(contents["arrays.npz"]) if "arrays.npz" in contents else {}
     return outcome_of(words, arrays, contents["figure.svg"].decode())
 
 
 def _reason(folder: Path, error: BaseException) -> str:
     """Name what cannot be read, and why."""
-    what = error.strerror if isinstance(error, OSError) else str(error)
-    file = f"{Path(error.filename).name}: " if isinstance(error, OSError) and error.filename else ""
-    return f"the outcome in {folder} is damaged ({file}{what})"
+    if isinstance(error, OSError):
+        file = f"{Path(error.filename).name}: " if error.filename else ""
+        what = f"{file}{error.strerror or error}"
+    elif isinstance(error, KeyError):
+        what = f"there is no {error}"
+    else:
+        what = f"{error}" or type(error).__name__
+    return f"the outcome in {folder} is damaged ({one_line(what)})"
 
 
 def _set_aside(folder: Path) -> Path:
@@ -186,39 +238,3 @@ def _set_aside(folder: Path) -> Path:
         raise Refused(
             f"the damaged outcome in {folder} must be moved away: {error.strerror}."
         ) from None
-
-
-def _writer() -> str:
-    """The beginning of the name of a temporary folder: who writes it."""
-    return f"{_WRITING}{socket.gethostname()}-{os.getpid()}-"
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Whether whoever wrote here is gone; what another machine left counts as such after a day."""
-    host, _, rest = folder.name.removeprefix(_WRITING).rpartition("-")[0].rpartition("-")
-    try:
-        if host == socket.gethostname() and os.name == "posix":
-            os.kill(int(rest), 0)  # asks, kills nobody
-            return False
-        return time.time() - folder.stat().st_mtime > _DAY
-    except ProcessLookupError:
-        return True
-    except (OSError, ValueError):
-        return False
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _flush_folder(folder: Path) -> None:
-    """Flush a folder's list of names, where the system can."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -6,6 +6,19 @@
 `LiveProgress` shows how far the runs are.
 """
 
-from .page import write_page as write_page
-from .progress import LiveProgress as LiveProgress
-from .terminal import print_claims as print_claims
+from typing import TYPE_CHECKING
+
+from theorylab.lazy import lazy
+
+if TYPE_CHECKING:
+    from .page import write_page as write_page
+    from .progress import LiveProgress as LiveProgress
+    from .terminal import print_claims as print_claims
+
+_LATER = {
+    "write_page": ".page",
+    "LiveProgress": ".progress",
+    "print_claims": ".terminal",
+}
+
+__getattr__, __dir__ = lazy(__name__, _LATER)

@@ -20,6 +20,7 @@ _SHAPE = re.compile(
 _PROLOG = re.compile(r"\A\s*(<\?xml[^>]*\?>)?\s*(<!DOCTYPE[^>\[]*>)?")
 _EMBEDDED = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=\s]*\Z")
 _REFERENCE = re.compile(r"url\(\s*#([\w.:-]+)\s*\)")
+_DEEPEST = 100  # matplotlib nests some ten elements; no shape is deeper than this
 _LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?)(?:pt|px)?\s*\Z")
 
 
@@ -66,7 +67,7 @@ def _size(root: ElementTree.Element) -> tuple[float, float] | None:
     return (float(width[1]), float(height[1])) if width and height else None
 
 
-def _clean(element: ElementTree.Element, name: str) -> None:
+def _clean(element: ElementTree.Element, name: str, depth: int = 0) -> None:
     """Keep shapes and harmless attributes only; put the name before ids and references to them."""
     element.tag = element.tag.removeprefix(_SVG)
     element.attrib = {
@@ -76,8 +77,8 @@ def _clean(element: ElementTree.Element, name: str) -> None:
     }
     for child in list(element):
         known = isinstance(child.tag, str) and child.tag.startswith(_SVG)
-        if known and _SHAPE.fullmatch(child.tag.removeprefix(_SVG)):
-            _clean(child, name)
+        if known and depth < _DEEPEST and _SHAPE.fullmatch(child.tag.removeprefix(_SVG)):
+            _clean(child, name, depth + 1)
         else:
             element.remove(child)
 

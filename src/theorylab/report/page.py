@@ -5,9 +5,7 @@
 No script, no network, nothing from the clock: the same outcomes give the same bytes.
 """
 
-import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from markupsafe import Markup
 from theorylab.claims.claim import Verdict
 from theorylab.experiments.sources import documents
 from theorylab.lab.outcome import Judged, Outcome, Value
+from theorylab.lab.writing import write_whole
 
 from .alphabet import printable
 from .figures import inline_figure
@@ -71,15 +70,7 @@ def write_page(outcomes: Sequence[Outcome], path: Path) -> Path:
         path: The file to write; its folder must be there.
     """
     text = render_page(outcomes)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(draft, 0o644)  # mkstemp keeps others out
-        os.replace(draft, path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    write_whole(path, text.encode("utf-8", "replace"))
     return path
 
 

@@ -18,7 +18,6 @@ from theorylab.lab.outcome import Judged, Outcome
 from . import alphabet
 from .alphabet import Stream, printable
 from .numbers import duration, reading
-from .progress import LiveProgress as LiveProgress
 from .summary import KINDS, expectation, summarise, why_inconclusive
 
 _WIDE = 120  # columns from which every number gets a column of its own
