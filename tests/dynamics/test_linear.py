@@ -18,7 +18,7 @@ def test_outputs_are_gradient_descent_on_the_weights(ratio):
     """Oracle: autodiff descent of f(W) = f(0) + ΦW, step by step. An identity: rounding."""
     features, initial, targets = problem()
     kernel = features @ features.T
-    learning_rate = ratio * linear.critical_learning_rate(kernel)
+    learning_rate = ratio * linear.largest_stable_rate(kernel)
 
     def outputs(weights):
         return initial + features @ weights
@@ -37,7 +37,7 @@ def test_the_critical_learning_rate_divides_convergence_from_divergence():
     """Oracle: the errors after many steps, just below and just above."""
     features, initial, targets = problem()
     kernel = features @ features.T
-    critical = linear.critical_learning_rate(kernel)
+    critical = linear.largest_stable_rate(kernel)
 
     def error(ratio):
         steps = jnp.array([0, 3000])
@@ -53,7 +53,7 @@ def test_descended_is_the_closed_form_and_its_threshold_the_critical_one():
     """Oracle: `outputs`, itself checked above; 2/λ_max to the bisection's and the run's 0.5 %."""
     features, initial, targets = problem()
     kernel = features @ features.T
-    critical = linear.critical_learning_rate(kernel)
+    critical = linear.largest_stable_rate(kernel)
 
     @jax.jit
     def measured(weights):

@@ -9,21 +9,19 @@ from theorylab.data import gaussian
 from theorylab.data.dataset import Dataset
 from theorylab.dynamics import (
     critical_learning_rate,
-    general_quadratic,
     linear,
-    quadratic,
-    quadratic_dynamics,
     stability_threshold,
     threshold,
     watch,
     watch_sgd,
 )
+from theorylab.dynamics.quadratic import general, kernel_steps, plane
 from theorylab.models import linearize, quadratize
 from theorylab.training import squared
 
 LINE = Dataset(jnp.array([[1.0], [3.0]]), jnp.zeros((2, 1)), "two points", "made up")
 WEIGHT, KEY, MEAN = jnp.ones((1, 1)), jax.random.key(0), squared("mean")
-ONE = quadratic.Problem(0.0, 0.0, 0.25)
+ONE = plane.PlaneProblem(0.0, 0.0, 0.25)
 
 
 def apply(w, x):
@@ -31,7 +29,7 @@ def apply(w, x):
 
 
 def derivatives(y):
-    return quadratic_dynamics.derivatives(apply, WEIGHT, LINE.x, y)
+    return kernel_steps.derivatives(apply, WEIGHT, LINE.x, y)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
@@ -40,11 +38,11 @@ def derivatives(y):
     [
         lambda rate: watch_sgd(apply, WEIGHT, LINE, MEAN, rate, 1, 2, KEY),
         lambda rate: watch(lambda w: jnp.sum(w**2), WEIGHT, rate, 1, 1, KEY),
-        lambda rate: quadratic.trajectory(
-            quadratic.State(1.0, 1.0), ONE._replace(learning_rate=rate), 2
+        lambda rate: plane.trajectory(
+            plane.PlaneState(1.0, 1.0), ONE._replace(learning_rate=rate), 2
         ),
         lambda rate: linear.outputs(jnp.eye(1), WEIGHT, WEIGHT, rate, jnp.arange(2)),
-        lambda rate: quadratic_dynamics.step(derivatives(LINE.y), rate),
+        lambda rate: kernel_steps.step(derivatives(LINE.y), rate),
         stability_threshold,
     ],
 )
@@ -73,11 +71,11 @@ def test_taylor_expansions_take_weights_of_their_own_shapes(expand):
 
 def test_a_quadratic_form_without_its_property_is_refused():
     """Signs on the diagonal have it; the numbers 1, 2 do not."""
-    good = general_quadratic.Model(jnp.ones(2), jnp.diag(jnp.array([1.0, -1.0])), 0.1)
-    assert float(general_quadratic.problem(good, 0.0, 1.0).square) == 1.0
+    good = general.QuadraticModel(jnp.ones(2), jnp.diag(jnp.array([1.0, -1.0])), 0.1)
+    assert float(general.problem(good, 0.0, 1.0).square) == 1.0
     bad = good._replace(matrix=jnp.diag(jnp.array([1.0, 2.0])))
     with pytest.raises(ValueError, match="must have a number s with Σ³ = sΣ"):
-        general_quadratic.problem(bad, 0.0, 1.0)
+        general.problem(bad, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("bound", [3.0, 0.5])

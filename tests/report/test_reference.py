@@ -32,7 +32,7 @@ def test_a_room_shows_every_name_with_its_signature_and_first_line(reference):
         assert [each.partition("=")[0].strip() for each in line[0].split(", ")] == parameters
         first = (inspect.getdoc(exported) or "").partition("\n")[0]
         assert line[1] == reference.markdown(first)
-    assert "## theorylab.kernels.topology" in text
+    assert "## theorylab.kernels.applications.topology" in text
     assert "- `_" not in text
 
 

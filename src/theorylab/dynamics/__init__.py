@@ -1,24 +1,14 @@
 """Theories of training in time: what gradient descent does to outputs, kernel and curvature.
 
-`gated`, `linear`, `quadratic` are modules of one model each: the two-layer ReLU network, its linear
-model, its quadratic model as a map of the plane; `phases` are those of the quadratic model, and
-`one_example` trains all three in their weights. `general_quadratic` has quadratic models without
-neurons, `several_examples` those on a line, `quadratic_dynamics` the step of any of them.
-`linear_model` has the weights of linear regression in closed form, `deep_linear` the modes of deep
+`quadratic` has the quadratic models: the map of the plane, its phases, and what trains beside it.
+`linear` has linear models in closed form, outputs and weights, `deep_linear` the modes of deep
 linear networks, `two_layer_flow` the gradient flow of two layers and what it conserves.
 `edge` watches a real network at the edge of stability, `descent_lemma` says where that edge is.
 """
 
 from . import deep_linear as deep_linear
-from . import gated as gated
-from . import general_quadratic as general_quadratic
 from . import linear as linear
-from . import linear_model as linear_model
-from . import one_example as one_example
-from . import phases as phases
 from . import quadratic as quadratic
-from . import quadratic_dynamics as quadratic_dynamics
-from . import several_examples as several_examples
 from . import two_layer_flow as two_layer_flow
 from .critical import critical_learning_rate as critical_learning_rate
 from .critical import exact_critical_learning_rate as exact_critical_learning_rate

@@ -6,7 +6,18 @@ With the loss ½ Σᵢ (fᵢ − yᵢ)² and the constant kernel K = ∇f ∇f�
 eigenvector with eigenvalue λ is multiplied by 1 − ηλ in every step. So all errors vanish if and
 only if 0 < η < 2/λ_max(K); beyond, the top direction diverges, whatever the width.
 
-Source: zhu · linear-dynamics · Eqs 3.7–3.8.
+The weights are known at every step, too. With the samples in the rows of X and the loss ½‖Xw − y‖²,
+
+    w_{t+1} = w_t − ηXᵀ(Xw_t − y)
+    w_t     = w₀ + Σᵢ vᵢ (1 − (1 − ησᵢ²)ᵗ)/σᵢ · uᵢᵀ(y − Xw₀)
+
+where X = Σᵢ σᵢuᵢvᵢᵀ; from w₀ = 0 this is (I − (I − ηXᵀX)ᵗ) X⁺y. It converges if and only if
+0 < η < 2/λ_max(XᵀX), to the solution of least squares that is nearest to w₀. The flow
+dw/dt = −Xᵀ(Xw − y) has exp(−σᵢ²t) for (1 − ησᵢ²)ᵗ.
+
+Source: zhu · linear-dynamics · Eqs 3.7–3.8; golikov · lin-gd · 1.2, Eqs 1.1–1.3 (there the samples
+are columns, and X⁺ = (XXᵀ)⁻¹X means the usual (Xᵀ)⁺, which is X⁺ here); arora ·
+minnorm-regression · §3.1.
 """
 
 from collections.abc import Callable
@@ -56,7 +67,7 @@ def outputs(
     return targets[None] + jnp.einsum("ip,tp,pk->tik", directions, factors, errors)
 
 
-def critical_learning_rate(kernel: Float[Array, "n n"]) -> Float[Array, ""]:
+def largest_stable_rate(kernel: Float[Array, "n n"]) -> Float[Array, ""]:
     """Give 2/λ_max(K), up to which gradient descent on ½ Σᵢ ‖fᵢ − yᵢ‖² converges."""
     return 2 / jnp.linalg.eigvalsh(kernel)[-1]
 
@@ -108,3 +119,72 @@ def measured_threshold(
         return last < first
 
     return threshold(shrinks, 0.5, 2.0, num_halvings=10)
+
+
+def descent_weights(
+    x: Float[Array, "n d"],
+    y: Float[Array, " n"],
+    initial: Float[Array, " d"],
+    learning_rate: Scalar,
+    steps: Int[Array, " t"],
+) -> Float[Array, "t d"]:
+    """Give the weights of gradient descent on ½‖Xw − y‖² after chosen numbers of steps.
+
+    Args:
+        x: The inputs X, one sample in a row; of any rank.
+        y: The targets.
+        initial: The first weights w₀.
+        learning_rate: The step size η.
+        steps: The numbers of steps t.
+
+    Example:
+        >>> half = descent_weights(jnp.eye(1), jnp.ones(1), jnp.zeros(1), 0.5, jnp.arange(3))
+        >>> half.ravel().tolist()
+        [0.0, 0.5, 0.75]
+    """
+    left, singular, right = jnp.linalg.svd(x, full_matrices=False)
+    rates, t = (learning_rate * singular**2)[None, :], steps[:, None]
+    # 1 − (1 − r)ᵗ, which cancels where the rate is small and the number of steps is not large.
+    small = -jnp.expm1(t * jnp.log1p(-jnp.minimum(rates, 0.5)))
+    gains = jnp.where(rates < 0.5, small, 1 - (1 - rates) ** t)
+    return initial[None, :] + _moved(gains, left.T @ (y - x @ initial), singular, right)
+
+
+def flow_weights(
+    x: Float[Array, "n d"],
+    y: Float[Array, " n"],
+    initial: Float[Array, " d"],
+    times: Float[Array, " t"],
+) -> Float[Array, "t d"]:
+    """Give the weights of the gradient flow of ½‖Xw − y‖² at chosen times.
+
+    Args:
+        x: The inputs X, one sample in a row; of any rank.
+        y: The targets.
+        initial: The first weights w₀.
+        times: The times t.
+    """
+    left, singular, right = jnp.linalg.svd(x, full_matrices=False)
+    gains = -jnp.expm1(-times[:, None] * singular[None, :] ** 2)
+    return initial[None, :] + _moved(gains, left.T @ (y - x @ initial), singular, right)
+
+
+def largest_regression_rate(x: Float[Array, "n d"]) -> Float[Array, ""]:
+    """Give 2/λ_max(XᵀX), up to which gradient descent on ½‖Xw − y‖² converges.
+
+    Example:
+        >>> float(largest_regression_rate(jnp.diag(jnp.array([1.0, 2.0]))))
+        0.5
+    """
+    return 2 / jnp.linalg.norm(x, 2) ** 2
+
+
+def _moved(
+    gains: Float[Array, "t r"],
+    errors: Float[Array, " r"],
+    singular: Float[Array, " r"],
+    right: Float[Array, "r d"],
+) -> Float[Array, "t d"]:
+    """Σᵢ vᵢ gainᵢ/σᵢ · errorᵢ; a direction that X does not see has no gain."""
+    inverse = jnp.where(singular > 0, 1 / jnp.where(singular > 0, singular, 1.0), 0.0)
+    return (gains * (inverse * errors)[None, :]) @ right

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 
 from theorylab import bias
 from theorylab.claims import Claim, Source, at_least, at_most, identity, median_between
-from theorylab.dynamics import linear, linear_model
+from theorylab.dynamics import linear
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.progress import report
@@ -148,7 +148,7 @@ def _descents(problems: Problem, num_steps: int) -> dict[str, Array]:
 
     def each(problem: Problem) -> dict[str, Array]:
         x, y, start, _, ratios = problem
-        rate, zero = linear_model.critical_learning_rate(x) / 2, jnp.zeros_like(start)
+        rate, zero = linear.largest_regression_rate(x) / 2, jnp.zeros_like(start)
         random = optax.sgd(lambda step: rate * ratios[jnp.asarray(step) % len(ratios)])
         objective = lambda w: LOSS(x @ w[:, None], y[:, None])  # noqa: E731
         iterates = descend(objective, zero, gradient_descent(rate), steps, lambda w: w).records
@@ -156,7 +156,7 @@ def _descents(problems: Problem, num_steps: int) -> dict[str, Array]:
         factors = (1 - rate * singular**2)[None, :] ** jnp.asarray(steps)[:, None]
         return {
             "iterates": iterates,
-            "closed_form": linear_model.descent_weights(x, y, zero, rate, jnp.asarray(steps)),
+            "closed_form": linear.descent_weights(x, y, zero, rate, jnp.asarray(steps)),
             "errors": (y[None] - iterates @ x.T) @ left,
             "predicted_errors": factors * (left.T @ y)[None],
             "least_norm": bias.nearest_interpolant(x, y, zero),
@@ -173,7 +173,7 @@ def _thresholds(problems: Problem) -> Float[Array, " s"]:
 
     def each(problem: Problem) -> Float[Array, ""]:
         x, y, start = problem[:3]
-        critical = linear_model.critical_learning_rate(x)
+        critical = linear.largest_regression_rate(x)
         model = lambda w: x @ w[:, None]  # noqa: E731
         return 2 * linear.measured_threshold(model, start, y[:, None], critical, num_steps=1000)
 
@@ -203,13 +203,13 @@ def _penrose(m: Float[Array, "n d"]) -> dict[str, Array]:
 def _series(problem: Problem) -> dict[str, Array]:
     """The series of descent, in part and to its end, and the series of a contraction."""
     x, y, zero = problem.x, problem.y, jnp.zeros_like(problem.start)
-    gram, rate, eye = x.T @ x, linear_model.critical_learning_rate(x) / 2, jnp.eye(x.shape[1])
+    gram, rate, eye = x.T @ x, linear.largest_regression_rate(x) / 2, jnp.eye(x.shape[1])
     a, push = eye - rate * gram, rate * x.T @ y
     powers = jax.lax.scan(lambda p, _: (gram @ p, p), eye, length=NUM_TERMS)[1]
     contraction = 0.9 * a  # the largest eigenvalue of A is 1, on the null space of X
     to_its_end = bias.neumann_sum(a, 3000)
     return {
-        "after_terms": linear_model.descent_weights(x, y, zero, rate, jnp.array([NUM_TERMS]))[0],
+        "after_terms": linear.descent_weights(x, y, zero, rate, jnp.array([NUM_TERMS]))[0],
         "summed": bias.neumann_sum(a, NUM_TERMS) @ push,
         "summed_as_printed": jnp.sum(eye[None] - rate * powers, axis=0) @ push,
         "right_inverse": _relative(

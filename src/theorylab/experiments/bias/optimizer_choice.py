@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from theorylab import bias
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset
-from theorylab.dynamics import linear_model
+from theorylab.dynamics import linear
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.progress import report
@@ -167,7 +167,7 @@ def _paths(problem: Problem, key: RandomKey, num_steps: int) -> Float[Array, "m 
     """The weights at the recorded steps, for each of the methods."""
     x, y, start, _ = problem
     steps = logarithmic(num_steps, NUM_RECORDS)
-    rate = linear_model.critical_learning_rate(x) / 2
+    rate = linear.largest_regression_rate(x) / 2
     momentum = (heavy_ball(rate, 0.8), nesterov(rate, 0.8))
 
     def path(optimizer: optax.GradientTransformation) -> Float[Array, "t d"]:
@@ -200,7 +200,7 @@ def _sign_cosines(every_labels: Float[Array, "s l"], num_steps: int) -> Float[Ar
     def each(labels: Float[Array, " l"]) -> Float[Array, " 3"]:
         x = bias.sign_consistent(labels)
         signs, start = jnp.sign(x.T @ labels), jnp.zeros(x.shape[1])
-        descent = gradient_descent(linear_model.critical_learning_rate(x) / 2)
+        descent = gradient_descent(linear.largest_regression_rate(x) / 2)
 
         def cosine(optimizer: optax.GradientTransformation) -> Float[Array, ""]:
             end = descend(_objective(x, labels), start, optimizer, [num_steps], lambda w: w).params

@@ -25,8 +25,9 @@ from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, exponent_between, holds, identity
-from theorylab.dynamics import gated, linear, one_example, phases
-from theorylab.dynamics.gated import Weights
+from theorylab.dynamics import linear
+from theorylab.dynamics.quadratic import gated, one_example, phases
+from theorylab.dynamics.quadratic.gated import Weights
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.models import linearize
@@ -198,7 +199,7 @@ def _linear(weights: Weights, key: RandomKey) -> dict[str, Array]:
     def one(weights: Weights) -> dict[str, Array]:
         apply = linearize(gated.network, weights)
         kernel = gated.tangent_kernel(weights, gated.gates(weights, x), x)
-        critical = linear.critical_learning_rate(kernel)
+        critical = linear.largest_stable_rate(kernel)
         model, rate, steps = (lambda w: apply(w, x)), LINEAR_RATIO * critical, np.arange(101)
         outputs = linear.descended(model, weights, y, rate, steps)
         return {

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, identity, median_between
-from theorylab.dynamics import linear, linear_model
+from theorylab.dynamics import linear
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.progress import report
@@ -129,12 +129,12 @@ def _descents(
     steps = _recorded(num_steps)
 
     def each(x: Float[Array, "n d"], y: Float[Array, " n"]) -> dict[str, Array]:
-        critical, zero = linear_model.critical_learning_rate(x), jnp.zeros(x.shape[1])
+        critical, zero = linear.largest_regression_rate(x), jnp.zeros(x.shape[1])
         objective = lambda w: LOSS(x @ w[:, None], y[:, None])  # noqa: E731
 
         def at_rate(rate: Float[Array, ""]) -> tuple[Float[Array, "t d"], Float[Array, "t d"]]:
             run = descend(objective, zero, gradient_descent(rate), steps, lambda w: w)
-            return run.records, linear_model.descent_weights(x, y, zero, rate, jnp.asarray(steps))
+            return run.records, linear.descent_weights(x, y, zero, rate, jnp.asarray(steps))
 
         iterates, closed = jax.vmap(at_rate)(jnp.array(RATIOS) / 2 * critical)
         model = lambda w: x @ w[:, None]  # noqa: E731
@@ -150,7 +150,7 @@ def _square_ends(every_x: Float[Array, "s d d"], every_y: Float[Array, "s d"]) -
 
     def each(x: Float[Array, "d d"], y: Float[Array, " d"]) -> Float[Array, " d"]:
         objective = lambda w: LOSS(x @ w[:, None], y[:, None])  # noqa: E731
-        optimizer = gradient_descent(linear_model.critical_learning_rate(x) / 2)
+        optimizer = gradient_descent(linear.largest_regression_rate(x) / 2)
         return descend(objective, 0 * y, optimizer, [1000], lambda w: w).params
 
     return jax.vmap(each)(every_x, every_y)

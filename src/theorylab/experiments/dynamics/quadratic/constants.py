@@ -39,8 +39,8 @@ from theorylab.claims import (
     mean_between,
     probability_at_least,
 )
-from theorylab.dynamics import gated, one_example, quadratic
-from theorylab.dynamics.quadratic import Problem, Reduced, State
+from theorylab.dynamics.quadratic import gated, one_example, plane
+from theorylab.dynamics.quadratic.plane import PlaneProblem, PlaneState, ReducedState
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.numerics import power_law
@@ -144,15 +144,15 @@ def _curvatures(
 def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
     """All that the map shows by itself."""
 
-    def start(ratio: Scalar, width: Scalar) -> Reduced:
-        problem = Problem(TARGET, ratio, 1 / width)
-        return quadratic.reduce(State(jnp.asarray(FIRST_OUTPUT), jnp.asarray(1.0)), problem)
+    def start(ratio: Scalar, width: Scalar) -> ReducedState:
+        problem = PlaneProblem(TARGET, ratio, 1 / width)
+        return plane.reduce(PlaneState(jnp.asarray(FIRST_OUTPUT), jnp.asarray(1.0)), problem)
 
     def path(ratio: Scalar) -> Float[Array, "t 3"]:
-        return jnp.stack([*quadratic.reduced_trajectory(start(ratio, 1e6), num_steps)], axis=1)
+        return jnp.stack([*plane.reduced_trajectory(start(ratio, 1e6), num_steps)], axis=1)
 
     def change(ratio: Scalar) -> Float[Array, ""]:
-        path = quadratic.reduced_trajectory(start(ratio, 1e6), num_steps)
+        path = plane.reduced_trajectory(start(ratio, 1e6), num_steps)
         curvature = jnp.asarray(path.curvature)
         return (curvature[0] - curvature[jnp.argmax(jnp.asarray(path.loss) > 1)]) / ratio
 
@@ -160,12 +160,12 @@ def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
     v, m, strength = 4 * draws[0] * 0.95, 10 ** (2 + 6 * draws[1]), 0.5 + 2.5 * draws[2]
 
     def falls(loss: Float[Array, " q"]) -> Float[Array, " q"]:
-        point = Reduced(1.001 * loss, v, -strength * jnp.sqrt(1.001 * loss / m))
-        return v - quadratic.reduced_step(point).curvature
+        point = ReducedState(1.001 * loss, v, -strength * jnp.sqrt(1.001 * loss / m))
+        return v - plane.reduced_step(point).curvature
 
     widths = jnp.asarray(WIDTHS)
     rest = jax.vmap(_rest)(widths)
-    after = quadratic.reduced_step(quadratic.reduced_step(rest))
+    after = plane.reduced_step(plane.reduced_step(rest))
     return {
         "path": jax.vmap(path)(jnp.asarray(CATAPULTS)),
         "changes": jax.vmap(change)(jnp.asarray(BEYOND)),
@@ -179,7 +179,7 @@ def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
     }
 
 
-def _rest(width: Scalar) -> Reduced:
+def _rest(width: Scalar) -> ReducedState:
     """Solve v = 2 + u + w, u(4 − v) + 4w = 0 and w = −C √(u/m) with C = 1, by iteration."""
     a = 1 / jnp.sqrt(width)
 
@@ -188,14 +188,14 @@ def _rest(width: Scalar) -> Reduced:
 
     root = jax.lax.fori_loop(0, 60, improve, 2 * a)
     w = -a * root
-    return Reduced(root**2, 2 + root**2 + w, w)
+    return ReducedState(root**2, 2 + root**2 + w, w)
 
 
-def _jacobian(point: Reduced, width: Scalar) -> Float[Array, "2 2"]:
+def _jacobian(point: ReducedState, width: Scalar) -> Float[Array, "2 2"]:
     """The derivative of (u', v') in (u, v), with w = −√(u/m) as the source takes it."""
 
     def advance(uv: Float[Array, " 2"]) -> Float[Array, " 2"]:
-        after = quadratic.reduced_step(Reduced(uv[0], uv[1], -jnp.sqrt(uv[0] / width)))
+        after = plane.reduced_step(ReducedState(uv[0], uv[1], -jnp.sqrt(uv[0] / width)))
         return jnp.stack([jnp.asarray(after.loss), jnp.asarray(after.curvature)])
 
     return jax.jacfwd(advance)(jnp.stack([jnp.asarray(point.loss), jnp.asarray(point.curvature)]))

@@ -35,8 +35,8 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import Dataset, image_set, image_shape
-from theorylab.dynamics import gated, general_quadratic, phases
-from theorylab.dynamics.general_quadratic import Model
+from theorylab.dynamics.quadratic import gated, general, phases
+from theorylab.dynamics.quadratic.general import QuadraticModel
 from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import ImageSet
@@ -156,7 +156,7 @@ def run(config: Config) -> Result:
     train = partial(_network, data, max(config.widths), config.network_steps)
     peaks, ends = (np.reshape(np.asarray(values), shape) for values in ensemble(train, settings))
     x = jnp.asarray(LINEAR_INPUT)
-    sigma = np.asarray(general_quadratic.linear_network(x, LINEAR_WIDTH).matrix)
+    sigma = np.asarray(general.linear_network(x, LINEAR_WIDTH).matrix)
     square = sigma @ sigma / float(x @ x)
     return Result(
         nonlinearities=np.asarray(config.nonlinearities),
@@ -174,17 +174,17 @@ def run(config: Config) -> Result:
 def _model(config: Config, key: RandomKey) -> dict[str, Array]:
     """All that one example shows, for one seed."""
     model_key, weights_key, linear_key = jax.random.split(key, 3)
-    model = general_quadratic.random_model(model_key, config.num_parameters, 1e-3)
+    model = general.random_model(model_key, config.num_parameters, 1e-3)
     weights = jax.random.normal(weights_key, (config.num_parameters,))
     target, num_steps = config.target, config.num_steps
 
     def compared(gamma: Scalar) -> tuple[Float[Array, "2 t"], Float[Array, "2 t"]]:
         bent = model._replace(nonlinearity=gamma)
-        start = general_quadratic.state(bent, weights)
+        start = general.state(bent, weights)
         rate = config.learning_rate / start.curvature
-        problem = general_quadratic.problem(bent, target, rate)
-        path = general_quadratic.descended(bent, weights, target, rate, num_steps)
-        predicted = general_quadratic.trajectory(start, problem, num_steps)
+        problem = general.problem(bent, target, rate)
+        path = general.descended(bent, weights, target, rate, num_steps)
+        predicted = general.trajectory(start, problem, num_steps)
         return jnp.stack([*path]), jnp.stack([*predicted])
 
     path, predicted = jax.vmap(compared)(jnp.array([*config.nonlinearities, 0.0]))
@@ -201,15 +201,15 @@ def _model(config: Config, key: RandomKey) -> dict[str, Array]:
 
 
 def _regimes(
-    model: Model, weights: Float[Array, " p"], target: Scalar, num_steps: int
+    model: QuadraticModel, weights: Float[Array, " p"], target: Scalar, num_steps: int
 ) -> dict[str, Array]:
     """Phases over the ratio ηλ₀, by the equivalent map of one example."""
     ratios = jnp.asarray(RATIOS)
-    start = general_quadratic.state(model, weights)
+    start = general.state(model, weights)
 
-    def one(ratio: Scalar) -> phases.Course:
-        problem = general_quadratic.problem(model, target, ratio / start.curvature)
-        return phases.course(*general_quadratic.as_one_example(start, problem), num_steps)
+    def one(ratio: Scalar) -> phases.PhaseCourse:
+        problem = general.problem(model, target, ratio / start.curvature)
+        return phases.course(*general.as_one_example(start, problem), num_steps)
 
     seen = jax.vmap(one)(ratios)
     return {
@@ -223,10 +223,10 @@ def _regimes(
 def _linear_step(key: RandomKey) -> dict[str, Array]:
     """One step of the two-layer linear network with y = 0, and what is printed about it."""
     x = jnp.asarray(LINEAR_INPUT)
-    model = general_quadratic.linear_network(x, LINEAR_WIDTH)
+    model = general.linear_network(x, LINEAR_WIDTH)
     weights = jax.random.normal(key, model.features.shape)
-    start = general_quadratic.state(model, weights)
-    problem = general_quadratic.problem(model, 0.0, 3 / start.curvature)
+    start = general.state(model, weights)
+    problem = general.problem(model, 0.0, 3 / start.curvature)
 
     def network(w: Float[Array, " p"]) -> Float[Array, ""]:
         inner, outer = w[:-LINEAR_WIDTH].reshape(LINEAR_WIDTH, -1), w[-LINEAR_WIDTH:]
@@ -236,8 +236,8 @@ def _linear_step(key: RandomKey) -> dict[str, Array]:
     slope = jax.grad(network)(moved)
     return {
         "after": jnp.stack([network(moved), slope @ slope]),
-        "printed_after": jnp.stack([*general_quadratic.printed_step(start, problem)]),
-        "corrected_after": jnp.stack([*general_quadratic.step(start, problem)]),
+        "printed_after": jnp.stack([*general.printed_step(start, problem)]),
+        "corrected_after": jnp.stack([*general.step(start, problem)]),
     }
 
 

@@ -32,8 +32,9 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.data import Dataset, digits
-from theorylab.dynamics import gated, one_example, phases, threshold
-from theorylab.dynamics.one_example import Travel
+from theorylab.dynamics import threshold
+from theorylab.dynamics.quadratic import gated, one_example, phases
+from theorylab.dynamics.quadratic.one_example import Travel
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.models import linearize

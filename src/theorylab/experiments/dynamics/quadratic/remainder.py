@@ -35,8 +35,9 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import Dataset, image_set, image_shape
-from theorylab.dynamics import critical_learning_rate, quadratic_dynamics
-from theorylab.dynamics.quadratic_dynamics import Course, Remainders
+from theorylab.dynamics import critical_learning_rate
+from theorylab.dynamics.quadratic import kernel_steps
+from theorylab.dynamics.quadratic.kernel_steps import KernelCourse, Remainders
 from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.fields import ImageSet
@@ -147,16 +148,16 @@ def _remainders(
 ) -> Remainders:
     """Train every seed at every ratio, and see the remainders."""
 
-    def one(pair: tuple[RandomKey, Scalar]) -> tuple[Course, Scalar]:
+    def one(pair: tuple[RandomKey, Scalar]) -> tuple[KernelCourse, Scalar]:
         key, ratio = pair
         params = model.init(key)
         apply = expand(model.apply, params)
         rate = ratio * critical_learning_rate(model.apply, params, data, LOSS)
-        return quadratic_dynamics.course(apply, params, data.x, data.y, rate, num_steps), rate
+        return kernel_steps.course(apply, params, data.x, data.y, rate, num_steps), rate
 
     pairs = (jnp.repeat(keys, len(ratios)), jnp.tile(ratios, len(keys)))
     courses, rates = ensemble(one, pairs)
-    see = jax.jit(lambda runs: jax.lax.map(lambda run: quadratic_dynamics.remainders(*run), runs))
+    see = jax.jit(lambda runs: jax.lax.map(lambda run: kernel_steps.remainders(*run), runs))
     found = see((courses, rates))
     shape = (len(keys), len(ratios), num_steps)
     return jax.tree.map(lambda values: np.asarray(values).reshape(shape), found)
@@ -182,12 +183,12 @@ def _small(key: RandomKey) -> dict[str, Array]:
     first_order, second_order = jax.lax.map(errors, jnp.asarray(SIZES))
     # The first step must not start at w₀, where a quadratic model has yet no curvature in use.
     there = jax.tree.map(lambda p, d: p + d / 2, params, direction)
-    here = quadratic_dynamics.derivatives(quadratic, there, x, y)
+    here = kernel_steps.derivatives(quadratic, there, x, y)
     rate = 3 / jnp.trace(here.jacobian @ here.jacobian.T)
     gradient = jax.grad(lambda w: LOSS(quadratic(w, x), y))(there)
     after = jax.tree.map(lambda w, g: w - rate * g, there, gradient)
-    measured = quadratic_dynamics.derivatives(quadratic, after, x, y)
-    predicted = quadratic_dynamics.step(here, rate)
+    measured = kernel_steps.derivatives(quadratic, after, x, y)
+    predicted = kernel_steps.step(here, rate)
     return {
         "first_order": first_order,
         "second_order": second_order,
@@ -195,7 +196,7 @@ def _small(key: RandomKey) -> dict[str, Array]:
         "predicted_residual": predicted.residual,
         "kernel": measured.jacobian @ measured.jacobian.T,
         "predicted_kernel": predicted.kernel,
-        "printed_kernel": quadratic_dynamics.printed_kernel(here, rate),
+        "printed_kernel": kernel_steps.printed_kernel(here, rate),
     }
 
 

@@ -36,8 +36,8 @@ from theorylab.claims import (
     median_between,
     probability_at_least,
 )
-from theorylab.dynamics import gated, quadratic, several_examples
-from theorylab.dynamics.gated import Weights
+from theorylab.dynamics.quadratic import gated, plane, several_examples
+from theorylab.dynamics.quadratic.gated import Weights
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.progress import report
@@ -191,8 +191,8 @@ def _trained(
     problem = several_examples.problem(x, y, width, eta)
     printed = several_examples.printed_problem(x, y, width, eta)
 
-    def error(by: quadratic.Problem) -> Float[Array, ""]:
-        predicted = quadratic.trajectory(first, by, num_steps)
+    def error(by: plane.PlaneProblem) -> Float[Array, ""]:
+        predicted = plane.trajectory(first, by, num_steps)
         return several_examples.map_error(state, predicted, problem)
 
     kernel, last = several_examples.kernel(path.params, initial, x), state.curvature[-1]

@@ -27,7 +27,7 @@ from theorylab.claims import Claim, Source, at_least, identity, ordered
 from theorylab.data import mnist5k
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import infinite_kernels
-from theorylab.kernels.completion import complete
+from theorylab.kernels.applications.completion import complete
 from theorylab.models import (
     NTK,
     Activation,

@@ -24,7 +24,7 @@ from theorylab.claims import Claim, Source, identity, median_at_most, ordered, p
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import infinite_kernels
-from theorylab.kernels.completion import complete, entry_kernel, soft_impute
+from theorylab.kernels.applications.completion import complete, entry_kernel, soft_impute
 from theorylab.models import NTK, mlp
 from theorylab.progress import report
 from theorylab.typing import RandomKey

@@ -41,9 +41,9 @@ from theorylab.claims import (
 )
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.kernels import infinite_kernels, topology
+from theorylab.kernels import infinite_kernels
+from theorylab.kernels.applications import elasticity, topology
 from theorylab.models import NTK, Model, mlp, network
-from theorylab.numerics import elasticity
 from theorylab.progress import report
 from theorylab.typing import Params
 

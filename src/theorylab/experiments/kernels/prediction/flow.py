@@ -254,7 +254,7 @@ def _thresholds(problems: Problem, config: Config) -> Float[Array, " s"]:
 
     def each(problem: Problem) -> Float[Array, ""]:
         x, y, _, params = problem
-        critical = linear.critical_learning_rate(ntk(apply, params, x))
+        critical = linear.largest_stable_rate(ntk(apply, params, x))
         model = partial(lambda weights, x: linearize(apply, params)(weights, x), x=x)
         return 2 * linear.measured_threshold(model, params, y, critical, num_steps=1000)
 

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from theorylab.numerics.elasticity import Plate, bend
+from theorylab.kernels.applications.elasticity import Plate, bend
 
 Field = Float[np.ndarray, "columns rows"]
 

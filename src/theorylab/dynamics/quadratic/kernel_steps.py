@@ -32,7 +32,7 @@ from theorylab.training import descend, gradient_descent, squared
 from theorylab.training.losses import check_positive
 from theorylab.typing import Apply, Params, Scalar
 
-from .critical import kernel_matrix
+from ..critical import kernel_matrix
 
 
 class Derivatives(NamedTuple):
@@ -43,14 +43,14 @@ class Derivatives(NamedTuple):
     bend: Float[Array, "nk p"]  # G, Gᵢ = Hᵢ Jᵀr
 
 
-class Step(NamedTuple):
+class KernelStep(NamedTuple):
     """Residual and kernel after a step."""
 
     residual: Float[Array, " nk"]
     kernel: Float[Array, "nk nk"]
 
 
-class Course(NamedTuple):
+class KernelCourse(NamedTuple):
     """A run of a network as its outputs and kernels saw it."""
 
     residuals: Float[Array, "t nk"]
@@ -93,7 +93,7 @@ def derivatives(
     return Derivatives(residual, value, bend)
 
 
-def step(derivatives: Derivatives, learning_rate: Scalar) -> Step:
+def step(derivatives: Derivatives, learning_rate: Scalar) -> KernelStep:
     """Predict residual and kernel after one step of gradient descent, exact for quadratic models.
 
     Args:
@@ -103,7 +103,7 @@ def step(derivatives: Derivatives, learning_rate: Scalar) -> Step:
     check_positive("learning_rate", learning_rate)
     (r, jacobian, bend), eta = derivatives, learning_rate
     kernel, cross = jacobian @ jacobian.T, bend @ jacobian.T
-    return Step(
+    return KernelStep(
         residual=r - eta * kernel @ r + eta**2 * cross @ r / 2,
         kernel=kernel - eta * (cross + cross.T) + eta**2 * bend @ bend.T,
     )
@@ -123,7 +123,7 @@ def course(
     y: Float[Array, "n k"],
     learning_rate: Scalar,
     num_steps: int,
-) -> Course:
+) -> KernelCourse:
     """Descend on ½ Σ (f − y)² and measure residuals and kernel at every step.
 
     Args:
@@ -136,8 +136,8 @@ def course(
     """
     loss = squared("half_sum")
 
-    def measure(params: Params) -> Course:
-        return Course((apply(params, x) - y).reshape(-1), kernel_matrix(apply, params, x))
+    def measure(params: Params) -> KernelCourse:
+        return KernelCourse((apply(params, x) - y).reshape(-1), kernel_matrix(apply, params, x))
 
     def objective(params: Params) -> Float[Array, ""]:
         return loss(apply(params, x), y)
@@ -146,7 +146,7 @@ def course(
     return descend(objective, params, optimizer, np.arange(num_steps + 1), measure).records
 
 
-def remainders(course: Course, learning_rate: Scalar) -> Remainders:
+def remainders(course: KernelCourse, learning_rate: Scalar) -> Remainders:
     """See R_f and R_K along the top eigenvector of the kernel, at every step of a run.
 
     Args:

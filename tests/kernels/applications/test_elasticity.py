@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theorylab.numerics import elasticity
+from theorylab.kernels.applications import elasticity
 
 BEAM = elasticity.half_beam(5, 3)
 MODULI = np.random.default_rng(0).uniform(0.3, 1.0, (5, 3))

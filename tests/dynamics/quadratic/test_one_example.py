@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.dynamics import gated, one_example
+from theorylab.dynamics.quadratic import gated, one_example
 
 X, TARGET = jnp.array([1.0, -0.5, 2.0]), 0.6
 

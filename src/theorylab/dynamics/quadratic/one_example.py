@@ -1,7 +1,7 @@
 """One example, three models: the ReLU network, its quadratic and its linear model, in the weights.
 
 Each descends on ½(f − y)² with step size η = ratio/λ₀, from the same weights; λ = ‖∇f‖² is the
-curvature, λ₀ its first value. What is measured here is what `quadratic` and `linear` predict.
+curvature, λ₀ its first value. What is measured here is what `plane` and `linear` predict.
 
 Source: zhu · nqm-relu2 · Eqs 3.9–3.10; zhu · nqm-2d-map · Eqs 3.11–3.14.
 """
@@ -18,10 +18,10 @@ from theorylab.models import linearize
 from theorylab.training import descend, gradient_descent
 from theorylab.typing import Scalar
 
-from . import gated, quadratic
+from ..thresholds import threshold
+from . import gated, plane
 from .gated import Weights
-from .quadratic import Problem, State
-from .thresholds import threshold
+from .plane import PlaneProblem, PlaneState
 
 
 class Comparison(NamedTuple):
@@ -65,22 +65,22 @@ def compare(
     def linear_output(w: Weights) -> Float[Array, ""]:
         return linear_model(w, x[None])[0, 0]
 
-    def state(w: Weights) -> State:
+    def state(w: Weights) -> PlaneState:
         value, slope = jax.value_and_grad(output)(w)
-        return State(value, sum(jnp.vdot(leaf, leaf) for leaf in slope))
+        return PlaneState(value, sum(jnp.vdot(leaf, leaf) for leaf in slope))
 
     path = _descend(output, weights, target, learning_rate, num_steps, state)
     line = _descend(linear_output, weights, target, learning_rate, num_steps, linear_output)
-    problem = Problem(target, learning_rate, quadratic.coupling(x, len(weights.second)))
-    start = State(path.output[0], path.curvature[0])
-    predicted = quadratic.trajectory(start, problem, num_steps)
-    reduced = quadratic.reduced_trajectory(quadratic.reduce(start, problem), num_steps)
+    problem = PlaneProblem(target, learning_rate, plane.coupling(x, len(weights.second)))
+    start = PlaneState(path.output[0], path.curvature[0])
+    predicted = plane.trajectory(start, problem, num_steps)
+    reduced = plane.reduced_trajectory(plane.reduce(start, problem), num_steps)
     return Comparison(
         loss=_loss(path.output, target),
         map_loss=_loss(predicted.output, target),
         linear_loss=_loss(line, target),
         map_error=_error(path, predicted),
-        reduced_error=_error(quadratic.reduce(path, problem), reduced),
+        reduced_error=_error(plane.reduce(path, problem), reduced),
     )
 
 

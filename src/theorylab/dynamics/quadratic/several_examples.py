@@ -29,7 +29,7 @@ from theorylab.typing import Apply, RandomKey, Scalar
 
 from . import gated
 from .gated import Weights
-from .quadratic import Problem, State
+from .plane import PlaneProblem, PlaneState
 
 SIGNS = np.array([[1.0], [-1.0]])  # one example of each sign
 
@@ -92,7 +92,7 @@ def outputs(apply: Apply, weights: Weights, x: Float[Array, " n"]) -> Float[Arra
 
 def state(
     weights: Weights, initial: Weights, x: Float[Array, " n"]
-) -> tuple[State, Float[Array, " n"]]:
+) -> tuple[PlaneState, Float[Array, " n"]]:
     """Give outputs qᵀg and curvatures λ± = s±/m Σ± (uₖ² + vₖ²) of both directions, and g itself.
 
     Args:
@@ -103,21 +103,21 @@ def state(
     g = outputs(gated.quadratic_model(initial), weights, x)
     (q, squares), (u, v) = directions(x), weights
     strength = gated.gates(initial, jnp.asarray(SIGNS)) @ (u[:, 0] ** 2 + v**2) / len(v)
-    return State(q @ g, squares * strength), g
+    return PlaneState(q @ g, squares * strength), g
 
 
 def projected(
     outputs: Float[Array, " n"], kernel: Float[Array, "n n"], x: Float[Array, " n"]
-) -> State:
+) -> PlaneState:
     """Project outputs and kernel of any model on both directions: qᵀg and qᵀKq."""
     q = directions(x).vectors
-    return State(q @ outputs, jnp.sum((q @ kernel) * q, axis=1))
+    return PlaneState(q @ outputs, jnp.sum((q @ kernel) * q, axis=1))
 
 
 def problem(
     x: Float[Array, " n"], y: Float[Array, " n"], width: int, learning_rate: Scalar
-) -> Problem:
-    """Pose the problem of one example in both directions; `quadratic.step` then takes both.
+) -> PlaneProblem:
+    """Pose the problem of one example in both directions; `plane.step` then takes both.
 
     Args:
         x: The examples.
@@ -128,12 +128,12 @@ def problem(
     if width < 1:
         raise ValueError(f"width must be at least 1, got {width}.")
     q, squares = directions(x)
-    return Problem(q @ y, learning_rate, squares / width)
+    return PlaneProblem(q @ y, learning_rate, squares / width)
 
 
 def printed_problem(
     x: Float[Array, " n"], y: Float[Array, " n"], width: int, learning_rate: Scalar
-) -> Problem:
+) -> PlaneProblem:
     """Pose it as (B.9)–(B.12) do, with the coupling 1/m: the factor s = ‖p‖² is missing."""
     exact = problem(x, y, width, learning_rate)
     return exact._replace(coupling=jnp.ones(2) / width)
@@ -184,7 +184,7 @@ def largest_eigenvalue_bounds(x: Float[Array, " n"]) -> tuple[Float[Array, ""], 
     return largest / 2, 3 * largest / 2
 
 
-def map_error(seen: State, predicted: State, problem: Problem) -> Float[Array, ""]:
+def map_error(seen: PlaneState, predicted: PlaneState, problem: PlaneProblem) -> Float[Array, ""]:
     """Give the largest error of r and λ over a run, relative to the running maximum of each.
 
     Args:

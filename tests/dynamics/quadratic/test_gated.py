@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.dynamics import gated
-from theorylab.dynamics.gated import Weights
+from theorylab.dynamics.quadratic import gated
+from theorylab.dynamics.quadratic.gated import Weights
 from theorylab.models import quadratize
 
 

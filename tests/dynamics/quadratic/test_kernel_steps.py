@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.dynamics import gated, quadratic, quadratic_dynamics
-from theorylab.dynamics.quadratic_dynamics import Course
+from theorylab.dynamics.quadratic import gated, kernel_steps, plane
+from theorylab.dynamics.quadratic.kernel_steps import KernelCourse
 from theorylab.models import mlp, network, quadratize
 
 MODEL = network(mlp([6, 5], 2, "tanh"), (3,))
@@ -30,13 +30,13 @@ def weight_space(key):
     def step(w, _):
         jacobian = jax.jacrev(lambda w: outputs(restore(w)))(w)
         r = outputs(restore(w)) - y.ravel()
-        here = quadratic_dynamics.derivatives(apply, restore(w), x, y)
-        predicted = quadratic_dynamics.step(here, rate)
-        printed = quadratic_dynamics.printed_kernel(here, rate)
-        return w - rate * r @ jacobian, (Course(r, jacobian @ jacobian.T), predicted, printed)
+        here = kernel_steps.derivatives(apply, restore(w), x, y)
+        predicted = kernel_steps.step(here, rate)
+        printed = kernel_steps.printed_kernel(here, rate)
+        return w - rate * r @ jacobian, (KernelCourse(r, jacobian @ jacobian.T), predicted, printed)
 
     measured = jax.lax.scan(step, flat, length=NUM_STEPS + 1)[1]
-    return *measured, quadratic_dynamics.course(apply, params, x, y, rate, NUM_STEPS), rate
+    return *measured, kernel_steps.course(apply, params, x, y, rate, NUM_STEPS), rate
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_course_records_residuals_and_kernels(found):
 def test_remainders_are_what_is_left_of_a_step(found):
     """Oracle: NumPy's top eigenvector and the definitions of R_f and R_K, step by step."""
     measured, _, _, _, rate = found
-    left = quadratic_dynamics.remainders(jax.tree.map(jnp.asarray, measured), float(rate))
+    left = kernel_steps.remainders(jax.tree.map(jnp.asarray, measured), float(rate))
     for t in range(NUM_STEPS):
         r, kernel = measured.residuals[t], measured.kernels[t]
         values, vectors = np.linalg.eigh(kernel)
@@ -81,18 +81,18 @@ def test_remainders_are_what_is_left_of_a_step(found):
 
 
 def test_one_example_gives_the_map_of_the_plane():
-    """Oracle: `quadratic.step`: GJᵀ = 2cgr and GGᵀ = cr²λ; a second derivation."""
+    """Oracle: `plane.step`: GJᵀ = 2cgr and GGᵀ = cr²λ; a second derivation."""
     width, x, y = 8, jnp.array([[1.0, -2.0]]), jnp.array([[0.4]])
     weights = jax.jit(lambda key: gated.init(key, width, 2))(jax.random.key(1))
 
     @jax.jit
     def both(weights):
         apply = gated.quadratic_model(weights)
-        here = quadratic_dynamics.derivatives(apply, weights, x, y)
-        after = quadratic_dynamics.step(here, 0.7)
-        state = quadratic.State(apply(weights, x)[0, 0], jnp.sum(here.jacobian**2))
-        problem = quadratic.Problem(y[0, 0], 0.7, quadratic.coupling(x[0], width))
-        return after, quadratic.step(state, problem)
+        here = kernel_steps.derivatives(apply, weights, x, y)
+        after = kernel_steps.step(here, 0.7)
+        state = plane.PlaneState(apply(weights, x)[0, 0], jnp.sum(here.jacobian**2))
+        problem = plane.PlaneProblem(y[0, 0], 0.7, plane.coupling(x[0], width))
+        return after, plane.step(state, problem)
 
     after, expected = both(weights)
     np.testing.assert_allclose(after.residual[0] + 0.4, expected.output, rtol=1e-12)

@@ -9,7 +9,7 @@ of the plane by themselves, with q = φᵀΣφ:
     g' = g − ηλr + ½η²γr²(q + 2γsg)
     λ' = λ − 2ηγr(q + 2γsg) + η²γ²s r²λ
 
-This is the map of `quadratic` with coupling c = γ²s, outputs and target shifted by q/(2γs); so its
+This is the map of `plane` with coupling c = γ²s, outputs and target shifted by q/(2γs); so its
 phases are the same: a catapult for 2 < ηλ₀ < 4 if γ is small. Without features and target it reads
 
     g' = (1 − ηλ + γ²η²s g²) g,    λ' = λ − ηγ²s g²(4 − ηλ),
@@ -34,11 +34,11 @@ from theorylab.training import descend, gradient_descent
 from theorylab.training.losses import check_positive
 from theorylab.typing import RandomKey, Scalar
 
-from . import quadratic
-from .quadratic import Numbers, State, iterated
+from . import plane
+from .plane import Numbers, PlaneState, iterated
 
 
-class Model(NamedTuple):
+class QuadraticModel(NamedTuple):
     """A quadratic function of the weights."""
 
     features: Float[Array, " p"]  # φ
@@ -46,7 +46,7 @@ class Model(NamedTuple):
     nonlinearity: Scalar  # γ
 
 
-class Problem(NamedTuple):
+class GeneralProblem(NamedTuple):
     """All that the map needs to know of a model, an example and a learning rate."""
 
     target: Numbers  # y
@@ -56,17 +56,17 @@ class Problem(NamedTuple):
     square: Numbers  # s, with Σ³ = sΣ
 
 
-def random_model(key: RandomKey, num_parameters: int, nonlinearity: Scalar) -> Model:
+def random_model(key: RandomKey, num_parameters: int, nonlinearity: Scalar) -> QuadraticModel:
     """Draw φ uniformly on the unit sphere, and Σ diagonal with random signs."""
     if num_parameters < 1:
         raise ValueError(f"num_parameters must be at least 1, got {num_parameters}.")
     feature_key, sign_key = jax.random.split(key)
     x = jax.random.normal(feature_key, (num_parameters,))
     signs = jax.random.rademacher(sign_key, (num_parameters,), x.dtype)
-    return Model(x / jnp.linalg.norm(x), jnp.diag(signs), nonlinearity)
+    return QuadraticModel(x / jnp.linalg.norm(x), jnp.diag(signs), nonlinearity)
 
 
-def linear_network(x: Float[Array, " d"], width: int) -> Model:
+def linear_network(x: Float[Array, " d"], width: int) -> QuadraticModel:
     """Write the network vᵀUx/√m as a quadratic model, of the weights (U by rows, then v).
 
     Args:
@@ -83,23 +83,23 @@ def linear_network(x: Float[Array, " d"], width: int) -> Model:
     block = jnp.kron(jnp.eye(width), x[:, None])
     matrix = jnp.zeros((inner + width, inner + width))
     matrix = matrix.at[:inner, inner:].set(block).at[inner:, :inner].set(block.T)
-    return Model(jnp.zeros(inner + width), matrix, width**-0.5)
+    return QuadraticModel(jnp.zeros(inner + width), matrix, width**-0.5)
 
 
-def output(model: Model, weights: Float[Array, " p"]) -> Float[Array, ""]:
+def output(model: QuadraticModel, weights: Float[Array, " p"]) -> Float[Array, ""]:
     """Compute g = wᵀφ + ½γ wᵀΣw."""
     phi, sigma, gamma = model
     return weights @ phi + gamma * (weights @ sigma @ weights) / 2
 
 
-def state(model: Model, weights: Float[Array, " p"]) -> State:
+def state(model: QuadraticModel, weights: Float[Array, " p"]) -> PlaneState:
     """Compute the output g and the curvature λ = ‖φ + γΣw‖²."""
     phi, sigma, gamma = model
     slope = phi + gamma * sigma @ weights
-    return State(output(model, weights), slope @ slope)
+    return PlaneState(output(model, weights), slope @ slope)
 
 
-def problem(model: Model, target: Scalar, learning_rate: Scalar) -> Problem:
+def problem(model: QuadraticModel, target: Scalar, learning_rate: Scalar) -> GeneralProblem:
     """Read q = φᵀΣφ and s = tr Σ⁴ / tr Σ² off a model with Σ³ = sΣ and Σ²φ = sφ.
 
     Args:
@@ -112,7 +112,7 @@ def problem(model: Model, target: Scalar, learning_rate: Scalar) -> Problem:
     square = jnp.sum(squared**2) / jnp.trace(squared)
     if not isinstance(square, Tracer):
         _check_square(np.asarray(phi), np.asarray(sigma), float(square))
-    return Problem(target, learning_rate, gamma, phi @ sigma @ phi, square)
+    return GeneralProblem(target, learning_rate, gamma, phi @ sigma @ phi, square)
 
 
 def _check_square(phi: np.ndarray, sigma: np.ndarray, square: float) -> None:
@@ -127,44 +127,45 @@ def _check_square(phi: np.ndarray, sigma: np.ndarray, square: float) -> None:
         )
 
 
-def step(state: State, problem: Problem) -> State:
+def step(state: PlaneState, problem: GeneralProblem) -> PlaneState:
     """Take one step of gradient descent.
 
     Example:
-        >>> step(State(output=2.0, curvature=3.0), Problem(0.0, 1.0, 0.5, overlap=0.0, square=1.0))
-        State(output=-2.0, curvature=2.0)
+        >>> problem = GeneralProblem(0.0, 1.0, 0.5, overlap=0.0, square=1.0)
+        >>> step(PlaneState(output=2.0, curvature=3.0), problem)
+        PlaneState(output=-2.0, curvature=2.0)
     """
     (g, lam), (y, eta, gamma, q, s) = state, problem
     r = g - y
     bend = q + 2 * gamma * s * g  # ∇gᵀΣ∇g
-    return State(
+    return PlaneState(
         output=g - eta * lam * r + eta**2 * gamma * r**2 * bend / 2,
         curvature=lam - 2 * eta * gamma * r * bend + eta**2 * gamma**2 * s * r**2 * lam,
     )
 
 
-def printed_step(state: State, problem: Problem) -> State:
+def printed_step(state: PlaneState, problem: GeneralProblem) -> PlaneState:
     """Take one step as Prop. B.13.1 prints it, for φ = 0 and y = 0; it is not gradient descent."""
     (g, lam), (_, eta, gamma, _, s) = state, problem
-    return State(
+    return PlaneState(
         output=(1 - eta * lam + gamma * eta**2 * s * g**2) * g,
         curvature=lam - gamma * s * g**2 * (4 - eta * lam),
     )
 
 
-def trajectory(initial: State, problem: Problem, num_steps: int) -> State:
+def trajectory(initial: PlaneState, problem: GeneralProblem, num_steps: int) -> PlaneState:
     """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on."""
     check_positive("learning_rate", problem.learning_rate)
     return iterated(lambda state: step(state, problem), initial, num_steps)
 
 
 def descended(
-    model: Model,
+    model: QuadraticModel,
     weights: Float[Array, " p"],
     target: Scalar,
     learning_rate: Scalar,
     num_steps: int,
-) -> State:
+) -> PlaneState:
     """Descend on ½(g − y)² in the weights, and give the states (g, λ) at every step.
 
     Args:
@@ -182,8 +183,10 @@ def descended(
     return descend(objective, weights, optimizer, steps, partial(state, model)).records
 
 
-def as_one_example(state: State, problem: Problem) -> tuple[State, quadratic.Problem]:
-    """Shift outputs by q/(2γs), so that `quadratic.step` and `phases` hold; γ must not be 0."""
+def as_one_example(
+    state: PlaneState, problem: GeneralProblem
+) -> tuple[PlaneState, plane.PlaneProblem]:
+    """Shift outputs by q/(2γs), so that `plane.step` and `phases` hold; γ must not be 0."""
     (g, lam), (y, eta, gamma, q, s) = state, problem
     shift = q / (2 * gamma * s)
-    return State(g + shift, lam), quadratic.Problem(y + shift, eta, gamma**2 * s)
+    return PlaneState(g + shift, lam), plane.PlaneProblem(y + shift, eta, gamma**2 * s)

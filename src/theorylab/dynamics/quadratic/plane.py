@@ -29,14 +29,14 @@ from theorylab.typing import Scalar
 Numbers = Scalar | Float[Array, "..."]  # one number, or one for every step or setting
 
 
-class State(NamedTuple):
+class PlaneState(NamedTuple):
     """Where the model is."""
 
     output: Numbers  # g
     curvature: Numbers  # λ
 
 
-class Reduced(NamedTuple):
+class ReducedState(NamedTuple):
     """The same in units of the learning rate and the width."""
 
     loss: Numbers  # u = cη²(g − y)², twice the loss in units of 1/(cη²)
@@ -44,7 +44,7 @@ class Reduced(NamedTuple):
     pull: Numbers  # w = cη²(g − y)y, with the sign of the error
 
 
-class Problem(NamedTuple):
+class PlaneProblem(NamedTuple):
     """One example and a learning rate."""
 
     target: Numbers  # y
@@ -59,47 +59,48 @@ def coupling(x: Float[Array, " d"], width: int) -> Float[Array, ""]:
     return x @ x / (width * x.size)
 
 
-def loss(state: State, problem: Problem) -> Numbers:
+def loss(state: PlaneState, problem: PlaneProblem) -> Numbers:
     """Compute ½(g − y)²."""
     return (state.output - problem.target) ** 2 / 2
 
 
-def step(state: State, problem: Problem) -> State:
+def step(state: PlaneState, problem: PlaneProblem) -> PlaneState:
     """Take one step of gradient descent.
 
     Example:
-        >>> step(State(output=2.0, curvature=3.0), Problem(0.0, learning_rate=1.0, coupling=0.25))
-        State(output=-2.0, curvature=2.0)
+        >>> problem = PlaneProblem(0.0, learning_rate=1.0, coupling=0.25)
+        >>> step(PlaneState(output=2.0, curvature=3.0), problem)
+        PlaneState(output=-2.0, curvature=2.0)
     """
     (g, lam), (y, eta, c) = state, problem
     r = g - y
-    return State(
+    return PlaneState(
         output=y + (1 - eta * lam + c * eta**2 * r * g) * r,
         curvature=lam + c * eta**2 * r**2 * lam - 4 * c * eta * r * g,
     )
 
 
-def reduce(state: State, problem: Problem) -> Reduced:
+def reduce(state: PlaneState, problem: PlaneProblem) -> ReducedState:
     """Change to the reduced coordinates (u, v, w)."""
     (g, lam), (y, eta, c) = state, problem
     r = g - y
-    return Reduced(c * eta**2 * r**2, eta * lam, c * eta**2 * r * y)
+    return ReducedState(c * eta**2 * r**2, eta * lam, c * eta**2 * r * y)
 
 
-def reduced_step(state: Reduced) -> Reduced:
+def reduced_step(state: ReducedState) -> ReducedState:
     """Take one step in reduced coordinates; w carries the sign of the error, which (u, v) lose."""
     u, v, w = state
     factor = 1 - v + u + w
-    return Reduced(factor**2 * u, v - u * (4 - v) - 4 * w, factor * w)
+    return ReducedState(factor**2 * u, v - u * (4 - v) - 4 * w, factor * w)
 
 
-def trajectory(initial: State, problem: Problem, num_steps: int) -> State:
+def trajectory(initial: PlaneState, problem: PlaneProblem, num_steps: int) -> PlaneState:
     """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on."""
     check_positive("learning_rate", problem.learning_rate)
     return iterated(lambda state: step(state, problem), initial, num_steps)
 
 
-def reduced_trajectory(initial: Reduced, num_steps: int) -> Reduced:
+def reduced_trajectory(initial: ReducedState, num_steps: int) -> ReducedState:
     """Run the reduced map; every field gets a leading axis of num_steps + 1 times."""
     return iterated(reduced_step, initial, num_steps)
 
@@ -114,7 +115,7 @@ def is_stable(ratio: Scalar) -> Bool[Array, ""] | bool:
     return (ratio > 0) & (ratio < 2)
 
 
-def catapult_peak(problem: Problem, ratio: Scalar) -> Numbers:
+def catapult_peak(problem: PlaneProblem, ratio: Scalar) -> Numbers:
     """Give the peak loss δ²/(4cη²) of a catapult, δ = ηλ₀ − 2.
 
     The limit of wide networks and small δ, in which δ² + 2u is conserved while v falls from

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from theorylab.kernels import topology
-from theorylab.numerics.elasticity import half_beam
+from theorylab.kernels.applications import topology
+from theorylab.kernels.applications.elasticity import half_beam
 
 PLATE = half_beam(6, 3)
 X = np.cos(3.0 * np.arange(18.0)).reshape(6, 3)

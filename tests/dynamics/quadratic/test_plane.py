@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.dynamics import gated, quadratic
-from theorylab.dynamics.quadratic import Problem, State
+from theorylab.dynamics.quadratic import gated, plane
+from theorylab.dynamics.quadratic.plane import PlaneProblem, PlaneState
 
 WIDTH, TARGET, NUM_STEPS = 50, 0.7, 100
 
@@ -22,7 +22,7 @@ def weight_space(key, ratio):
 
     def state(weights):
         slope = jax.grad(output)(weights)
-        return State(output(weights), sum(jnp.vdot(leaf, leaf) for leaf in slope))
+        return PlaneState(output(weights), sum(jnp.vdot(leaf, leaf) for leaf in slope))
 
     learning_rate = ratio / state(initial).curvature
 
@@ -32,7 +32,7 @@ def weight_space(key, ratio):
         return after, state(weights)
 
     path = jax.lax.scan(step, initial, length=NUM_STEPS + 1)[1]
-    return path, Problem(TARGET, learning_rate, quadratic.coupling(x[0], WIDTH))
+    return path, PlaneProblem(TARGET, learning_rate, plane.coupling(x[0], WIDTH))
 
 
 def at(path, index):
@@ -45,7 +45,7 @@ def test_step_is_gradient_descent_on_the_weights(seed, ratio):
     """Oracle: autodiff through the network, for two steps. An identity: rounding."""
     path, problem = weight_space(jax.random.key(seed), ratio)
     for index in (0, 1):
-        predicted = quadratic.step(at(path, index), problem)
+        predicted = plane.step(at(path, index), problem)
         np.testing.assert_allclose(np.stack(predicted), np.stack(at(path, index + 1)), rtol=1e-12)
 
 
@@ -54,33 +54,33 @@ def test_trajectories_are_gradient_descent_on_the_weights(ratio):
     """Oracle: autodiff descent, in both coordinates. Relative to the largest value."""
     path, problem = weight_space(jax.random.key(0), ratio)
     start = at(path, 0)
-    predicted = quadratic.trajectory(start, problem, NUM_STEPS)
+    predicted = plane.trajectory(start, problem, NUM_STEPS)
     for measured, expected in zip(predicted, path, strict=True):
         np.testing.assert_allclose(measured, expected, atol=1e-12 * np.abs(expected).max())
 
-    reduced = quadratic.reduced_trajectory(quadratic.reduce(start, problem), NUM_STEPS)
-    for measured, expected in zip(reduced, quadratic.reduce(path, problem), strict=True):
+    reduced = plane.reduced_trajectory(plane.reduce(start, problem), NUM_STEPS)
+    for measured, expected in zip(reduced, plane.reduce(path, problem), strict=True):
         np.testing.assert_allclose(measured, expected, atol=1e-12 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("ratio", [0.4, 1.7, 2.3])
 def test_multipliers_are_the_eigenvalues_of_the_map_at_its_equilibrium(ratio):
     """Oracle: the Jacobian of `step` by autodiff at g = y; u ∝ (g − y)² squares the first."""
-    problem = Problem(1.0, 2.0, 1e-2)
+    problem = PlaneProblem(1.0, 2.0, 1e-2)
 
     def move(point):
-        return jnp.stack(quadratic.step(State(point[0], point[1]), problem))
+        return jnp.stack(plane.step(PlaneState(point[0], point[1]), problem))
 
     jacobian = jax.jacfwd(move)(jnp.array([1.0, ratio / 2.0]))
-    slope, neutral = quadratic.equilibrium_multipliers(ratio)
+    slope, neutral = plane.equilibrium_multipliers(ratio)
     expected = sorted(np.linalg.eigvals(jacobian).real)
     np.testing.assert_allclose(expected, sorted([1 - ratio, 1.0]), atol=1e-12)
     np.testing.assert_allclose(np.stack([slope, neutral]), [(1 - ratio) ** 2, 1.0])
-    assert quadratic.is_stable(ratio) == (slope < 1)
+    assert plane.is_stable(ratio) == (slope < 1)
 
 
 def test_input_is_checked():
     with pytest.raises(ValueError, match="width must be at least 1, got 0"):
-        quadratic.coupling(jnp.ones(2), 0)
+        plane.coupling(jnp.ones(2), 0)
     with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
-        quadratic.trajectory(State(0.0, 1.0), Problem(1.0, 1.0, 1.0), 0)
+        plane.trajectory(PlaneState(0.0, 1.0), PlaneProblem(1.0, 1.0, 1.0), 0)

@@ -1,6 +1,6 @@
 """The phases of the quadratic model: what the ratio of learning rate and curvature decides.
 
-A run of the map `quadratic.step` at width m that begins with ηλ₀ is, up to a band of width
+A run of the map `plane.step` at width m that begins with ηλ₀ is, up to a band of width
 O(log m / √m),
 
     ηλ₀ < 2        subcritical: the loss falls monotonically, λ moves by O(1/m)
@@ -20,32 +20,32 @@ from jaxtyping import Array, Bool, Float, Int
 
 from theorylab.typing import RandomKey, Scalar
 
-from .quadratic import Problem, State, loss, step
-from .thresholds import threshold
+from ..thresholds import threshold
+from .plane import PlaneProblem, PlaneState, loss, step
 
 SUBCRITICAL, CATAPULT, DIVERGENT = 0, 1, 2  # the phases, in the order of the learning rate
 
 
-class Course(NamedTuple):
+class PhaseCourse(NamedTuple):
     """What a run went through, without the run itself."""
 
-    last: State
+    last: PlaneState
     first_loss: Float[Array, "*shape"]
     highest_loss: Float[Array, "*shape"]
     drift: Float[Array, "*shape"]  # sup |λ(t) − λ₀|
     largest_rise: Float[Array, "*shape"]  # the largest loss(t + 1)/loss(t): at most 1 if it falls
 
 
-def course(initial: State, problem: Problem, num_steps: int) -> Course:
+def course(initial: PlaneState, problem: PlaneProblem, num_steps: int) -> PhaseCourse:
     """Run the map and keep its extremes only, so that many runs need little memory."""
-    initial = State(*(jnp.asarray(value, dtype=float) for value in initial))
+    initial = PlaneState(*(jnp.asarray(value, dtype=float) for value in initial))
     first_loss = jnp.asarray(loss(initial, problem))
 
-    def advance(_, past: Course) -> Course:
+    def advance(_, past: PhaseCourse) -> PhaseCourse:
         state = step(past.last, problem)
         before, after = loss(past.last, problem), loss(state, problem)
         rise = jnp.where(after > 0, after / before, 0.0)  # 0/0, at rest, is no rise
-        return Course(
+        return PhaseCourse(
             last=state,
             first_loss=first_loss,
             highest_loss=jnp.maximum(past.highest_loss, after),
@@ -54,7 +54,7 @@ def course(initial: State, problem: Problem, num_steps: int) -> Course:
         )
 
     zero = jnp.zeros_like(first_loss)
-    start = Course(initial, first_loss, first_loss, zero, zero)
+    start = PhaseCourse(initial, first_loss, first_loss, zero, zero)
     return jax.lax.fori_loop(0, num_steps, advance, start)
 
 
@@ -63,18 +63,18 @@ def courses(
     target: Scalar,
     settings: list[tuple[Float[Array, "..."], Float[Array, "..."]]],
     num_steps: int,
-) -> list[Course]:
+) -> list[PhaseCourse]:
     """Run the map from λ₀ = 1 and ‖x‖² = d for arrays of ratios ηλ₀ and widths m, all at once.
 
     Args:
         output: The first output g.
         target: The target y.
-        settings: Pairs of arrays (ηλ₀, m), of one shape each; every pair gives one `Course`.
+        settings: Pairs of arrays (ηλ₀, m), of one shape each; every pair gives one `PhaseCourse`.
         num_steps: The number of steps.
     """
 
-    def one(ratio: Scalar, width: Scalar) -> Course:
-        return course(State(output, 1.0), Problem(target, ratio, 1 / width), num_steps)
+    def one(ratio: Scalar, width: Scalar) -> PhaseCourse:
+        return course(PlaneState(output, 1.0), PlaneProblem(target, ratio, 1 / width), num_steps)
 
     ratios, widths = (
         jnp.concatenate([jnp.ravel(part) for part in parts])
@@ -100,7 +100,7 @@ def predicted_phase(ratio: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
     return jnp.where(ratio > 4, DIVERGENT, jnp.where(ratio > 2, CATAPULT, SUBCRITICAL))
 
 
-def observed_phase(past: Course) -> Int[Array, "..."]:
+def observed_phase(past: PhaseCourse) -> Int[Array, "..."]:
     """Name the phase that a run showed: did the loss explode, rise above its start, or neither?"""
     exploded = ~jnp.isfinite(past.highest_loss)
     rose = past.highest_loss > past.first_loss
@@ -118,8 +118,8 @@ def largest_ratio(output: Scalar, target: Scalar, width: Scalar, num_steps: int)
     """
 
     def stays(ratio: Scalar) -> Bool[Array, ""]:
-        problem = Problem(target, ratio, 1 / width)
-        return jnp.isfinite(course(State(output, 1.0), problem, num_steps).highest_loss)
+        problem = PlaneProblem(target, ratio, 1 / width)
+        return jnp.isfinite(course(PlaneState(output, 1.0), problem, num_steps).highest_loss)
 
     return threshold(stays, 2.0, 6.0, num_halvings=12)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from theorylab.kernels import infinite_kernels
-from theorylab.kernels.completion import complete, entry_kernel, soft_impute
+from theorylab.kernels.applications.completion import complete, entry_kernel, soft_impute
 from theorylab.models import mlp
 
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.dynamics import gated, quadratic, several_examples
+from theorylab.dynamics.quadratic import gated, plane, several_examples
 
 WIDTH, NUM_SAMPLES, NUM_STEPS = 40, 9, 25
 
@@ -40,8 +40,8 @@ def weight_space(key, ratio):
         "outputs": g,
         "kernels": k,
         "states": jnp.stack([*states]),
-        "predicted": jnp.stack(quadratic.trajectory(start, problem, NUM_STEPS)),
-        "printed": jnp.stack(quadratic.trajectory(start, wrong, NUM_STEPS)),
+        "predicted": jnp.stack(plane.trajectory(start, problem, NUM_STEPS)),
+        "printed": jnp.stack(plane.trajectory(start, wrong, NUM_STEPS)),
         "by_matrix": several_examples.matrix_step(g[2], k[2], x, y, WIDTH, rate),
         "losses": jax.vmap(lambda g: several_examples.projected_losses(g, x, y))(g),
         "total": jnp.sum((g - y[None]) ** 2, axis=1) / 2,
@@ -124,8 +124,8 @@ def test_the_error_of_a_map_is_relative_to_the_running_maximum():
 
     def state(output):
         pair = jnp.stack([jnp.asarray(output), jnp.ones(3)], axis=1)
-        return quadratic.State(pair, jnp.ones((3, 2)))
+        return plane.PlaneState(pair, jnp.ones((3, 2)))
 
-    problem = quadratic.Problem(jnp.zeros(2), 1.0, 1.0)
+    problem = plane.PlaneProblem(jnp.zeros(2), 1.0, 1.0)
     seen, predicted = state([1.0, -4.0, 2.0]), state([1.0, -4.0, 3.0])
     assert float(several_examples.map_error(seen, predicted, problem)) == 0.25

@@ -3,14 +3,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.dynamics import phases, quadratic
-from theorylab.dynamics.quadratic import Problem, State
+from theorylab.dynamics.quadratic import phases, plane
+from theorylab.dynamics.quadratic.plane import PlaneProblem, PlaneState
 
 
 def test_course_keeps_the_extremes_of_the_trajectory():
     """Oracle: the whole trajectory, in NumPy."""
-    start, problem = State(0.2, 1.0), Problem(1.0, 2.6, 1e-4)
-    output, curvature = (np.asarray(values) for values in quadratic.trajectory(start, problem, 20))
+    start, problem = PlaneState(0.2, 1.0), PlaneProblem(1.0, 2.6, 1e-4)
+    output, curvature = (np.asarray(values) for values in plane.trajectory(start, problem, 20))
     losses = (output - 1) ** 2 / 2
     found = phases.course(start, problem, 20)
     np.testing.assert_allclose(found.last.output, output[-1], rtol=1e-14)
@@ -23,14 +23,16 @@ def test_course_keeps_the_extremes_of_the_trajectory():
 
 def test_a_run_at_rest_does_not_rise():
     """Oracle: g = y stays, its loss is 0 at every step."""
-    found = phases.course(State(1.0, 1.0), Problem(1.0, 0.5, 1e-4), 10)
+    found = phases.course(PlaneState(1.0, 1.0), PlaneProblem(1.0, 0.5, 1e-4), 10)
     assert (found.highest_loss, found.drift, found.largest_rise) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(("ratio", "phase"), [(0.5, 0), (1.8, 0), (2.2, 1), (3.8, 1), (4.2, 2)])
 def test_phases_are_seen_where_they_are_predicted(ratio, phase):
     """Oracle: the map itself, run for 2000 steps at width 10⁶."""
-    seen = phases.observed_phase(phases.course(State(0.7, 1.0), Problem(1.0, ratio, 1e-6), 2000))
+    seen = phases.observed_phase(
+        phases.course(PlaneState(0.7, 1.0), PlaneProblem(1.0, ratio, 1e-6), 2000)
+    )
     assert int(seen) == phase == int(phases.predicted_phase(jnp.asarray(ratio)))
 
 
@@ -42,8 +44,8 @@ def test_courses_are_single_courses_in_their_places():
     for (ratios, widths), found in zip((grid, line), together, strict=True):
         assert found.drift.shape == ratios.shape
         for place in np.ndindex(ratios.shape):
-            problem = Problem(1.0, ratios[place], 1 / widths[place])
-            alone = phases.course(State(0.7, 1.0), problem, 50)
+            problem = PlaneProblem(1.0, ratios[place], 1 / widths[place])
+            alone = phases.course(PlaneState(0.7, 1.0), problem, 50)
             np.testing.assert_allclose(found.highest_loss[place], alone.highest_loss, rtol=1e-12)
             last = np.asarray(found.last.curvature)[place]
             np.testing.assert_allclose(last, alone.last.curvature, rtol=1e-12)
@@ -65,9 +67,9 @@ def test_band_is_the_catalogued_one():
 @pytest.mark.parametrize("delta", [0.02, 0.05])
 def test_small_catapults_peak_at_the_predicted_loss_and_end_mirrored(delta):
     """Oracle: the map at width 10⁸; the limit is approached linearly in δ."""
-    problem = Problem(1.0, 2 + delta, 1e-8)
-    past = phases.course(State(0.7, 1.0), problem, 4000)
-    peak = quadratic.catapult_peak(problem, 2 + delta)
+    problem = PlaneProblem(1.0, 2 + delta, 1e-8)
+    past = phases.course(PlaneState(0.7, 1.0), problem, 4000)
+    peak = plane.catapult_peak(problem, 2 + delta)
     assert 1 < float(past.highest_loss / peak) < 1 + delta
     assert abs(float(past.last.curvature) * (2 + delta) - (2 - delta)) < 0.1 * delta
 
