@@ -34,6 +34,7 @@ STILL: dict[str, set[str]] = {
     "experiments/features/gradient/good_subnetwork.py": {"num_tested"},
     "experiments/features/gradient/one_step_freeze.py": {"num_tested"},
     "experiments/features/gradient/xor_mixture.py": {"num_tested"},
+    "experiments/features/local_signal/_own_kernel.py": {"num_iterations"},
     "experiments/features/local_signal/activation_sparsity.py": {"epochs"},
     "experiments/features/local_signal/mnist_on_noise.py": {"num_iterations"},
     "experiments/features/local_signal/resnet_against_kernel.py": {"num_iterations"},
@@ -64,10 +65,10 @@ STILL: dict[str, set[str]] = {
     "experiments/kernels/solvers/many_points.py": {"num_hidden", "num_tests"},
     "experiments/kernels/solvers/regression.py": {"num_tests"},
     "experiments/kernels/width_convergence.py": {"num_hidden", "num_inputs"},
-    "features/own_kernel.py": {"num_iterations"},
     "features/recursive.py": {"num_iterations"},
     "kernels/solvers/conjugate.py": {"num_iterations"},
     "kernels/solvers/nystrom.py": {"num_iterations"},
+    "kernels/tangent_regression.py": {"num_iterations"},
 }
 
 
