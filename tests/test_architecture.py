@@ -154,3 +154,18 @@ def test_a_key_in_the_middle_is_seen():
     wrong = "def sgd(params, key: RandomKey, steps, measure, every=1): ..."
     right = "def init(key: RandomKey, width): ...\ndef trace(matvec, key: RandomKey, rank=1): ..."
     assert key_offences(f"{wrong}\n{right}") == {"sgd"}
+
+
+CURATED = ("numerics", "data", "models", "training", "curvature")
+
+
+@pytest.mark.parametrize("room", CURATED)
+def test_a_room_shows_about_forty_names_and_only_re_exports(room):
+    """The rest stands one level down, in its own module; `__init__` has no logic."""
+    tree = ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))
+    docstring, *imports = tree.body
+    assert isinstance(docstring, ast.Expr)
+    assert all(isinstance(node, ast.ImportFrom) for node in imports)
+    names = [alias for node in imports for alias in getattr(node, "names", ())]
+    assert all(alias.name == alias.asname for alias in names)
+    assert 20 <= len(names) <= 45

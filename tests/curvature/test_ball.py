@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from theorylab.curvature import hessian_in_ball
-from theorylab.models import dag_network, fully_connected, wire
+from theorylab.models import dag_network
+from theorylab.models.dag_builders import fully_connected
+from theorylab.models.dag_network import wire
 
 KEY = jax.random.key(0)
 CENTRE = jnp.array([0.5, -2.0, 1.0, 0.0])

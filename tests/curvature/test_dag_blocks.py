@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from theorylab.curvature import dag_blocks, dependence, dependence_bound, read_lengths
-from theorylab.models import (
+from theorylab.models import dag, dag_network
+from theorylab.models.dag_builders import (
     convolutional,
-    dag,
-    dag_network,
     densely_connected,
     fully_connected,
     random_dag,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theorylab.curvature import dag_norms
-from theorylab.models import fully_connected
+from theorylab.models.dag_builders import fully_connected
 
 
 def test_norms_of_two_layers_are_the_closed_form():

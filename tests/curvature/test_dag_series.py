@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from theorylab.curvature import dag_series
-from theorylab.models import (
+from theorylab.models import dag_network
+from theorylab.models.dag_builders import (
     convolutional,
-    dag_network,
     densely_connected,
     drop_edges,
     fully_connected,

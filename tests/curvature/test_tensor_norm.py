@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from theorylab.curvature import tensor_norm, two_layer_tensor_norm
-from theorylab.models import dag_network, fully_connected
+from theorylab.models import dag_network
+from theorylab.models.dag_builders import fully_connected
 
 X = jnp.array([0.6, -1.1, 0.3])
 

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from theorylab.data import (
+from theorylab.data import dataset_on_background, digits, on_background
+from theorylab.data.backgrounds import (
+    background,
     canvas_moments,
-    dataset_on_background,
-    digits,
     downsample,
     offsets,
-    on_background,
     on_backgrounds_apart,
+    paste,
     pixel_coverage,
 )
-from theorylab.data.backgrounds import background, paste
 
 KEY = jax.random.key(7)
 SIZES = ((8, 8), (16, 16))

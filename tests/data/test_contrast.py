@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import image_like, image_like_covariance
+from theorylab.data.contrast import image_like, image_like_covariance
 
 
 def test_moments_are_those_of_the_law():

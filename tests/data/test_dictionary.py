@@ -9,17 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import (
-    CountLaw,
+from theorylab.data import CountLaw, dictionary_data, independent_patterns, parity_mixture
+from theorylab.data.dictionary import (
     ListedLaw,
-    dictionary_data,
     incoherence,
     incoherent_dictionary,
-    independent_patterns,
     listed_patterns,
     orthonormal_dictionary,
     parity_counts,
-    parity_mixture,
     threshold_counts,
 )
 

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from theorylab.data import IMAGE_SETS, downloads, image_set, image_shape, num_images
+from theorylab.data import IMAGE_SETS, downloads, image_set
+from theorylab.data.downloads import image_shape, num_images
 
 
 @pytest.fixture

@@ -5,15 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import (
-    Gaussian,
-    Hypercube,
-    Sphere,
-    chebyshev_points,
-    gaussian,
-    hypercube,
-    sphere,
-)
+from theorylab.data import Gaussian, Hypercube, Sphere, gaussian, hypercube, sphere
+from theorylab.data.inputs import chebyshev_points
 
 LAWS = [Sphere(4, radius=3.0), Gaussian((4.0, 1.0, 0.01)), Hypercube(5)]
 

@@ -7,14 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import (
-    gaussian_mixture,
-    hypercube_accuracy,
-    hypercube_mixture,
-    orthogonal_mixture,
-    separable_law,
-    xor_mixture,
-)
+from theorylab.data import gaussian_mixture, hypercube_mixture, xor_mixture
+from theorylab.data.mixtures import hypercube_accuracy, orthogonal_mixture, separable_law
 
 NUM_SAMPLES = 40000
 

@@ -5,16 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import (
-    all_sums,
-    character_moment,
-    modular_addition,
-    num_sums,
-    numbered_sums,
-    parity,
-    sampled_sums,
-    split_sums,
-)
+from theorylab.data import all_sums, modular_addition, parity, split_sums
+from theorylab.data.modular import character_moment, num_sums, numbered_sums, sampled_sums
 
 
 @pytest.mark.parametrize(("num_terms", "modulus"), [(1, 4), (2, 7), (3, 5)])

@@ -5,12 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import (
-    low_rank_polynomial,
-    polynomial_agop,
-    polynomial_moments,
-    polynomial_teacher,
-)
+from theorylab.data import low_rank_polynomial, polynomial_agop
+from theorylab.data.polynomials import polynomial_moments, polynomial_teacher
 
 RANKS = (2, 3, 4, "full")
 NUM_SAMPLES, DIMENSION = 100_000, 12

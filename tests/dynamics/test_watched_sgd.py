@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import image_like
+from theorylab.data.contrast import image_like
 from theorylab.dynamics import decompose, watch_sgd
 from theorylab.models import mlp, network
 from theorylab.training import (

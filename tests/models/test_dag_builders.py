@@ -5,17 +5,13 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.models import (
+from theorylab.models import cnn, dag_network, densenet, mlp, network
+from theorylab.models.dag_builders import (
     bottleneck_neurons,
-    cnn,
     convolutional,
-    dag_network,
     densely_connected,
-    densenet,
     drop_edges,
     fully_connected,
-    mlp,
-    network,
     random_dag,
     residual,
 )

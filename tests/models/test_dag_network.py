@@ -7,18 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.models import (
-    activation,
+from theorylab.models import activation, dag, dag_network
+from theorylab.models.dag_builders import (
     convolutional,
-    dag,
-    dag_network,
     densely_connected,
     drop_edges,
     fully_connected,
     random_dag,
     residual,
-    wire,
 )
+from theorylab.models.dag_network import wire
 
 KEY = jax.random.key(0)
 X = jax.random.normal(jax.random.key(1), (3, 4))

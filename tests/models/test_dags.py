@@ -6,7 +6,9 @@ import networkx
 import numpy as np
 import pytest
 
-from theorylab.models import dag, densely_connected, fully_connected, read_dag
+from theorylab.models import dag
+from theorylab.models.dag_builders import densely_connected, fully_connected
+from theorylab.models.dags import read_dag
 
 
 class Drawn:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from theorylab.models import (
+from theorylab.models import Activation, network
+from theorylab.models.families import (
     ABReLU,
-    Activation,
     Cosine,
     Erf,
     Exponential,
@@ -21,7 +21,6 @@ from theorylab.models import (
     Polynomial,
     RectifiedMonomial,
     Sine,
-    network,
     normalised_exponential,
     rbf,
     sigmoid_like,

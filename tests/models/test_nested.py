@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.models import mlp, nested, network
+from theorylab.models import mlp, network
+from theorylab.models.nested import nested
 
 
 @pytest.mark.parametrize("width", [1, 5, 8])

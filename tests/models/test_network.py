@@ -15,7 +15,6 @@ from theorylab.models import (
     Dense,
     GlobalPool,
     LayerNorm,
-    Parameter,
     Residual,
     Serial,
     cnn,
@@ -24,6 +23,7 @@ from theorylab.models import (
     mlp,
     network,
 )
+from theorylab.models.parameters import Parameter
 
 X = np.random.default_rng(0).normal(size=(5, 3))
 RELU = Activation("relu")

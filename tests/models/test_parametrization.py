@@ -13,20 +13,18 @@ from theorylab.models import (
     Concatenate,
     Conv,
     Dense,
-    Exponents,
     Flatten,
     LayerNorm,
     MeanField,
     MuP,
     Residual,
-    Scaling,
     Serial,
     Standard,
-    Torch,
     mlp,
     network,
     regime,
 )
+from theorylab.models.parametrization import Exponents, Scaling, Torch
 from theorylab.training import with_learning_rates
 
 TANH = Activation("tanh")

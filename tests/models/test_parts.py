@@ -12,25 +12,24 @@ from theorylab.models import (
     Activation,
     Aggregate,
     AvgPool,
-    Bias,
     Concatenate,
     Conv,
-    ConvTranspose,
     Dense,
     Dropout,
     Flatten,
     GlobalPool,
     Model,
     MuP,
-    Parameter,
-    Product,
     Residual,
     SelfAttention,
     Serial,
     Standard,
-    Upsample,
     network,
 )
+from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.mixing import Upsample
+from theorylab.models.parameters import Parameter
+from theorylab.models.parts import Bias
 from theorylab.models.windows import convolve_locally, convolve_transposed
 
 RNG = np.random.default_rng(0)

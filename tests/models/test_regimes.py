@@ -1,6 +1,7 @@
 import pytest
 
-from theorylab.models import ABC, NTK, Exponents, MeanField, MuP, Standard, regime
+from theorylab.models import ABC, NTK, MeanField, MuP, Standard, regime
+from theorylab.models.parametrization import Exponents
 
 
 def source(a, b, c):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.models import Parameter, linearize, mlp, network, quadratize
+from theorylab.models import linearize, mlp, network, quadratize
+from theorylab.models.parameters import Parameter
 
 TANH = network(mlp([5, 4], 2, "tanh"), (3,), bias="normal")
 X = jax.random.normal(jax.random.key(100), (6, 3))

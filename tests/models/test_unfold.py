@@ -5,18 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.models import (
-    Activation,
-    Conv,
-    Dense,
-    Flatten,
-    Patches,
-    Residual,
-    Serial,
-    Standard,
-    im2col,
-    network,
-)
+from theorylab.models import Activation, Conv, Dense, Flatten, Residual, Serial, Standard, network
+from theorylab.models.unfold import Patches, im2col
 
 
 @pytest.mark.parametrize("padding", ["valid", "same", "circular"])

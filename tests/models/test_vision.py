@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from theorylab.kernels import ntk
-from theorylab.models import myrtle, network, resnet, vit, wide_resnet
+from theorylab.models import network, resnet, vit, wide_resnet
+from theorylab.models.vision import myrtle
 
 
 def num_parameters(architecture, shape):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.models import convolutional, densely_connected, fully_connected
+from theorylab.models.dag_builders import convolutional, densely_connected, fully_connected
 from theorylab.training import dag_ensemble
 from theorylab.training.dag_ensemble import _groups
 

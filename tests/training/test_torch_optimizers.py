@@ -6,7 +6,8 @@ import numpy as np
 import optax
 import pytest
 
-from theorylab.training import select_optimizer, torch_optimizer
+from theorylab.training import torch_optimizer
+from theorylab.training.torch_optimizers import select_optimizer
 
 NAMES = ("sgd", "momentum", "adadelta", "adagrad", "rmsprop", "adam")
 RATE, NUM_STEPS = 0.3, 4

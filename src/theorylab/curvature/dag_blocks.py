@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from theorylab.models import Dag, dag_network, wire
-from theorylab.models.dag_network import Wired
+from theorylab.models import Dag, dag_network
+from theorylab.models.dag_network import Wired, wire
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey
 
@@ -196,7 +196,7 @@ def dependence(graph: Dag, vertex: int) -> Int[np.ndarray, " l"]:
         vertex: The vertex v.
 
     Example:
-        >>> from theorylab.models import fully_connected
+        >>> from theorylab.models.dag_builders import fully_connected
         >>> dependence(fully_connected(3, [8, 5]), 3 + 8).tolist()  # a neuron of the second layer
         [24, 8, 0]
     """
@@ -218,7 +218,7 @@ def dependence_bound(graph: Dag, vertex: int) -> Float[np.ndarray, " l"]:
         vertex: The vertex v.
 
     Example:
-        >>> from theorylab.models import fully_connected
+        >>> from theorylab.models.dag_builders import fully_connected
         >>> dependence_bound(fully_connected(3, [8, 5]), 3 + 8).tolist()
         [24.0, 8.0, 0.0]
     """

@@ -30,7 +30,7 @@ def dag_series(
         x: One input.
 
     Example:
-        >>> from theorylab.models import fully_connected
+        >>> from theorylab.models.dag_builders import fully_connected
         >>> dag_series(fully_connected(2, [3]), jnp.ones(9), jnp.ones(2)).shape
         (3, 6, 6)
     """

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.models import Elementwise
+from theorylab.models.activations import Elementwise
 from theorylab.numerics import eigenpairs
 from theorylab.typing import Apply, Params, RandomKey
 

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.models import Elementwise, activation
+from theorylab.models import activation
+from theorylab.models.activations import Elementwise
 
 
 def two_layer_norm(

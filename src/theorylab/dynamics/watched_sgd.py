@@ -15,9 +15,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from theorylab.training import Batch, Batches, Loss, Trajectory, empirical_risk, probed_sgd
+from theorylab.training import Batches, Loss, Trajectory, empirical_risk, probed_sgd
 from theorylab.training.losses import check_positive
-from theorylab.training.sgd import Examples
+from theorylab.training.sgd import Batch, Examples
 from theorylab.typing import Apply, Params, RandomKey, Scalar
 
 from .critical import critical_learning_rate

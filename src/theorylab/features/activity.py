@@ -12,16 +12,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.models import (
-    NTK,
-    Activation,
-    Architecture,
-    Bias,
-    Parametrization,
-    activation,
-    map_layers,
-    network,
-)
+from theorylab.models import NTK, Activation, Architecture, Parametrization, activation, network
+from theorylab.models.parts import Bias
+from theorylab.models.unfold import map_layers
 from theorylab.typing import Params
 
 Probe = Callable[[Params, Array], tuple[Array, ...]]

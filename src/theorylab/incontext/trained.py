@@ -24,7 +24,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from theorylab.models import Transformer, TransformerWeights
+from theorylab.models import Transformer
+from theorylab.models.transformer import TransformerWeights
 from theorylab.typing import RandomKey
 
 from .prompts import Prompts, check_prompts

@@ -22,7 +22,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.models import Elementwise
+from theorylab.models.activations import Elementwise
 
 from .dual import dual
 

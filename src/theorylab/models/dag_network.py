@@ -59,7 +59,7 @@ def dag_network(graph: Dag) -> Model:
         graph: The graph; inputs have shape (n, d), outputs (n, k).
 
     Example:
-        >>> from theorylab.models import fully_connected
+        >>> from theorylab.models.dag_builders import fully_connected
         >>> model = dag_network(fully_connected(3, [8, 8], num_outputs=2))
         >>> weights = model.init(jax.random.key(0))
         >>> weights.shape, model.apply(weights, jnp.ones((5, 3))).shape

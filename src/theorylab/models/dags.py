@@ -94,7 +94,7 @@ class Dag:
         """The width m = min in(v) over the layers 2, …, L.
 
         Example:
-            >>> from theorylab.models import fully_connected
+            >>> from theorylab.models.dag_builders import fully_connected
             >>> fully_connected(3, [100, 50]).width
             50
         """

@@ -4,11 +4,8 @@ Intervals, tests and fits run on the host (numpy, scipy), on what was measured; 
 quadrature run in JAX and can be jitted, mapped and put inside a scan.
 """
 
-from .certificates import CertifiedEigenpairs as CertifiedEigenpairs
 from .certificates import certified_eigenpairs as certified_eigenpairs
 from .certificates import needed_checks as needed_checks
-from .density import Band as Band
-from .density import SpectralDensity as SpectralDensity
 from .density import marchenko_pastur as marchenko_pastur
 from .density import smoothed_density as smoothed_density
 from .density import spectral_cdf as spectral_cdf
@@ -35,20 +32,12 @@ from .quadrature import expectation2 as expectation2
 from .quadrature import gauss_hermite as gauss_hermite
 from .ranks import rank_correlations as rank_correlations
 from .ranks import spearman as spearman
-from .spectra import Eigenpairs as Eigenpairs
-from .spectra import Tridiagonal as Tridiagonal
 from .spectra import eigenpairs as eigenpairs
 from .spectra import extreme_eigenvalues as extreme_eigenvalues
 from .spectra import lanczos as lanczos
 from .spectra import power_iteration as power_iteration
 from .spectra import top_eigenvalues as top_eigenvalues
-from .trace import TraceEstimate as TraceEstimate
 from .trace import trace as trace
-from .truncated_gaussian import ConditionalMoments as ConditionalMoments
-from .truncated_gaussian import ExcessMoments as ExcessMoments
 from .truncated_gaussian import conditional_moments as conditional_moments
 from .truncated_gaussian import excess_moments as excess_moments
-from .truncated_gaussian import maximum_tail as maximum_tail
-from .truncated_gaussian import mills_bounds as mills_bounds
 from .truncated_gaussian import mills_ratio as mills_ratio
-from .truncated_gaussian import small_ball_bound as small_ball_bound

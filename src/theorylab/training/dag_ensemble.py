@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from theorylab.models import Dag, wire
+from theorylab.models import Dag
+from theorylab.models.dag_network import wire
 from theorylab.typing import Apply, RandomKey
 
 from .ensemble import ensemble
@@ -40,7 +41,7 @@ def dag_ensemble(run: Run, graphs: Sequence[Dag], keys: Key[Array, " g"]) -> Any
         What the runs gave, with the graphs as leading axis, as NumPy arrays.
 
     Example:
-        >>> from theorylab.models import fully_connected
+        >>> from theorylab.models.dag_builders import fully_connected
         >>> graphs = [fully_connected(2, [width]) for width in (2, 3)]
         >>> count = lambda apply, weights, key: (weights != 0).sum()
         >>> dag_ensemble(count, graphs, jax.random.split(jax.random.key(0), 2)).tolist()

@@ -14,7 +14,8 @@ from theorylab.features.emergence import (
     spherical_means,
     stacked,
 )
-from theorylab.models import im2col, network, resnet
+from theorylab.models import network, resnet
+from theorylab.models.unfold import im2col
 from theorylab.training import Batches, gradient_descent, sgd
 
 SHAPE = (8, 8, 1)

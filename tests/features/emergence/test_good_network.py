@@ -7,13 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import (
-    independent_patterns,
-    orthonormal_dictionary,
-    parity_counts,
-    parity_mixture,
-    threshold_counts,
-)
+from theorylab.data import independent_patterns, parity_mixture
+from theorylab.data.dictionary import orthonormal_dictionary, parity_counts, threshold_counts
 from theorylab.features.emergence import bump, good_network, outputs, preactivations
 
 

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import gaussian_mixture, orthogonal_mixture, separable_law, xor_mixture
+from theorylab.data import gaussian_mixture, xor_mixture
+from theorylab.data.mixtures import orthogonal_mixture, separable_law
 from theorylab.features.gradient import (
     cluster_case,
     cluster_detectors,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from theorylab.data import Dataset, gaussian_mixture, orthogonal_mixture
+from theorylab.data import Dataset, gaussian_mixture
+from theorylab.data.mixtures import orthogonal_mixture
 from theorylab.features.gradient import (
     FiniteLaw,
     bernstein_tail,

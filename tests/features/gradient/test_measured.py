@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import orthogonal_mixture
+from theorylab.data.mixtures import orthogonal_mixture
 from theorylab.features.gradient import (
     ReluNetwork,
     gradient_features,

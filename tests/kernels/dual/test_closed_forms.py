@@ -13,8 +13,8 @@ import pytest
 
 from theorylab.kernels import dual
 from theorylab.kernels.dual.closed_forms import closed_form
-from theorylab.models import (
-    ACTIVATIONS,
+from theorylab.models import ACTIVATIONS
+from theorylab.models.families import (
     GELU,
     ABReLU,
     Abs,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theorylab.kernels import dual, quadrature_dual
-from theorylab.models import ReLU
+from theorylab.models.families import ReLU
 
 Q1, Q2 = jnp.array([0.5, 1.0, 2.0]), jnp.array([0.3, 0.7])
 C = 0.4 * jnp.sqrt(jnp.multiply.outer(Q1, Q2))

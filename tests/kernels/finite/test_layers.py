@@ -12,18 +12,17 @@ from theorylab.models import (
     AvgPool,
     Concatenate,
     Conv,
-    ConvTranspose,
     Dense,
     Flatten,
     GlobalPool,
     LayerNorm,
-    Product,
     Residual,
     SelfAttention,
     Serial,
-    Upsample,
     network,
 )
+from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.mixing import Upsample
 
 TANH = Activation("tanh")
 END = (GlobalPool(), Dense(2))

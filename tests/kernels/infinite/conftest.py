@@ -6,7 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from theorylab.models import Bias, network
+from theorylab.models import network
+from theorylab.models.parts import Bias
 
 
 @pytest.fixture(scope="session")

@@ -23,11 +23,11 @@ from theorylab.models import (
     GlobalPool,
     LayerNorm,
     MuP,
-    Product,
     Residual,
     Serial,
     mlp,
 )
+from theorylab.models.architecture import Product
 
 HE = NTK(weight_scale=math.sqrt(2))
 BIASED = NTK(weight_scale=1.5, bias_scale=0.7)

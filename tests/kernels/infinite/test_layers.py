@@ -16,23 +16,22 @@ from theorylab.models import (
     Aggregate,
     Architecture,
     AvgPool,
-    Bias,
     Concatenate,
     Conv,
-    ConvTranspose,
     Dense,
     Dropout,
     Flatten,
     GlobalPool,
     LayerNorm,
-    Product,
     Residual,
     SelfAttention,
     Serial,
     Standard,
-    Upsample,
     network,
 )
+from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.mixing import Upsample
+from theorylab.models.parts import Bias
 
 SCALES = NTK(weight_scale=1.4, bias_scale=0.5)
 RELU, ERF = Activation("relu"), Activation("erf")

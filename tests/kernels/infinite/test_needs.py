@@ -12,11 +12,11 @@ from theorylab.models import (
     Dense,
     Flatten,
     GlobalPool,
-    Product,
     Residual,
     Serial,
-    Upsample,
 )
+from theorylab.models.architecture import Product
+from theorylab.models.mixing import Upsample
 
 RELU, CONV = Activation("relu"), Conv(1, (3,))
 

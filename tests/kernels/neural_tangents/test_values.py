@@ -15,40 +15,41 @@ import pytest
 from theorylab.kernels import infinite_kernels
 from theorylab.models import (
     NTK,
-    ABReLU,
     Activation,
     Aggregate,
     Architecture,
     AvgPool,
-    Bias,
     Concatenate,
     Conv,
-    ConvTranspose,
-    Cosine,
     Dense,
     Dropout,
-    Erf,
-    Exponential,
     Flatten,
-    GaussianActivation,
     GlobalPool,
-    Hermite,
     LayerNorm,
-    LeakyReLU,
-    Monomial,
     Parametrization,
-    Polynomial,
-    Product,
-    RectifiedMonomial,
     Residual,
     SelfAttention,
     Serial,
-    Sine,
     Standard,
-    Upsample,
+)
+from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.families import (
+    ABReLU,
+    Cosine,
+    Erf,
+    Exponential,
+    GaussianActivation,
+    Hermite,
+    LeakyReLU,
+    Monomial,
+    Polynomial,
+    RectifiedMonomial,
+    Sine,
     normalised_exponential,
     rbf,
 )
+from theorylab.models.mixing import Upsample
+from theorylab.models.parts import Bias
 
 VALUES = np.load(Path(__file__).with_name("values.npz"))
 NAMES = [str(name) for name in VALUES["names"]]

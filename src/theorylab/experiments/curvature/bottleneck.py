@@ -23,7 +23,8 @@ from theorylab.curvature import dag_norms
 from theorylab.data import sphere
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import Dag, bottleneck_neurons, densely_connected, fully_connected
+from theorylab.models import Dag
+from theorylab.models.dag_builders import bottleneck_neurons, densely_connected, fully_connected
 from theorylab.progress import report
 
 PRECISION = "float32"

@@ -41,14 +41,8 @@ from theorylab.experiments.checks import (
     refuse_unordered,
 )
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import (
-    Dag,
-    activation,
-    densely_connected,
-    drop_edges,
-    fully_connected,
-    random_dag,
-)
+from theorylab.models import Dag, activation
+from theorylab.models.dag_builders import densely_connected, drop_edges, fully_connected, random_dag
 from theorylab.numerics import power_law
 from theorylab.progress import report
 from theorylab.typing import RandomKey, Scalar

@@ -44,7 +44,7 @@ from theorylab.experiments.checks import (
     refuse_unordered,
 )
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import densely_connected, fully_connected, random_dag
+from theorylab.models.dag_builders import densely_connected, fully_connected, random_dag
 from theorylab.progress import report
 from theorylab.typing import RandomKey
 

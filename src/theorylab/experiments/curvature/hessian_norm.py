@@ -51,10 +51,9 @@ from theorylab.curvature import (
 from theorylab.data import sphere
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import (
-    Dag,
+from theorylab.models import Dag, dag_network
+from theorylab.models.dag_builders import (
     convolutional,
-    dag_network,
     densely_connected,
     drop_edges,
     fully_connected,

@@ -31,7 +31,8 @@ from theorylab.curvature import output_hessian
 from theorylab.data import sphere
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import fully_connected, linearize
+from theorylab.models import linearize
+from theorylab.models.dag_builders import fully_connected
 from theorylab.numerics import eigenpairs
 from theorylab.progress import report
 from theorylab.training import dag_ensemble

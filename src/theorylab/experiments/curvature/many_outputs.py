@@ -27,7 +27,7 @@ from theorylab.curvature import TensorNorm, tensor_norm, two_layer_tensor_norm
 from theorylab.data import sphere
 from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import fully_connected
+from theorylab.models.dag_builders import fully_connected
 from theorylab.progress import report
 from theorylab.training import dag_ensemble
 from theorylab.typing import Apply, RandomKey

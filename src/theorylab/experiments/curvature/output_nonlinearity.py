@@ -28,7 +28,7 @@ from theorylab.dynamics import polyak_ratio
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import ntk
-from theorylab.models import fully_connected
+from theorylab.models.dag_builders import fully_connected
 from theorylab.progress import report
 from theorylab.training import dag_ensemble, descend, gradient_descent, logarithmic, squared
 from theorylab.typing import Apply, RandomKey

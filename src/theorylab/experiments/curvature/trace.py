@@ -36,7 +36,8 @@ from theorylab.claims import (
 from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.models import mlp, network
-from theorylab.numerics import TraceEstimate, trace
+from theorylab.numerics import trace
+from theorylab.numerics.trace import TraceEstimate
 from theorylab.progress import report
 from theorylab.typing import RandomKey
 

@@ -34,7 +34,8 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
-from theorylab.data import Dataset, chebyshev, image_set, image_shape, num_images
+from theorylab.data import Dataset, chebyshev, image_set
+from theorylab.data.downloads import image_shape, num_images
 from theorylab.dynamics import Watched, watch
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels

@@ -27,15 +27,10 @@ from theorylab.data import sphere
 from theorylab.dynamics import descent_bound, gradient_bound, polyak_ratio, relu_gradient_square
 from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.models import (
-    ABReLU,
-    Dag,
-    Wiring,
-    densely_connected,
-    drop_edges,
-    fully_connected,
-    wire,
-)
+from theorylab.models import Dag
+from theorylab.models.dag_builders import densely_connected, drop_edges, fully_connected
+from theorylab.models.dag_network import Wiring, wire
+from theorylab.models.families import ABReLU
 from theorylab.progress import report
 from theorylab.training import dag_ensemble, squared
 from theorylab.typing import Apply, RandomKey

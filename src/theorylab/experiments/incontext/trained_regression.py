@@ -35,7 +35,7 @@ from theorylab.incontext import (
     predict_least_squares,
     predict_ridge,
 )
-from theorylab.models import TransformerWeights
+from theorylab.models.transformer import TransformerWeights
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey

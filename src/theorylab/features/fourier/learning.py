@@ -26,8 +26,9 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from theorylab.data import Sums
-from theorylab.training import Batches, Steps, Trajectory, descend, sgd
+from theorylab.data.modular import Sums
+from theorylab.training import Batches, Trajectory, descend, sgd
+from theorylab.training.trajectory import Steps
 from theorylab.typing import Params, RandomKey, Scalar
 
 _CHUNK = 4096  # examples that are looked at together

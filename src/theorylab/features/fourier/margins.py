@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float, Int
 
-from theorylab.data import num_sums, numbered_sums
+from theorylab.data.modular import num_sums, numbered_sums
 
 from .polynomial import Neurons, group_norm, polynomial_network
 

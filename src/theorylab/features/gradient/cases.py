@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from theorylab.data import GaussianMixture, SeparableLaw
+from theorylab.data import GaussianMixture
+from theorylab.data.mixtures import SeparableLaw
 
 from .bound import Constants, Requirement
 from .network import ReluNetwork

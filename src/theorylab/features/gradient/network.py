@@ -28,7 +28,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from theorylab.data import Dataset
-from theorylab.training import Measure, Steps, Trajectory, record, zero_one
+from theorylab.training import Trajectory, zero_one
+from theorylab.training.trajectory import Measure, Steps, record
 from theorylab.typing import RandomKey, Scalar
 
 Loss = Literal["hinge", "logistic"]

@@ -23,7 +23,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from theorylab.training import Steps, Trajectory, record
+from theorylab.training import Trajectory
+from theorylab.training.trajectory import Steps, record
 from theorylab.typing import Scalar
 
 from .network import FiniteLaw, ReluNetwork, margin_loss

@@ -22,7 +22,8 @@ from jaxtyping import Array, Float
 
 from theorylab.data.patches import PatchLaw, signal_among_noise
 from theorylab.kernels.gated_patches import soft_threshold as soft_threshold
-from theorylab.training import Steps, Trajectory, logistic, record
+from theorylab.training import Trajectory, logistic
+from theorylab.training.trajectory import Steps, record
 from theorylab.typing import RandomKey, Scalar
 
 

@@ -32,7 +32,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from theorylab.data.patches import PatchLaw
-from theorylab.training import Steps, Trajectory, ensemble, record
+from theorylab.training import Trajectory, ensemble
+from theorylab.training.trajectory import Steps, record
 
 from .network import Rates, soft_threshold
 from .projected import State, signal_slopes

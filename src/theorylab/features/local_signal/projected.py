@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.data.patches import PatchLaw
-from theorylab.training import Steps, Trajectory, record
+from theorylab.training import Trajectory
+from theorylab.training.trajectory import Steps, record
 from theorylab.typing import RandomKey
 
 from .network import Filter, Rates, small_filter, soft_threshold

@@ -31,12 +31,12 @@ from functools import partial
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.models import (
+from theorylab.models.activations import Elementwise
+from theorylab.models.families import (
     GELU,
     ABReLU,
     Abs,
     Cosine,
-    Elementwise,
     Erf,
     Exponential,
     Gabor,

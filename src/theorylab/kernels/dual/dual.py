@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.models import ACTIVATIONS, Abs, Elementwise, LeakyReLU, ReLU, Sign
+from theorylab.models import ACTIVATIONS
+from theorylab.models.activations import Elementwise
+from theorylab.models.families import Abs, LeakyReLU, ReLU, Sign
 
 from .closed_forms import closed_form
 from .pair import Dual

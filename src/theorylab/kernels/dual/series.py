@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from theorylab.models import Elementwise
+from theorylab.models.activations import Elementwise
 
 from .pair import Dual
 

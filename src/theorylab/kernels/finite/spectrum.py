@@ -24,7 +24,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.numerics import Eigenpairs, eigenpairs
+from theorylab.numerics import eigenpairs
+from theorylab.numerics.spectra import Eigenpairs
 from theorylab.typing import Apply, Params, RandomKey
 
 from ..estimate import Estimate, mean_of

@@ -9,7 +9,8 @@ Source: golikov · ntk-conv · 2.5.1; golikov · ntk-cost-limits · 2.9.
 import jax
 import jax.numpy as jnp
 
-from theorylab.models import NTK, Architecture, Bias, Parametrization
+from theorylab.models import NTK, Architecture, Parametrization
+from theorylab.models.parts import Bias
 
 from .kernels import make_reading
 from .reading import Side, read_alone, read_listed

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from theorylab.models import NTK, Architecture, Bias, Parametrization
+from theorylab.models import NTK, Architecture, Parametrization
+from theorylab.models.parts import Bias
 from theorylab.numerics.memory import readable
 
 from ..inputs import input_pair

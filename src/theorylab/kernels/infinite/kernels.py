@@ -18,7 +18,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from theorylab.models import NTK, Architecture, Bias, Parametrization, Standard
+from theorylab.models import NTK, Architecture, Parametrization, Standard
+from theorylab.models.parts import Bias
 from theorylab.numerics.memory import available_memory, readable
 
 from ..inputs import input_pair, require_array

@@ -26,18 +26,17 @@ from theorylab.models import (
     AvgPool,
     Concatenate,
     Conv,
-    ConvTranspose,
     Dense,
     Dropout,
     Flatten,
     GlobalPool,
     LayerNorm,
-    Product,
     Residual,
     SelfAttention,
     Serial,
-    Upsample,
 )
+from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.mixing import Upsample
 
 from ..dual import dual
 from .attention import attend

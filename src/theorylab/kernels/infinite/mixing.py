@@ -13,7 +13,8 @@ Source: arora · ntk-practice · §9.5 (graphs).
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.models import Aggregate, Dropout, Upsample
+from theorylab.models import Aggregate, Dropout
+from theorylab.models.mixing import Upsample
 from theorylab.models.windows import upsample
 
 from .positions import equal_positions, fitted, mixed, repeated

@@ -10,16 +10,15 @@ from theorylab.models import (
     AvgPool,
     Concatenate,
     Conv,
-    ConvTranspose,
     Dense,
     Flatten,
     GlobalPool,
-    Product,
     Residual,
     SelfAttention,
     Serial,
-    Upsample,
 )
+from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.mixing import Upsample
 
 
 def needs_pairs(layer: Architecture, wanted: bool) -> bool:

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.models import NTK, Architecture, Bias, Parametrization
+from theorylab.models import NTK, Architecture, Parametrization
+from theorylab.models.parts import Bias
 from theorylab.typing import RandomKey
 
 from ..inputs import input_pair

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float
 
-from theorylab.models import Bias, Parametrization
+from theorylab.models import Parametrization
 from theorylab.models.architecture import Shape
+from theorylab.models.parts import Bias
 from theorylab.typing import RandomKey
 
 Covariance = Float[Array, "..."]

@@ -12,7 +12,8 @@ of Θ is the number of its inputs, large but finite: the widths written in the a
 Source: golikov · ntk-param-scaling · Eqs 2.12–2.19; Sohl-Dickstein et al. (2020), arXiv:2001.07301.
 """
 
-from theorylab.models import NTK, Conv, ConvTranspose, Dense, SelfAttention
+from theorylab.models import NTK, Conv, Dense, SelfAttention
+from theorylab.models.architecture import ConvTranspose
 
 from .state import Settings, State
 

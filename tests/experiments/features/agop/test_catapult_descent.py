@@ -7,7 +7,8 @@ import pytest
 
 from theorylab.data import Dataset
 from theorylab.experiments.features.agop._catapult_descent import measured_descent, num_spikes
-from theorylab.training import catapults, descend_until, scheduled
+from theorylab.training import catapults, descend_until
+from theorylab.training.schedules import scheduled
 
 
 def product_loss(w):

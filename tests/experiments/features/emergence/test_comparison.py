@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import dictionary_data, orthonormal_dictionary, parity_mixture
+from theorylab.data import dictionary_data, parity_mixture
+from theorylab.data.dictionary import orthonormal_dictionary
 from theorylab.experiments.features.emergence._comparison import compare_laws, train_laws
 from theorylab.experiments.features.emergence._fixed_methods import (
     PROBE_RATES,

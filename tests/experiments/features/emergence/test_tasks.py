@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.data import independent_patterns, parity_counts, parity_mixture
+from theorylab.data import independent_patterns, parity_mixture
+from theorylab.data.dictionary import parity_counts
 from theorylab.experiments.features.emergence._tasks import Setting, draw_task, theory_of
 
 SETTING = Setting(4, 3000, 100, 10, 50, dimension=12)

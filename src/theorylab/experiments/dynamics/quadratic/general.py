@@ -34,7 +34,8 @@ from theorylab.claims import (
     median_at_most,
     trend,
 )
-from theorylab.data import Dataset, image_set, image_shape
+from theorylab.data import Dataset, image_set
+from theorylab.data.downloads import image_shape
 from theorylab.dynamics.quadratic import gated, general, phases
 from theorylab.dynamics.quadratic.general import QuadraticModel
 from theorylab.experiments.checks import count_fields, refuse_below

@@ -38,7 +38,8 @@ from theorylab.claims import (
     median_at_most,
     verdict,
 )
-from theorylab.data import Dataset, image_set, image_shape, num_images
+from theorylab.data import Dataset, image_set
+from theorylab.data.downloads import image_shape, num_images
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels

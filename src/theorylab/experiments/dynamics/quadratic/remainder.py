@@ -34,7 +34,8 @@ from theorylab.claims import (
     median_at_least,
     median_at_most,
 )
-from theorylab.data import Dataset, image_set, image_shape
+from theorylab.data import Dataset, image_set
+from theorylab.data.downloads import image_shape
 from theorylab.dynamics import critical_learning_rate
 from theorylab.dynamics.quadratic import kernel_steps
 from theorylab.dynamics.quadratic.kernel_steps import KernelCourse, Remainders

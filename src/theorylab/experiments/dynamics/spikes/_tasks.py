@@ -23,9 +23,12 @@ from typing import get_args
 
 import jax
 
-from theorylab.data import Dataset, image_like, image_set, image_shape, low_rank_polynomial
+from theorylab.data import Dataset, image_set, low_rank_polynomial
+from theorylab.data.contrast import image_like
+from theorylab.data.downloads import image_shape
 from theorylab.fields import ImageNetwork, ImageSet, TaskData
-from theorylab.models import Architecture, cnn, mlp, myrtle, network, vit, wide_resnet
+from theorylab.models import Architecture, cnn, mlp, network, vit, wide_resnet
+from theorylab.models.vision import myrtle
 from theorylab.typing import RandomKey
 
 MOST_NEURONS, MOST_LAYERS = 10**6, 1000  # larger networks are a slip of the hand

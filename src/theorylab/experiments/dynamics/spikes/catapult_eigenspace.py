@@ -35,7 +35,8 @@ from theorylab.claims import (
     median_at_most,
     probability_at_least,
 )
-from theorylab.data import Dataset, image_set, image_shape, low_rank_polynomial
+from theorylab.data import Dataset, image_set, low_rank_polynomial
+from theorylab.data.downloads import image_shape
 from theorylab.dynamics import critical_learning_rate, decompose, projected_losses, top_modes
 from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import panels

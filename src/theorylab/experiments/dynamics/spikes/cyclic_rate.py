@@ -49,7 +49,6 @@ from theorylab.fields import ImageNetwork, ImageSet, TaskData
 from theorylab.models import network
 from theorylab.progress import report
 from theorylab.training import (
-    Batch,
     Batches,
     empirical_risk,
     ensemble,
@@ -58,6 +57,7 @@ from theorylab.training import (
     squared,
     triangular,
 )
+from theorylab.training.sgd import Batch
 from theorylab.typing import Params, RandomKey
 
 PRECISION = "float32"

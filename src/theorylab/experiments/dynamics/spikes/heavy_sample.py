@@ -37,7 +37,6 @@ from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.progress import report
 from theorylab.training import (
-    Batch,
     Batches,
     empirical_risk,
     ensemble,
@@ -45,6 +44,7 @@ from theorylab.training import (
     probed_sgd,
     squared,
 )
+from theorylab.training.sgd import Batch
 from theorylab.typing import Params, RandomKey, Scalar
 
 PRECISION = "float32"

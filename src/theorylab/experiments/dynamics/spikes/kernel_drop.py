@@ -50,7 +50,8 @@ from theorylab.experiments.dynamics.spikes._tasks import (
     watched_bytes,
 )
 from theorylab.fields import ImageNetwork, ImageSet, TaskData
-from theorylab.models import Model, Torch, network
+from theorylab.models import Model, network
+from theorylab.models.parametrization import Torch
 from theorylab.progress import report
 from theorylab.training import ensemble, squared
 from theorylab.typing import RandomKey

@@ -25,13 +25,16 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from theorylab.data import Dataset, downsample, image_set, image_shape
+from theorylab.data import Dataset, image_set
+from theorylab.data.backgrounds import downsample
+from theorylab.data.downloads import image_shape
 from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_negative
 from theorylab.experiments.features.agop._polynomials import super_critical
 from theorylab.features.agop import agop, agop_alignment
 from theorylab.features.teachers import FEWEST, Teacher, halving_cnn, teach
 from theorylab.kernels import ntk_eigenpairs
-from theorylab.models import Flatten, Model, Serial, Standard, im2col, mlp, network
+from theorylab.models import Flatten, Model, Serial, Standard, mlp, network
+from theorylab.models.unfold import im2col
 from theorylab.training import Batches, Until, empirical_risk, squared, train_until, zero_one
 from theorylab.typing import Params, RandomKey, Scalar
 

@@ -20,13 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Real
 
-from theorylab.data import (
-    Dataset,
-    Rank,
-    polynomial_agop,
-    polynomial_moments,
-    polynomial_teacher,
-)
+from theorylab.data import Dataset, polynomial_agop
+from theorylab.data.polynomials import Rank, polynomial_moments, polynomial_teacher
 from theorylab.experiments.features.agop._polynomials import (
     CORNER,
     PolynomialTask,

@@ -17,14 +17,16 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key
 
-from theorylab.data import Dataset, Rank, low_rank_polynomial
+from theorylab.data import Dataset, low_rank_polynomial
+from theorylab.data.polynomials import Rank
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.features.agop._catapult_descent import (
     LOSS,
     Measurement,
     measured_descent,
 )
-from theorylab.training import catapults, ensemble, scheduled, stepwise
+from theorylab.training import catapults, ensemble, stepwise
+from theorylab.training.schedules import scheduled
 from theorylab.typing import Apply, Params, RandomKey, Scalar
 
 PATIENCE = 40  # the fewest steps from one raise to the next, and from the last to the end

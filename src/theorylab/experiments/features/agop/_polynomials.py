@@ -29,17 +29,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from theorylab.data import (
-    Dataset,
-    Rank,
-    low_rank_polynomial,
-    polynomial_agop,
-    polynomial_moments,
-)
+from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
+from theorylab.data.polynomials import Rank, polynomial_moments
 from theorylab.dynamics import kernel_matrix
 from theorylab.features.agop import agop, agop_alignment
 from theorylab.kernels import ntk_vector_product
-from theorylab.models import Model, Torch, mlp, network
+from theorylab.models import Model, mlp, network
+from theorylab.models.parametrization import Torch
 from theorylab.progress import report
 from theorylab.training import (
     Batches,

@@ -34,14 +34,8 @@ from theorylab.claims import (
     ordered,
     probability_at_least,
 )
-from theorylab.data import (
-    Dataset,
-    Rank,
-    low_rank_polynomial,
-    polynomial_agop,
-    polynomial_moments,
-    polynomial_teacher,
-)
+from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
+from theorylab.data.polynomials import Rank, polynomial_moments, polynomial_teacher
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.experiments.features.agop._catapult_descent import LOSS, Measurement, spikes_of

@@ -30,7 +30,8 @@ from theorylab.claims import (
     median_at_most,
     probability_at_least,
 )
-from theorylab.data import polynomial_agop, polynomial_moments
+from theorylab.data import polynomial_agop
+from theorylab.data.polynomials import polynomial_moments
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels

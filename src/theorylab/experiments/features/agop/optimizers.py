@@ -38,7 +38,8 @@ from theorylab.claims import (
     median_at_most,
     probability_at_most,
 )
-from theorylab.data import Rank, polynomial_agop
+from theorylab.data import polynomial_agop
+from theorylab.data.polynomials import Rank
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.experiments.features.agop._other_ranks import aligned_with, with_ranks
@@ -53,14 +54,8 @@ from theorylab.experiments.features.agop._polynomials import (
 from theorylab.models import mlp, network
 from theorylab.numerics import rank_correlations, spearman
 from theorylab.progress import report
-from theorylab.training import (
-    Batches,
-    TorchOptimizer,
-    Until,
-    gradient_descent,
-    select_optimizer,
-    torch_optimizer,
-)
+from theorylab.training import Batches, Until, gradient_descent, torch_optimizer
+from theorylab.training.torch_optimizers import TorchOptimizer, select_optimizer
 from theorylab.typing import Scalar
 
 PRECISION = "float32"

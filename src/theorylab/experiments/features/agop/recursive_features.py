@@ -29,13 +29,8 @@ from theorylab.claims import (
     median_at_most,
     ordered,
 )
-from theorylab.data import (
-    Dataset,
-    Rank,
-    low_rank_polynomial,
-    polynomial_agop,
-    polynomial_teacher,
-)
+from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
+from theorylab.data.polynomials import Rank, polynomial_teacher
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features import Recursion, agop, agop_alignment, learn_features

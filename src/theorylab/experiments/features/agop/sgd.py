@@ -33,7 +33,8 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
-from theorylab.data import Rank, polynomial_agop, polynomial_moments
+from theorylab.data import polynomial_agop
+from theorylab.data.polynomials import Rank, polynomial_moments
 from theorylab.experiments.checks import refuse_batch_sizes, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.experiments.features.agop._batch_sizes import by_batch_size, learn_by_batch_size

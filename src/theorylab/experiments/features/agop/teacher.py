@@ -26,13 +26,15 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import image_set, image_shape, num_images
+from theorylab.data import image_set
+from theorylab.data.downloads import image_shape, num_images
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import Teacher, agop_alignment, halving_cnn, teach
 from theorylab.features.teachers import FEWEST
 from theorylab.fields import ImageSet
-from theorylab.models import Flatten, Model, Serial, Standard, im2col, mlp, network
+from theorylab.models import Flatten, Model, Serial, Standard, mlp, network
+from theorylab.models.unfold import im2col
 from theorylab.progress import report
 from theorylab.training import cross_entropy, ensemble
 from theorylab.typing import RandomKey, Scalar

@@ -38,7 +38,7 @@ from theorylab.claims import (
     median_between,
     ordered,
 )
-from theorylab.data import Rank
+from theorylab.data.polynomials import Rank
 from theorylab.experiments.checks import refuse_batch_sizes, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.experiments.features.agop._batch_sizes import by_batch_size

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from theorylab.data import orthonormal_dictionary
+from theorylab.data.dictionary import orthonormal_dictionary
 from theorylab.experiments.features.emergence._tasks import DictionaryTask, Theory
 from theorylab.features.emergence.meters import cosines, relevant_direction
 from theorylab.features.emergence.network import Neurons, first_half, outputs

@@ -16,7 +16,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from theorylab.data import CountLaw, Dataset, PatternLaw, dictionary_data
+from theorylab.data import CountLaw, Dataset, dictionary_data
+from theorylab.data.dictionary import PatternLaw
 from theorylab.features.emergence.network import Neurons, Scales, start_scales, unbiased_start
 from theorylab.features.emergence.stages import Printed, Stage, classifier_rates, emergence_stages
 from theorylab.typing import RandomKey, Scalar

@@ -36,7 +36,8 @@ from theorylab.claims import (
     ordered,
     trend,
 )
-from theorylab.data import CountLaw, Dataset, dictionary_data, incoherent_dictionary, parity_mixture
+from theorylab.data import CountLaw, Dataset, dictionary_data, parity_mixture
+from theorylab.data.dictionary import incoherent_dictionary
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.experiments.features.emergence._fixed_methods import fit_tangents

@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import ListedLaw, listed_patterns
+from theorylab.data.dictionary import ListedLaw, listed_patterns
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import directions, medians, panels
 from theorylab.experiments.features.emergence._tasks import Setting, Theory, draw_task

@@ -26,7 +26,8 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_between, ordered
-from theorylab.data import downsample, image_set
+from theorylab.data import image_set
+from theorylab.data.backgrounds import downsample
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.experiments.features.emergence._relabelling import (

@@ -35,7 +35,8 @@ from theorylab.claims import (
     median_between,
     ordered,
 )
-from theorylab.data import CountLaw, independent_patterns, parity_counts, parity_mixture
+from theorylab.data import CountLaw, independent_patterns, parity_mixture
+from theorylab.data.dictionary import parity_counts
 from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.experiments.features.emergence._comparison import Methods, compare_laws

@@ -40,7 +40,8 @@ from theorylab.claims import (
     median_between,
     ordered,
 )
-from theorylab.data import dictionary_data, independent_patterns, parity_counts, parity_mixture
+from theorylab.data import dictionary_data, independent_patterns, parity_mixture
+from theorylab.data.dictionary import parity_counts
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.features.emergence._comparison import compare_laws
 from theorylab.experiments.features.emergence._six import figure

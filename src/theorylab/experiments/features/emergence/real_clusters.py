@@ -25,7 +25,8 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most
-from theorylab.data import Dataset, image_set, image_shape, num_images
+from theorylab.data import Dataset, image_set
+from theorylab.data.downloads import image_shape, num_images
 from theorylab.experiments.checks import refuse_classes, refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features import accuracy

@@ -27,7 +27,9 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import Dataset, downsample, image_set, image_shape, num_images
+from theorylab.data import Dataset, image_set
+from theorylab.data.backgrounds import downsample
+from theorylab.data.downloads import image_shape, num_images
 from theorylab.experiments.checks import refuse_classes, refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features import accuracy
@@ -41,7 +43,8 @@ from theorylab.features.emergence import (
     stacked,
 )
 from theorylab.fields import ImageSet
-from theorylab.models import Model, Standard, im2col, network, resnet
+from theorylab.models import Model, Standard, network, resnet
+from theorylab.models.unfold import im2col
 from theorylab.progress import report
 from theorylab.training import Batches, empirical_risk, ensemble, gradient_descent, logistic, sgd
 from theorylab.typing import RandomKey

@@ -25,7 +25,8 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most
-from theorylab.data import independent_patterns, parity_counts, parity_mixture
+from theorylab.data import independent_patterns, parity_mixture
+from theorylab.data.dictionary import parity_counts
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.experiments.features.emergence._comparison import train_laws

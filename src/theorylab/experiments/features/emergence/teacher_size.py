@@ -32,7 +32,8 @@ from theorylab.claims import (
     median_between,
     trend,
 )
-from theorylab.data import downsample, image_set
+from theorylab.data import image_set
+from theorylab.data.backgrounds import downsample
 from theorylab.experiments.checks import refuse_negative
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.experiments.features.emergence._relabelling import (

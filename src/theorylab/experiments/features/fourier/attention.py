@@ -40,7 +40,8 @@ from theorylab.claims import (
     ordered,
     probability_at_least,
 )
-from theorylab.data import all_sums, num_sums, split_sums
+from theorylab.data import all_sums, split_sums
+from theorylab.data.modular import num_sums
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.features.fourier import (

@@ -34,7 +34,8 @@ from jaxtyping import Bool, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Finding, Source, at_least, at_most, holds
-from theorylab.data import all_sums, num_sums, split_sums
+from theorylab.data import all_sums, split_sums
+from theorylab.data.modular import num_sums
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features.fourier import (

@@ -21,7 +21,8 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity
-from theorylab.data import Sums, all_sums, num_sums
+from theorylab.data import all_sums
+from theorylab.data.modular import Sums, num_sums
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.fourier import (

@@ -25,7 +25,8 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, holds, median_at_least, median_at_most, ordered
-from theorylab.data import Sums, all_sums, num_sums, split_sums
+from theorylab.data import all_sums, split_sums
+from theorylab.data.modular import Sums, num_sums
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.fourier import (

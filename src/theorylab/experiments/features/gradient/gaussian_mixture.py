@@ -37,7 +37,8 @@ from theorylab.claims import (
     median_at_most,
     ordered,
 )
-from theorylab.data import GaussianMixture, orthogonal_mixture
+from theorylab.data import GaussianMixture
+from theorylab.data.mixtures import orthogonal_mixture
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, panels
 from theorylab.features.gradient import (

@@ -37,7 +37,8 @@ from theorylab.claims import (
     median_at_most,
     probability_at_least,
 )
-from theorylab.data import GaussianMixture, orthogonal_mixture, separable_law
+from theorylab.data import GaussianMixture
+from theorylab.data.mixtures import orthogonal_mixture, separable_law
 from theorylab.experiments.checks import refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (

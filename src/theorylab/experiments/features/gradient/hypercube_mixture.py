@@ -27,7 +27,8 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import GaussianMixture, hypercube_accuracy, hypercube_mixture
+from theorylab.data import GaussianMixture, hypercube_mixture
+from theorylab.data.mixtures import hypercube_accuracy
 from theorylab.experiments.checks import refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, directions, panels
 from theorylab.features import accuracy

@@ -31,7 +31,7 @@ from theorylab.claims import (
     ordered,
     probability_at_least,
 )
-from theorylab.data import SeparableLaw, separable_law
+from theorylab.data.mixtures import SeparableLaw, separable_law
 from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (

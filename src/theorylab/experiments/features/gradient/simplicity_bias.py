@@ -24,7 +24,8 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import GaussianMixture, orthogonal_mixture
+from theorylab.data import GaussianMixture
+from theorylab.data.mixtures import orthogonal_mixture
 from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (

@@ -33,7 +33,8 @@ from theorylab.claims import (
     median_at_most,
     ordered,
 )
-from theorylab.data import BlockParity, separable_law
+from theorylab.data import BlockParity
+from theorylab.data.mixtures import separable_law
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.gradient import (
     Constants,

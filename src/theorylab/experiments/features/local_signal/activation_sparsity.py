@@ -23,7 +23,9 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most, ordered
-from theorylab.data import Dataset, downsample, image_set, image_shape
+from theorylab.data import Dataset, image_set
+from theorylab.data.backgrounds import downsample
+from theorylab.data.downloads import image_shape
 from theorylab.experiments.drawing import panels
 from theorylab.features import accuracy
 from theorylab.features.activity import activations, active_shares
@@ -37,11 +39,10 @@ from theorylab.models import (
     LayerNorm,
     Serial,
     Standard,
-    im2col,
-    map_layers,
     network,
     wide_resnet,
 )
+from theorylab.models.unfold import im2col, map_layers
 from theorylab.numerics import rank_correlations
 from theorylab.progress import report
 from theorylab.training import Batches, cross_entropy, empirical_risk, ensemble, sgd, stepwise

@@ -40,7 +40,8 @@ from theorylab.claims import (
     median_at_most,
     ordered,
 )
-from theorylab.data import Dataset, downsample, image_set, on_background
+from theorylab.data import Dataset, image_set, on_background
+from theorylab.data.backgrounds import downsample
 from theorylab.experiments import checks
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.experiments.features.local_signal._own_kernel import (
@@ -53,7 +54,8 @@ from theorylab.experiments.features.local_signal._own_kernel import (
 )
 from theorylab.features import accuracy
 from theorylab.kernels import cholesky_solve, infinite_kernels, ntk
-from theorylab.models import NTK, Standard, im2col, network
+from theorylab.models import NTK, Standard, network
+from theorylab.models.unfold import im2col
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey

@@ -38,15 +38,9 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.data import (
-    Background,
-    Dataset,
-    Placement,
-    downsample,
-    image_set,
-    image_shape,
-    on_backgrounds_apart,
-)
+from theorylab.data import Dataset, image_set
+from theorylab.data.backgrounds import Background, Placement, downsample, on_backgrounds_apart
+from theorylab.data.downloads import image_shape
 from theorylab.experiments.checks import refuse_classes, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import panels
 from theorylab.experiments.features.local_signal._own_kernel import (
@@ -58,7 +52,8 @@ from theorylab.experiments.features.local_signal._own_kernel import (
     strided_cnn,
 )
 from theorylab.fields import ImageSet
-from theorylab.models import Architecture, Standard, im2col, in_batches, network, wide_resnet
+from theorylab.models import Architecture, Standard, in_batches, network, wide_resnet
+from theorylab.models.unfold import im2col
 from theorylab.progress import report
 from theorylab.training import ensemble
 

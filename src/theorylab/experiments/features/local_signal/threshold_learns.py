@@ -34,7 +34,8 @@ from theorylab.claims import (
     median_at_least,
     median_at_most,
 )
-from theorylab.data import noise_scale, patch_law
+from theorylab.data import patch_law
+from theorylab.data.patches import noise_scale
 from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.local_signal import (

@@ -25,7 +25,8 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity
-from theorylab.data import PatchLaw, noise_scale, patch_law
+from theorylab.data import PatchLaw, patch_law
+from theorylab.data.patches import noise_scale
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.local_signal import (

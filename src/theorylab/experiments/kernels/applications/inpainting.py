@@ -28,15 +28,8 @@ from theorylab.data import mnist5k
 from theorylab.experiments.drawing import panels
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.applications.completion import complete
-from theorylab.models import (
-    NTK,
-    Activation,
-    Architecture,
-    AvgPool,
-    Conv,
-    Serial,
-    Upsample,
-)
+from theorylab.models import NTK, Activation, Architecture, AvgPool, Conv, Serial
+from theorylab.models.mixing import Upsample
 from theorylab.progress import report
 
 PRECISION = "float64"

@@ -42,7 +42,7 @@ from theorylab.kernels import (
     tangent_hierarchy,
     truncated_flow,
 )
-from theorylab.models import nested
+from theorylab.models.nested import nested
 from theorylab.progress import report
 from theorylab.training import (
     Solver,

@@ -39,11 +39,12 @@ from theorylab.claims import (
     ordered,
     probability_between,
 )
-from theorylab.data import image_set, image_shape, sphere
+from theorylab.data import image_set, sphere
+from theorylab.data.downloads import image_shape
 from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import ImageSet
-from theorylab.models import densely_connected, drop_edges
+from theorylab.models.dag_builders import densely_connected, drop_edges
 from theorylab.progress import report
 from theorylab.training import dag_ensemble, descend, gradient_descent, logarithmic, squared
 from theorylab.typing import Apply, RandomKey

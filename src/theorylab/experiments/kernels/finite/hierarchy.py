@@ -27,7 +27,7 @@ from theorylab.data import sphere
 from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import contractions, tangent_hierarchy
-from theorylab.models import nested
+from theorylab.models.nested import nested
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey

@@ -32,7 +32,8 @@ from theorylab.claims import Claim, Source, exponent_between, identity
 from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import infinite_kernels, ntk
-from theorylab.models import mlp, nested
+from theorylab.models import mlp
+from theorylab.models.nested import nested
 from theorylab.numerics import gauss_hermite
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, gradient_descent, squared

@@ -44,7 +44,8 @@ from theorylab.kernels import alignment, ntk
 from theorylab.models import Model, Standard, mlp, network
 from theorylab.numerics import rank_correlations, spearman
 from theorylab.progress import report
-from theorylab.training import cross_entropy, ensemble, every, record, zero_one
+from theorylab.training import cross_entropy, ensemble, every, zero_one
+from theorylab.training.trajectory import record
 from theorylab.typing import Params, RandomKey
 
 PRECISION = "float32"

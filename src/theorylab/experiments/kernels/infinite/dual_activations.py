@@ -36,7 +36,8 @@ from theorylab.claims import (
 )
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import Dual, dual, quadrature_dual, quadrature_error
-from theorylab.models import ACTIVATIONS, Elementwise
+from theorylab.models import ACTIVATIONS
+from theorylab.models.activations import Elementwise
 from theorylab.numerics import expectation2, power_law
 from theorylab.progress import report
 

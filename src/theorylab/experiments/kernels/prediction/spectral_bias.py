@@ -36,7 +36,8 @@ from theorylab.kernels.fourier_features import (
     stretched_spectrum,
 )
 from theorylab.kernels.zonal import area, circle_spectrum, zonal_spectrum
-from theorylab.models import NTK, Bias, mlp, network
+from theorylab.models import NTK, mlp, network
+from theorylab.models.parts import Bias
 from theorylab.numerics import power_law_exponents
 from theorylab.progress import report
 from theorylab.training import descend, every, gradient_descent
