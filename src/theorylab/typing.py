@@ -4,11 +4,19 @@ Shapes: n samples, d inputs, k outputs, p parameters, t recorded steps.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import jax
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 Scalar = float | int | Float[Array, ""]
 RandomKey = Key[Array, ""]
 Params = Any  # a pytree of arrays
 Apply = Callable[[Params, Array], Array]  # a network: (params, inputs) ─► outputs
+
+# What a `Result` holds: arrays of JAX when it is made, of NumPy when it is judged.
+if TYPE_CHECKING:
+    Measured = Any
+else:
+    Measured = jax.Array | np.ndarray
