@@ -1,20 +1,20 @@
-"""Make the gallery from runs: nothing in it is typed.
+"""Make the gallery and the API reference: nothing in them is typed.
 
-    every experiment ─► conduct ─► docs/gallery/<experiment>.{md,svg}, index.md
+    outcomes ─► docs/gallery/<experiment>.{md,svg}, an index for every room and theme
+    code     ─► docs/reference/…                    (`reference.py`)
 
-Run it before `mkdocs build`. What a store holds already is read, not run again. The reference,
-which `reference.py` makes without any run, is made with it.
+Run it before Sphinx. Outcomes come from a store, and what it does not hold is run.
 """
 
 import argparse
 import html
 import shutil
 import sys
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from reference import REFERENCE, markdown, write_reference  # beside this file
+from docstrings import markdown, prose  # beside this file
+from reference import REFERENCE, WIDE, toctree, write_reference
 from theorylab.experiments.entry import PRESETS
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.lab import Outcome, Store
@@ -29,23 +29,28 @@ GALLERY = Path(__file__).parent / "gallery"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run every experiment, then write the gallery anew."""
-    parser = argparse.ArgumentParser(description="Make the gallery of the documentation.")
+    """Write the reference, obtain an outcome of every experiment, write the gallery anew."""
+    parser = argparse.ArgumentParser(description="Make what the documentation generates.")
     parser.add_argument("--preset", choices=PRESETS, default="smoke")
     parser.add_argument("--store", type=Path, help="read what this store holds, run the rest")
     options = parser.parse_args(arguments)
-    store = Store(options.store) if options.store else None
-    names = EXPERIMENTS.names()
+    write_reference(REFERENCE)
+    outcomes = obtained(options.preset, Store(options.store) if options.store else None)
+    descriptions = {entry.name: entry.description for entry in EXPERIMENTS.entries()}
+    write_gallery(outcomes, descriptions, GALLERY)
+
+
+def obtained(preset: str, store: Store | None) -> list[Outcome]:
+    """An outcome of every experiment, with its progress shown."""
     outcomes = []
+    names = EXPERIMENTS.names()
     with LiveProgress(total=len(names)) as progress:
         for name in names:
             progress.start(name)
             with listening(progress.update):
-                outcomes.append(obtain(name, options.preset, store))
+                outcomes.append(obtain(name, preset, store))
             progress.finish(name, "from the store" if outcomes[-1].stored else "")
-    write_reference(REFERENCE)
-    descriptions = {entry.name: entry.description for entry in EXPERIMENTS.entries()}
-    write_gallery(outcomes, descriptions, GALLERY)
+    return outcomes
 
 
 def obtain(name: str, preset: str, store: Store | None) -> Outcome:
@@ -61,61 +66,86 @@ def obtain(name: str, preset: str, store: Store | None) -> Outcome:
 
 
 def write_gallery(outcomes: Sequence[Outcome], descriptions: dict[str, str], folder: Path) -> None:
-    """Write an index, and a page and a figure for each outcome; what was there goes."""
+    """Write a page and a figure for each outcome, and an index of every folder above them.
+
+    Args:
+        outcomes: What was found, from wherever it comes; names are of any depth.
+        descriptions: What each experiment is about, by its name.
+        folder: Where the gallery goes; what was there goes.
+    """
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     for outcome in outcomes:
         page = folder / f"{outcome.experiment}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(
-            experiment_page(outcome, descriptions.get(outcome.experiment, "")), encoding="utf-8"
-        )
-        page.with_suffix(".svg").write_text(outcome.figure, encoding="utf-8")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "index.md").write_text(index_page(outcomes), encoding="utf-8")
+        description = descriptions.get(outcome.experiment, "")
+        page.write_text(experiment_page(outcome, description), encoding="utf-8")
+        if outcome.figure:
+            page.with_suffix(".svg").write_text(outcome.figure, encoding="utf-8")
+    for parent in sorted({"", *above(outcome.experiment for outcome in outcomes)}):
+        (folder / parent / "index.md").write_text(index_page(outcomes, parent), encoding="utf-8")
 
 
-def index_page(outcomes: Sequence[Outcome]) -> str:
-    """The index: every experiment under its concept, with its figure and how it fared."""
-    parts = ["# Gallery", markdown(summarise(outcomes).sentence)]
-    for concept, group in groupby(outcomes, key=lambda outcome: outcome.experiment.split("/")[0]):
-        parts.append(f"## {markdown(concept)}")
-        for outcome in group:
-            name = outcome.experiment
-            parts += [
-                f"### [{markdown(outcome.title)}]({name}.md)",
-                f"[![{markdown(outcome.title)}]({name}.svg)]({name}.md)",
-                markdown(summarise([outcome]).sentence),
-            ]
-    return "\n\n".join(parts) + "\n"
+def above(names: Iterable[str]) -> set[str]:
+    """The folders in which experiments stand, at every level.
+
+    Example:
+        >>> sorted(above(["dynamics/catapult", "features/agop/sgd"]))
+        ['dynamics', 'features', 'features/agop']
+    """
+    parents = (Path(name).parents for name in names)
+    return {path.as_posix() for each in parents for path in each} - {"."}
+
+
+def index_page(outcomes: Sequence[Outcome], parent: str = "") -> str:
+    """The index of a folder: its own experiments with their figures, then the folders below.
+
+    Args:
+        outcomes: Those of the whole gallery.
+        parent: The folder, as names have it; nothing for the gallery's own.
+    """
+    prefix = f"{parent}/" if parent else ""
+    inside = [each for each in outcomes if each.experiment.startswith(prefix)]
+    below = [(each, each.experiment.removeprefix(prefix)) for each in inside]
+    folders = sorted({name.split("/")[0] for _, name in below if "/" in name})
+    own = [(each, name) for each, name in below if "/" not in name]
+    parts = [WIDE, f"# {markdown(parent) or 'Gallery'}", markdown(summarise(inside).sentence)]
+    for name in folders:
+        group = [each for each in inside if each.experiment.startswith(f"{prefix}{name}/")]
+        parts += [f"## [{markdown(name)}]({name}/index.md)", markdown(summarise(group).sentence)]
+    for outcome, name in own:
+        title = markdown(outcome.title)
+        figure = f"[![{title}]({name}.svg)]({name}.md)" if outcome.figure else ""
+        parts += [f"## [{title}]({name}.md)", f"`{outcome.experiment}`", figure]
+        parts += [markdown(summarise([outcome]).sentence)]
+    children = [f"{name} <{name}/index>" for name in folders]
+    children += [f"{name} <{name}>" for _, name in own]
+    parts += [toctree(children)] if children else []
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def experiment_page(outcome: Outcome, description: str) -> str:
     """The page of one experiment: what it is about, what was found, how it was run."""
     shown = view(outcome, "experiment")
-    figure = f"{outcome.experiment.split('/')[-1]}.svg"
     flags = "" if outcome.preset == "default" else f" --preset {outcome.preset}"
     settings = "".join(
         f"<tr><td>{html.escape(field)}</td><td><code>{html.escape(setting(value))}</code></td></tr>"
         for field, value in outcome.config.items()
     )
+    title, figure = markdown(outcome.title), f"{outcome.experiment.split('/')[-1]}.svg"
     parts = [
-        f"# {markdown(outcome.title)}",
+        WIDE,
+        f"# {title}",
         f"    theorylab run {outcome.experiment}{flags}",
-        f"<div>{shown.formula}</div>",
+        f"<div class='formula'>{shown.formula}</div>" if shown.formula else "",
         prose(description),
-        f"![{markdown(outcome.title)}]({figure})",
+        f"![{title}]({figure})" if outcome.figure else "",
         f"## Claims\n\n{markdown(shown.summary.sentence)}",
-        f"<div>\n{render_claims(shown)}</div>" if shown.claims else "",
+        f"<div class='claims'>\n{render_claims(shown)}</div>" if shown.claims else "",
         f"## Configuration\n\nThe {markdown(outcome.preset)} preset, {shown.duration}.",
         f"<table><tbody>{settings}</tbody></table>" if settings else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def prose(text: str) -> str:
-    """A docstring as Markdown: indented formulas stay as they are, the rest is plain text."""
-    lines = text.splitlines()
-    return "\n".join(line if line.startswith("    ") else markdown(line) for line in lines)
 
 
 if __name__ == "__main__":
