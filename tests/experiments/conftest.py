@@ -14,7 +14,7 @@ import pytest
 from theorylab.claims import Claim, Verdict
 from theorylab.experiments.reader import read
 from theorylab.lab import Outcome, Store
-from theorylab.lab.conduct import conduct, precision
+from theorylab.lab.conduct import as_numpy, conduct, precision
 
 
 class Conducted(NamedTuple):
@@ -31,7 +31,7 @@ def conducted(request: pytest.FixtureRequest) -> Conducted:
     run, results = experiment.run, []
 
     def kept(config: Any) -> Any:
-        results.append(run(config))
+        results.append(as_numpy(run(config)))
         return results[0]
 
     experiment.run = kept
