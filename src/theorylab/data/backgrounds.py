@@ -76,7 +76,13 @@ def paste(
     canvases: Float[Array, "n height width c"],
     places: Int[Array, "n 2"],
 ) -> Float[Array, "n height width c"]:
-    """Replace the pixels of every canvas from its place on by those of its image."""
+    """Replace the pixels of every canvas from its place on by those of its image.
+
+    Example:
+        >>> pasted = paste(jnp.ones((1, 1, 1, 1)), jnp.zeros((1, 2, 2, 1)), jnp.array([[0, 1]]))
+        >>> pasted[0, :, :, 0].tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
+    """
     image, canvas = images.shape[1:3], canvases.shape[1:3]
     _check_room(image, canvas)
     if not isinstance(places, Tracer):
@@ -107,6 +113,10 @@ def background(
         shape: Height, width and channels of one.
         tiles: The images that "tiles" draws from; their sizes must divide those of the canvas.
         exponent: The a of "texture".
+
+    Example:
+        >>> background(jax.random.key(0), "gaussian", 3, (8, 8, 1)).shape
+        (3, 8, 8, 1)
     """
     match kind:
         case "black":
@@ -179,6 +189,12 @@ def on_backgrounds_apart(
         level: What they are multiplied by.
         placement: The law of the places.
         tiles: The images that "tiles" draws from: every other one for the first images.
+
+    Example:
+        >>> dots = jnp.ones((2, 1, 1, 1))
+        >>> place = ((2, 2), "black", 1.0, "fixed_corner")
+        >>> on_backgrounds_apart(jax.random.key(0), dots, 1, *place)[1, :, :, 0].tolist()
+        [[0.0, 0.0], [0.0, 1.0]]
     """
     if tiles is not None and len(tiles) < 2:
         raise ValueError(f"tiles must be two or more to be kept apart, got {len(tiles)}.")
@@ -203,7 +219,15 @@ def dataset_on_background(
     placement: Placement,
     tiles: Float[Array, "t h w c"] | None = None,
 ) -> Dataset:
-    """Give every image (h, w, c) of a dataset a background; arguments as for `on_background`."""
+    """Give every image (h, w, c) of a dataset a background; arguments as for `on_background`.
+
+    Example:
+        >>> from theorylab.data import image_set
+        >>> images = image_set("digits").subset(slice(10))
+        >>> key, canvas = jax.random.key(0), (16, 16)
+        >>> dataset_on_background(key, images, canvas, "gaussian", 2.0, "anywhere").input_shape
+        (16, 16, 1)
+    """
     if len(dataset.input_shape) != 3:
         raise ValueError(f"inputs must be images (h, w, c), got {dataset.input_shape}.")
     x = on_background(key, dataset.x, canvas, kind, level, placement, tiles)
@@ -253,6 +277,12 @@ def canvas_moments(
         level: What backgrounds are multiplied by.
         placement: The law of the places.
         tiles: The images that "tiles" draws from.
+
+    Example:
+        >>> dots = jnp.ones((1, 1, 1, 1))
+        >>> mean, square = canvas_moments(dots, (2, 2), "gaussian", 2.0, "random_corner")
+        >>> mean[:, :, 0].tolist(), square[0, 0, 0].item()  # square: ¼ · 1² + ¾ · 2²
+        ([[0.25, 0.25], [0.25, 0.25]], 3.25)
     """
     _, height, width, channels = images.shape
     rows, columns = (

@@ -32,6 +32,17 @@ def cached(name: str, make: Callable[[], Arrays]) -> Arrays:
     Args:
         name: The name of the file, without its ending.
         make: Makes the arrays; called only if there is no whole file.
+
+    Example:
+        >>> from unittest import mock
+        >>> with (
+        ...     tempfile.TemporaryDirectory() as folder,
+        ...     mock.patch.dict(os.environ, THEORYLAB_CACHE=folder),
+        ... ):
+        ...     first = cached("squares", lambda: {"y": np.arange(3) ** 2})  # made and written
+        ...     second = cached("squares", lambda: {"y": np.zeros(3)})  # read: not made again
+        >>> second["y"].tolist()
+        [0, 1, 4]
     """
     path = cache_folder() / f"{name}.npz"
     try:

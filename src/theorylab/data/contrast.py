@@ -65,7 +65,12 @@ random numbers.
 def image_like_covariance(
     dimension: int = 64, contrast: float = 0.5, brightness: float = 1.0, separation: float = 0.25
 ) -> Float[Array, "d d"]:
-    """E xxᵀ = e^{2τ²}(I + β²𝟏𝟏ᵀ + μμᵀ); the mean is 0, the arguments are those of `image_like`."""
+    """E xxᵀ = e^{2τ²}(I + β²𝟏𝟏ᵀ + μμᵀ); the mean is 0, the arguments are those of `image_like`.
+
+    Example:
+        >>> image_like_covariance(2, contrast=0.0, brightness=1.0, separation=1.0).tolist()
+        [[3.0, 0.0], [0.0, 3.0]]
+    """
     check_at_least("dimension", dimension, 1)
     mean = _class_mean(dimension, separation)
     inside = jnp.eye(dimension) + brightness**2 + jnp.outer(mean, mean)

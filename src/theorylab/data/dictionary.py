@@ -48,6 +48,11 @@ class CountLaw:
         positive: The counts P for which y = +1.
         table: Pr[c, s]: a row for every component c, a column for every count s = 0 … k.
         others: The probability of each pattern outside of A, in every component.
+
+    Example:
+        >>> law = CountLaw(num_patterns=4, positive=(2,), table=((0.5, 0.0, 0.5),), others=(0.5,))
+        >>> law.num_relevant, law.class_probabilities, law.structure
+        (2, (0.5, 0.5), 0.5)
     """
 
     num_patterns: int
@@ -239,12 +244,22 @@ PatternLaw = CountLaw | ListedLaw
 
 
 def parity_counts(num_relevant: int) -> tuple[int, ...]:
-    """P of the parity: the odd counts, so that y = Π (2φ̃ᵢ − 1) if k is odd."""
+    """P of the parity: the odd counts, so that y = Π (2φ̃ᵢ − 1) if k is odd.
+
+    Example:
+        >>> parity_counts(5)
+        (1, 3, 5)
+    """
     return tuple(range(1, num_relevant + 1, 2))
 
 
 def threshold_counts(num_relevant: int) -> tuple[int, ...]:
-    """P of the majority: counts above k/2."""
+    """P of the majority: counts above k/2.
+
+    Example:
+        >>> threshold_counts(5)
+        (3, 4, 5)
+    """
     return tuple(range(num_relevant // 2 + 1, num_relevant + 1))
 
 
@@ -310,7 +325,13 @@ def independent_patterns(
 def listed_patterns(
     key: RandomKey, num_patterns: int, num_relevant: int, num_each: int
 ) -> ListedLaw:
-    """Draw two lists of random vectors of fair coins, one for each label."""
+    """Draw two lists of random vectors of fair coins, one for each label.
+
+    Example:
+        >>> law = listed_patterns(jax.random.key(0), num_patterns=10, num_relevant=3, num_each=4)
+        >>> len(law.positive), law.num_relevant
+        (4, 3)
+    """
     check_at_least("num_relevant", num_relevant, 1)
     check_at_least("num_each", num_each, 1)
     drawn = jax.random.bernoulli(key, 0.5, (2, num_each * num_relevant)).astype(int)
@@ -322,7 +343,13 @@ def listed_patterns(
 def orthonormal_dictionary(
     key: RandomKey, dimension: int, num_patterns: int
 ) -> Float[Array, "d patterns"]:
-    """A random dictionary with orthonormal columns, uniform among all."""
+    """A random dictionary with orthonormal columns, uniform among all.
+
+    Example:
+        >>> columns = orthonormal_dictionary(jax.random.key(0), dimension=8, num_patterns=3)
+        >>> jnp.allclose(columns.T @ columns, jnp.eye(3), atol=1e-5).item()
+        True
+    """
     check_at_least("dimension", dimension, num_patterns)
     entries = jax.random.normal(key, (dimension, num_patterns))
     columns, triangle = jnp.linalg.qr(entries)
@@ -332,14 +359,25 @@ def orthonormal_dictionary(
 def incoherent_dictionary(
     key: RandomKey, dimension: int, num_patterns: int
 ) -> Float[Array, "d patterns"]:
-    """Random columns of length 1, whose `incoherence` is about √(2 log D²) and not 0."""
+    """Random columns of length 1, whose `incoherence` is about √(2 log D²) and not 0.
+
+    Example:
+        >>> columns = incoherent_dictionary(jax.random.key(0), dimension=8, num_patterns=20)
+        >>> jnp.allclose(jnp.linalg.norm(columns, axis=0), 1.0).item()
+        True
+    """
     check_at_least("dimension", dimension, 1)
     entries = jax.random.normal(key, (dimension, num_patterns))
     return entries / jnp.linalg.norm(entries, axis=0, keepdims=True)
 
 
 def incoherence(dictionary: Float[Array, "d patterns"]) -> Float[Array, ""]:
-    """μ = √d maxᵢⱼ |⟨Mᵢ, Mⱼ⟩| of two different columns."""
+    """μ = √d maxᵢⱼ |⟨Mᵢ, Mⱼ⟩| of two different columns.
+
+    Example:
+        >>> float(incoherence(jnp.eye(3)))
+        0.0
+    """
     products = jnp.abs(dictionary.T @ dictionary)
     off_diagonal = products * (1 - jnp.eye(len(products)))
     return jnp.sqrt(dictionary.shape[0]) * off_diagonal.max()

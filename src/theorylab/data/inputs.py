@@ -20,7 +20,12 @@ from theorylab.typing import RandomKey
 
 @dataclass(frozen=True)
 class Sphere:
-    """The uniform law on the sphere ‖x‖ = r in ℝᵈ."""
+    """The uniform law on the sphere ‖x‖ = r in ℝᵈ.
+
+    Example:
+        >>> Sphere(dimension=4, radius=2.0).covariance[0].tolist()
+        [1.0, 0.0, 0.0, 0.0]
+    """
 
     dimension: int
     radius: float = 1.0
@@ -52,7 +57,13 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """N(0, diag(spectrum)): independent coordinates with these variances."""
+    """N(0, diag(spectrum)): independent coordinates with these variances.
+
+    Example:
+        >>> law = Gaussian((4.0, 1.0))
+        >>> law.dimension, law.sample(jax.random.key(0), 5).shape
+        (2, (5, 2))
+    """
 
     spectrum: tuple[float, ...]
 
@@ -90,7 +101,13 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Hypercube:
-    """The uniform law on the corners {−1, 1}ᵈ."""
+    """The uniform law on the corners {−1, 1}ᵈ.
+
+    Example:
+        >>> x = Hypercube(3).sample(jax.random.key(0), 5)
+        >>> x.shape, bool((jnp.abs(x) == 1).all())
+        ((5, 3), True)
+    """
 
     dimension: int
 
@@ -122,17 +139,34 @@ InputLaw = Sphere | Gaussian | Hypercube
 def sphere(
     key: RandomKey, num_samples: int, dimension: int, radius: float = 1.0
 ) -> Float[Array, "n d"]:
-    """Draw inputs uniformly on the sphere ‖x‖ = radius."""
+    """Draw inputs uniformly on the sphere ‖x‖ = radius.
+
+    Example:
+        >>> x = sphere(jax.random.key(0), 5, 3, radius=2.0)
+        >>> jnp.linalg.norm(x, axis=1).round(4).tolist()
+        [2.0, 2.0, 2.0, 2.0, 2.0]
+    """
     return Sphere(dimension, radius).sample(key, num_samples)
 
 
 def gaussian(key: RandomKey, num_samples: int, spectrum: tuple[float, ...]) -> Float[Array, "n d"]:
-    """Draw inputs from N(0, diag(spectrum))."""
+    """Draw inputs from N(0, diag(spectrum)).
+
+    Example:
+        >>> gaussian(jax.random.key(0), 5, spectrum=(4.0, 1.0)).shape
+        (5, 2)
+    """
     return Gaussian(spectrum).sample(key, num_samples)
 
 
 def hypercube(key: RandomKey, num_samples: int, dimension: int) -> Float[Array, "n d"]:
-    """Draw inputs uniformly from {−1, 1}ᵈ."""
+    """Draw inputs uniformly from {−1, 1}ᵈ.
+
+    Example:
+        >>> x = hypercube(jax.random.key(0), 5, 3)
+        >>> bool((jnp.abs(x) == 1).all())
+        True
+    """
     return Hypercube(dimension).sample(key, num_samples)
 
 
@@ -149,6 +183,13 @@ def chebyshev_points(num_samples: int) -> Float[Array, " n"]:
 
 
 def check_at_least(name: str, value: int, least: int) -> None:
-    """Refuse a size that is too small."""
+    """Refuse a size that is too small.
+
+    Example:
+        >>> check_at_least("width", 0, 1)
+        Traceback (most recent call last):
+        ...
+        ValueError: width must be at least 1, got 0.
+    """
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}.")

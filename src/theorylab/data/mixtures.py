@@ -38,7 +38,13 @@ _MOST_BITS = 16  # 65 536 corners
 
 
 class GaussianMixture(NamedTuple):
-    """Clusters N(μⱼ, σⱼ² I) with labels yⱼ = ±1; make it with `gaussian_mixture`, which checks."""
+    """Clusters N(μⱼ, σⱼ² I) with labels yⱼ = ±1; make it with `gaussian_mixture`, which checks.
+
+    Example:
+        >>> law = xor_mixture(dimension=4)
+        >>> law.mean_square.item(), law.sample(jax.random.key(0), 10).input_shape
+        (8.0, (4,))
+    """
 
     means: Float[Array, "r d"]
     labels: Float[Array, " r"]
@@ -159,6 +165,11 @@ def gaussian_mixture(
         labels: yⱼ = ±1.
         probabilities: pⱼ, which add up to 1; equal ones by default.
         deviations: The standard deviations σⱼ, or one for all.
+
+    Example:
+        >>> law = gaussian_mixture(jnp.array([[2.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, -1.0]))
+        >>> law.label_mean.tolist()
+        [1.0, -1.0]
     """
     count = len(labels)
     check_at_least("the number of clusters", count, 1)
@@ -199,6 +210,11 @@ def orthogonal_mixture(
         separation: ‖μⱼ‖/√d, in the source's letters μ̃.
         deviation: σ of every cluster.
         probabilities: pⱼ; equal ones by default.
+
+    Example:
+        >>> law = orthogonal_mixture(num_clusters=2, dimension=4)
+        >>> law.means.tolist(), law.labels.tolist()
+        ([[2.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]], [1.0, -1.0])
     """
     check_at_least("num_clusters", num_clusters, 1)
     check_at_least("dimension", dimension, num_clusters)
@@ -277,6 +293,11 @@ def separable_law(
         margin: β > 0, the least y⟨w*, x⟩.
         spread: s, by how much y⟨w*, x⟩ exceeds the margin at most.
         radius: R, the length of the part of an input across w*.
+
+    Example:
+        >>> law = separable_law(jnp.array([3.0, 4.0]), margin=0.5)
+        >>> law.direction.round(4).tolist() == jnp.array([0.6, 0.8]).round(4).tolist()
+        True
     """
     if not margin > 0 or not spread >= 0 or not radius >= 0:
         raise ValueError(

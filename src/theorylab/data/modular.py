@@ -61,6 +61,11 @@ def sampled_sums(key: RandomKey, num_samples: int, num_terms: int, modulus: int)
         num_samples: The number of examples n.
         num_terms: The number of terms k.
         modulus: p.
+
+    Example:
+        >>> sums = sampled_sums(jax.random.key(0), num_samples=4, num_terms=2, modulus=5)
+        >>> sums.terms.shape, bool((sums.total == sums.terms.sum(axis=1) % 5).all())
+        ((4, 2), True)
     """
     num_sums(num_terms, modulus)  # refuses what is too small or too large
     check_at_least("num_samples", num_samples, 1)
@@ -77,6 +82,10 @@ def numbered_sums(numbers: Int[Array, " n"], num_terms: int, modulus: int) -> Su
         numbers: From 0 to pᵏ - 1.
         num_terms: The number of terms k.
         modulus: p.
+
+    Example:
+        >>> numbered_sums(jnp.array([7]), num_terms=2, modulus=5).terms.tolist()  # 7 = 1 · 5 + 2
+        [[1, 2]]
     """
     check_numbers("numbers", numbers, num_sums(num_terms, modulus))
     places = modulus ** jnp.arange(num_terms - 1, -1, -1, dtype=numbers.dtype)
@@ -154,6 +163,12 @@ def check_numbers(name: str, numbers: Int[Array, "..."], count: int) -> None:
         name: What they are.
         numbers: Such as terms, or the numbers of examples.
         count: Of different ones, such as p.
+
+    Example:
+        >>> check_numbers("terms", jnp.array([0, 7]), 5)
+        Traceback (most recent call last):
+        ...
+        ValueError: terms must be from 0 to 4, got 0 to 7.
     """
     if isinstance(numbers, Tracer) or numbers.size == 0:
         return
@@ -164,7 +179,12 @@ def check_numbers(name: str, numbers: Int[Array, "..."], count: int) -> None:
 
 
 def num_sums(num_terms: int, modulus: int) -> int:
-    """The number of all examples, pᵏ."""
+    """The number of all examples, pᵏ.
+
+    Example:
+        >>> num_sums(num_terms=2, modulus=97)
+        9409
+    """
     check_at_least("num_terms", num_terms, 1)
     check_at_least("modulus", modulus, 2)
     if num_terms * math.log2(modulus) >= 31:

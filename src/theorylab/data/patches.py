@@ -47,6 +47,11 @@ class PatchLaw:
         num_patches: The number of noise patches k.
         dimension: The dimension d of a patch.
         noise: The noise σ in every direction.
+
+    Example:
+        >>> law = PatchLaw(num_patches=9, dimension=4, noise=0.5)
+        >>> law.signal.tolist()
+        [0.5, 0.5, 0.5, 0.5]
     """
 
     num_patches: int

@@ -44,6 +44,10 @@ def from_publisher(name: str) -> Arrays:
 
     Args:
         name: A key of `PUBLISHED`.
+
+    Example:
+        >>> sorted(PUBLISHED)  # the sets that can be read
+        ['svhn', 'usps']
     """
     address, files, read = PUBLISHED[name]
     parts = []

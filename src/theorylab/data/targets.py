@@ -61,13 +61,26 @@ def network_teacher(
     params: Params,
     noise: float = 0.0,
 ) -> Dataset:
-    """Answer y = f(θ, x) + σε, with any network f that maps inputs (n, d) to outputs (n, k)."""
+    """Answer y = f(θ, x) + σε, with any network f that maps inputs (n, d) to outputs (n, k).
+
+    Example:
+        >>> from theorylab.data import Sphere
+        >>> teacher = lambda params, x: jnp.maximum(x @ params, 0)
+        >>> network_teacher(jax.random.key(0), Sphere(3), 5, teacher, jnp.ones((3, 2))).y.shape
+        (5, 2)
+    """
     x, y = _observe(key, law, num_samples, lambda x: apply(params, x), noise)
     return Dataset(x, y, f"{law}, y = f(θ, x){_noise_words(noise)}", SYNTHETIC)
 
 
 def parity(key: RandomKey, num_samples: int, dimension: int, num_bits: int) -> Dataset:
-    """Answer y = x₁x₂⋯x_b, the product of the first b of d fair signs; the others say nothing."""
+    """Answer y = x₁x₂⋯x_b, the product of the first b of d fair signs; the others say nothing.
+
+    Example:
+        >>> data = parity(jax.random.key(0), num_samples=4, dimension=6, num_bits=2)
+        >>> bool((data.y[:, 0] == data.x[:, 0] * data.x[:, 1]).all())
+        True
+    """
     if not 1 <= num_bits <= dimension:
         raise ValueError(f"num_bits must be in [1, dimension = {dimension}], got {num_bits}.")
     law = Hypercube(dimension)

@@ -57,6 +57,12 @@ def spectral_density(
         key: The randomness of the probes.
         num_steps: The nodes of each quadrature.
         num_probes: How many random vectors v.
+
+    Example:
+        >>> spectrum = jnp.array([1.0, 1.0, 5.0])
+        >>> found = spectral_density(lambda v: spectrum * v, 3, jax.random.key(0), num_steps=2)
+        >>> found.nodes[0].round(3).tolist()  # both eigenvalues, from every probe
+        [1.0, 5.0]
     """
     if num_steps < 1 or num_probes < 1:
         raise ValueError(
@@ -86,6 +92,11 @@ def spectral_cdf(
         density: What `spectral_density` found, with two probes at least.
         at: The points t.
         confidence: The probability with which the interval covers at one point.
+
+    Example:
+        >>> two = SpectralDensity(jnp.array([[0.0, 1.0]] * 2), jnp.array([[0.25, 0.75]] * 2))
+        >>> spectral_cdf(two, jnp.array([-1.0, 0.5, 2.0])).value.tolist()
+        [0.0, 0.25, 1.0]
     """
     differences = at[None, :, None] - density.nodes[:, None, :]
     below = jnp.heaviside(differences, 0.5)
@@ -105,6 +116,11 @@ def smoothed_density(
         at: The points t.
         bandwidth: The Gaussians' standard deviation; (λ_max − λ_min)/steps is usual.
         confidence: The probability with which the interval covers at one point.
+
+    Example:
+        >>> one = SpectralDensity(jnp.zeros((2, 1)), jnp.ones((2, 1)))
+        >>> round(float(smoothed_density(one, jnp.zeros(1), bandwidth=1.0).value[0]), 4)  # 1/√(2π)
+        0.3989
     """
     if not isinstance(bandwidth, Tracer) and not bandwidth > 0:
         raise ValueError(f"bandwidth must be positive, got {bandwidth}.")
@@ -140,6 +156,10 @@ def marchenko_pastur(at: Float[Array, " t"], ratio: float) -> Float[Array, " t"]
     Args:
         at: The points t.
         ratio: p/n in (0, 1).
+
+    Example:
+        >>> marchenko_pastur(jnp.array([0.2, 1.0, 3.0]), ratio=0.25).round(2).tolist()[::2]
+        [0.0, 1.0]
     """
     if not 0 < ratio < 1:
         raise ValueError(f"ratio must be in (0, 1), got {ratio}.")

@@ -16,7 +16,12 @@ from .intervals import HostArray
 
 
 class PowerLaw(NamedTuple):
-    """The fitted law y = prefactor · x^exponent, the exponent in [low, high]."""
+    """The fitted law y = prefactor · x^exponent, the exponent in [low, high].
+
+    Example:
+        >>> PowerLaw(exponent=-0.5, prefactor=2.0, low=-0.6, high=-0.4).exponent
+        -0.5
+    """
 
     exponent: float
     prefactor: float

@@ -25,7 +25,12 @@ Alternative = Literal["two-sided", "less", "greater"]
 
 
 class HypothesisTest(NamedTuple):
-    """A statistic and how improbable one at least as extreme is if there is no effect."""
+    """A statistic and how improbable one at least as extreme is if there is no effect.
+
+    Example:
+        >>> HypothesisTest(statistic=5.0, p_value=0.03).p_value < 0.05
+        True
+    """
 
     statistic: float
     p_value: float
@@ -66,6 +71,12 @@ def permutation_test(
     """Compare the mean of second - first with its values when every pair may be swapped.
 
     All 2ⁿ swaps are used if they are at most `num_resamples`; then the p-value is exact.
+
+    Example:
+        >>> import jax
+        >>> first, second = np.zeros(5), np.arange(1.0, 6.0)
+        >>> permutation_test(first, second, jax.random.key(0), "greater")  # 1 of 2⁵ swaps
+        HypothesisTest(statistic=3.0, p_value=0.03125)
     """
     differences = _differences(first, second)
     if not np.isfinite(differences).all():

@@ -12,7 +12,13 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 
 
 def available_memory() -> int | None:
-    """Bytes that are free where JAX keeps its arrays; None if the system does not say."""
+    """Bytes that are free where JAX keeps its arrays; None if the system does not say.
+
+    Example:
+        >>> free = available_memory()
+        >>> free is None or free > 0
+        True
+    """
     device = jax.devices()[0].memory_stats()
     if device and "bytes_limit" in device:
         return device["bytes_limit"] - device.get("bytes_in_use", 0)

@@ -76,6 +76,12 @@ def power_iteration(
         vector: Where to start; not 0.
         num_steps: How many times A is applied.
         shift: The number σ.
+
+    Example:
+        >>> spectrum = jnp.array([1.0, -3.0, 2.0])
+        >>> pair = power_iteration(lambda v: spectrum * v, jnp.ones(3), num_steps=40)
+        >>> round(float(pair.values), 4), bool(pair.residuals < 1e-3)
+        (-3.0, True)
     """
     _check_steps(num_steps)
     flat, unravel = ravel_pytree(vector)
@@ -111,6 +117,14 @@ def lanczos(
         num_steps: How many times A is applied; at most the vector's size is needed, and used.
         key: The randomness of the continuation.
         outside: Orthonormal flat vectors; A is restricted to what is orthogonal to them.
+
+    Example:
+        >>> spectrum = jnp.array([1.0, 2.0, 4.0])
+        >>> found = lanczos(lambda v: spectrum * v, jnp.ones(3), num_steps=3, key=jax.random.key(0))
+        >>> jnp.allclose(found.basis @ found.basis.T, jnp.eye(3), atol=1e-5).item()
+        True
+        >>> round(float(found.diagonal.sum()), 4)  # the trace
+        7.0
     """
     _check_steps(num_steps)
     flat, unravel = ravel_pytree(vector)
@@ -195,6 +209,12 @@ def eigenpairs(
         num_steps: How many times A is applied, and once more per pair for the residuals.
         key: The randomness of the start.
         which: "largest" in falling order, "smallest" in rising order, or by falling "magnitude".
+
+    Example:
+        >>> spectrum = jnp.array([3.0, -5.0, 1.0])
+        >>> pairs = eigenpairs(lambda v: spectrum * v, 3, 2, num_steps=3, key=jax.random.key(0))
+        >>> pairs.values.round(4).tolist(), bool((pairs.residuals < 1e-4).all())
+        ([3.0, 1.0], True)
     """
     flat, unravel = template(like)
     if not 1 <= k <= min(num_steps, flat.size):
@@ -231,7 +251,14 @@ def top_eigenvalues(
 def extreme_eigenvalues(
     matvec: Operator, like: Vector | int, num_steps: int, key: RandomKey
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Smallest and largest eigenvalue, with their signs, from one Lanczos run."""
+    """Smallest and largest eigenvalue, with their signs, from one Lanczos run.
+
+    Example:
+        >>> spectrum = jnp.array([3.0, -5.0, 1.0])
+        >>> ends = extreme_eigenvalues(lambda v: spectrum * v, 3, 3, jax.random.key(0))
+        >>> [round(float(end), 4) for end in ends]
+        [-5.0, 3.0]
+    """
     flat, unravel = template(like)
     values = ritz(flat_operator(matvec, unravel), flat, num_steps, key).values
     return values[0], values[-1]
@@ -244,7 +271,13 @@ def ritz(
     key: RandomKey,
     outside: Float[Array, "k p"] | None = None,
 ) -> Ritz:
-    """All that Lanczos finds from a random start."""
+    """All that Lanczos finds from a random start.
+
+    Example:
+        >>> found = ritz(lambda v: 2 * v, jnp.zeros(4), num_steps=4, key=jax.random.key(0))
+        >>> found.values.round(4).tolist()
+        [2.0, 2.0, 2.0, 2.0]
+    """
     start_key, lanczos_key = jax.random.split(key)
     start = jax.random.normal(start_key, like.shape, like.dtype)
     blocks, diagonal, off_diagonal = _project(apply, start, num_steps, lanczos_key, outside)
@@ -253,7 +286,12 @@ def ritz(
 
 
 def rank(values: Float[Array, " n"], which: Which) -> Float[Array, " n"]:
-    """By what eigenvalues are ordered: the greatest comes first."""
+    """By what eigenvalues are ordered: the greatest comes first.
+
+    Example:
+        >>> rank(jnp.array([3.0, -5.0]), "magnitude").tolist()
+        [3.0, 5.0]
+    """
     match which:
         case "largest":
             return values
@@ -266,19 +304,35 @@ def rank(values: Float[Array, " n"], which: Which) -> Float[Array, " n"]:
 
 
 def foremost(k: int, which: Which, values: Float[Array, " n"]) -> Int[Array, " k"]:
-    """The numbers of the first k, in their order."""
+    """The numbers of the first k, in their order.
+
+    Example:
+        >>> foremost(2, "magnitude", jnp.array([3.0, -5.0, 1.0])).tolist()
+        [1, 0]
+    """
     return jnp.argsort(-rank(values, which))[:k]
 
 
 def tridiagonal_matrix(
     diagonal: Float[Array, " n"], off_diagonal: Float[Array, " n-1"]
 ) -> Float[Array, "n n"]:
-    """The symmetric matrix with these diagonals."""
+    """The symmetric matrix with these diagonals.
+
+    Example:
+        >>> tridiagonal_matrix(jnp.array([1.0, 2.0]), jnp.array([3.0])).tolist()
+        [[1.0, 3.0], [3.0, 2.0]]
+    """
     return jnp.diag(diagonal) + jnp.diag(off_diagonal, 1) + jnp.diag(off_diagonal, -1)
 
 
 def template(like: Vector | int) -> tuple[Float[Array, " p"], Callable[[Array], Vector]]:
-    """A flat vector of the shape, and the way back."""
+    """A flat vector of the shape, and the way back.
+
+    Example:
+        >>> flat, unravel = template({"weight": jnp.ones((2, 2)), "bias": jnp.zeros(2)})
+        >>> flat.shape, unravel(flat)["weight"].shape
+        ((6,), (2, 2))
+    """
     if not isinstance(like, Integral):
         return ravel_pytree(like)
     if like < 1:
@@ -287,7 +341,13 @@ def template(like: Vector | int) -> tuple[Float[Array, " p"], Callable[[Array], 
 
 
 def flat_operator(matvec: Operator, unravel: Callable[[Array], Vector]) -> Callable[[Array], Array]:
-    """The same operator on flat vectors."""
+    """The same operator on flat vectors.
+
+    Example:
+        >>> flat, unravel = template({"a": jnp.ones(2)})
+        >>> flat_operator(lambda tree: {"a": 3 * tree["a"]}, unravel)(flat).tolist()
+        [3.0, 3.0]
+    """
 
     def apply(flat):
         return ravel_pytree(matvec(unravel(flat)))[0]

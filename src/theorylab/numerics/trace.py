@@ -58,7 +58,7 @@ def trace(
 
     Example:
         >>> found = trace(lambda v: 2.0 * v, 50, jax.random.key(0), rank=0)
-        >>> float(found.value.round(3))
+        >>> round(float(found.value), 3)
         100.0
     """
     if num_probes < 2 or rank < 0:
