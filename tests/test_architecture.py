@@ -19,7 +19,7 @@ SHARED = {
     "folders",
     "version",
 }  # beside the rooms, open to all
-ENTRANCES = {"__init__", "__main__"}
+ENTRANCES = {"__init__", "__main__", "entrance"}
 
 
 def rooms() -> list[str]:

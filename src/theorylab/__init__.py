@@ -1,8 +1,9 @@
 """theorylab: a laboratory for the theory of deep learning.
 
-Compute with a network of your own, any `apply(params, x)`:
+Run an experiment, or compute with a network of your own, any `apply(params, x)`:
 
     import theorylab
+    theorylab.run("dynamics/catapult", ratios=(1, 3))
     theorylab.ntk(apply, params, x)
 
 The names that are used most are here; every room of the house is an attribute, opened when it is
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .curvature import sharpness as sharpness
     from .curvature import spectral_norm as spectral_norm
     from .dynamics import critical_learning_rate as critical_learning_rate
+    from .entrance import run as run
     from .features import agop as agop
     from .features import compare_features as compare_features
     from .kernels import infinite_kernels as infinite_kernels
@@ -60,6 +62,7 @@ _LATER = {
     "ntk": ".kernels",
     "output_hessian": ".curvature",
     "predicted_outputs": ".kernels",
+    "run": ".entrance",
     "sharpness": ".curvature",
     "spectral_norm": ".curvature",
 }

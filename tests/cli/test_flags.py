@@ -7,10 +7,12 @@ from typing import Literal
 import pytest
 
 from theorylab.cli.commands import shown
-from theorylab.cli.flags import configured, value_of
+from theorylab.cli.flags import value_of
 from theorylab.cli.usage import Usage
 from theorylab.experiments.entry import Field
 from theorylab.experiments.tree import EXPERIMENTS
+from theorylab.lab import Refused
+from theorylab.lab.requests import Found, request
 
 KINDS = {"int": int, "float": float, "bool": bool, "str": str}
 KINDS |= {"Literal['relu', 'erf']": Literal["relu", "erf"]}
@@ -81,7 +83,7 @@ def test_every_value_of_every_preset_can_be_typed(name):
     entry = EXPERIMENTS.entry(name)
     for config in entry.presets.values():
         texts = {field: shown(value) for field, value in config.items()}
-        assert configured(entry, "default", texts) == config
+        assert request(Found(entry, ""), "default", texts, value_of).values == config
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS.names())
@@ -119,7 +121,8 @@ def test_unknown_fields_and_presets(tree):
         ("default", {"zzz": "1"}, "toys/dice has no field --zzz. It has --num-throws, --seed."),
         ("paper", {}, "the preset of toys/dice must be one of smoke, default, got 'paper'"),
     ):
-        with pytest.raises(Usage) as caught:
-            configured(entry, preset, texts)
+        with pytest.raises(Refused) as caught:
+            request(Found(entry, ""), preset, texts, value_of)
         assert message in str(caught.value)
-    assert configured(entry, "smoke", {"seed": "4"}) == {"num_throws": 5, "seed": 4}
+    made = request(Found(entry, ""), "smoke", {"seed": "4"}, value_of)
+    assert made.values == {"num_throws": 5, "seed": 4}

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from theorylab.cli.background import in_background, is_busy
+from theorylab.lab.background import in_background, is_busy
 
 TINY = ("--num-throws", "20")
 
@@ -229,7 +229,7 @@ def test_a_small_machine_has_threads_enough(theorylab, monkeypatch, cores, threa
     monkeypatch.setattr(os, "environ", {**os.environ})
     os.environ.pop("NPROC", None)
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    theorylab("report")
+    theorylab("run", "toys/dice")
     assert os.environ.get("NPROC") == threads
 
 

@@ -8,8 +8,9 @@ from typing import NamedTuple, get_args
 from theorylab.experiments.entry import PRESETS, Entry
 from theorylab.experiments.sources import DOCUMENTS
 from theorylab.fields import ImageSet
+from theorylab.lab.requests import nearest
 
-from .usage import Usage, nearest
+from .usage import Usage
 
 
 @dataclass(frozen=True)

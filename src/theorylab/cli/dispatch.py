@@ -12,18 +12,18 @@ from collections.abc import Sequence
 import theorylab
 from theorylab.experiments.reader import TreeError
 from theorylab.experiments.tree import EXPERIMENTS, Tree
+from theorylab.lab.background import is_busy
+from theorylab.lab.failure import Refused, RunFailed
+from theorylab.lab.requests import find
 
-from .background import is_busy
 from .commands import Parsed, command_named, help_for, overview, parse
 from .completion import print_candidates, print_script
 from .fetching import fetch
-from .flags import find
 from .listing import list_experiments, show_experiment
 from .requests import require_no_words, run_requests, tour_requests
-from .usage import Usage
+from .usage import Usage, notice
 
-BAD_USAGE, RUN_FAILED, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
-LEAST_THREADS = 4
+BAD_USAGE, FAILED, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None, tree: Tree = EXPERIMENTS) -> int:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, tree: Tree = EXPERIMENTS) -> in
         code = dispatch(sys.argv[1:] if arguments is None else list(arguments), tree)
         sys.stdout.flush()
         return code
-    except (Usage, TreeError) as error:
+    except (Usage, Refused, TreeError) as error:
         return _complain(str(error), BAD_USAGE)
     except KeyboardInterrupt:
         return _leave(_complain("interrupted.", INTERRUPTED))
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None, tree: Tree = EXPERIMENTS) -> in
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
-        return _complain(f"{error}.", RUN_FAILED)
+        return _complain(f"{error}.", FAILED)
     except Exception:
         traceback.print_exc()
-        return _complain("this is a bug; the traceback above says where.", RUN_FAILED)
+        return _complain("this is a bug; the traceback above says where.", FAILED)
 
 
 def dispatch(arguments: Sequence[str], tree: Tree) -> int:
@@ -68,10 +68,15 @@ def dispatch(arguments: Sequence[str], tree: Tree) -> int:
         return print_candidates(tree, rest)
     command = command_named(name)
     if "--help" in rest or "-h" in rest:
-        names = [word for word in rest if command.takes_fields and tree.has(word)]
-        print(help_for(command, [find(tree, word) for word in names]), end="")
+        names = [word for word in rest if command.takes_fields and _is_named(tree, word)]
+        print(help_for(command, [find(tree, word, notice).entry for word in names]), end="")
         return 0
     return _do(name, parse(command, rest), tree)
+
+
+def _is_named(tree: Tree, word: str) -> bool:
+    """Whether a word names an experiment, of the tree or of the user's own."""
+    return tree.has(word) or (word.endswith(".py") and os.path.isfile(word))
 
 
 def _do(name: str, parsed: Parsed, tree: Tree) -> int:
@@ -93,27 +98,13 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
         case _:
             asked = run_requests(tree, parsed)
 
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # the compiler's notes are not for users
-    _ready_threads()
     from . import running
 
     do = {"run": running.run, "tour": running.tour, "report": running.report}[name]
     try:
         return do(tree, asked, parsed)
-    except running.Refused as error:
-        raise Usage(str(error)) from None
-    except running.RunFailed as error:
-        return _complain(str(error), RUN_FAILED)
-
-
-def _ready_threads() -> None:
-    """See to it that XLA has threads enough, before it starts.
-
-    It deals a batch of factorisations to its pool of threads and waits for them in it, so that as
-    many batches at once as there are threads wait for each other for ever; on two cores, two do.
-    """
-    if (os.cpu_count() or 1) < LEAST_THREADS:
-        os.environ.setdefault("NPROC", str(LEAST_THREADS))
+    except RunFailed as error:
+        return _complain(str(error), FAILED)
 
 
 def _ready_streams() -> None:
@@ -127,7 +118,7 @@ def _ready_streams() -> None:
 
 
 def _complain(text: str, code: int) -> int:
-    print(f"theorylab: {text}", file=sys.stderr)
+    notice(text)
     return code
 
 

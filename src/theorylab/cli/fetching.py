@@ -1,9 +1,10 @@
 """`theorylab fetch NAME…`: download images into the cache, so that runs need no network."""
 
 from theorylab.folders import cache_folder
+from theorylab.lab.requests import nearest
 
 from .commands import IMAGES, Parsed
-from .usage import Usage, nearest
+from .usage import Usage
 
 
 def fetch(parsed: Parsed) -> int:

@@ -12,10 +12,10 @@ from typing import Any
 from theorylab.experiments.entry import Entry, Field, Statement
 from theorylab.experiments.sources import DOCUMENTS, documents
 from theorylab.experiments.tree import Tree
+from theorylab.lab.requests import find, nearest
 
 from .commands import Parsed, shown
-from .flags import find
-from .usage import Usage, nearest
+from .usage import Usage, notice
 
 KEYS = tuple(DOCUMENTS)
 
@@ -48,7 +48,7 @@ def show_experiment(tree: Tree, parsed: Parsed) -> int:
     if len(parsed.words) != 1:
         got = " ".join(parsed.words) or "none"
         raise Usage(f"show needs the name of one experiment, got {got}. theorylab list shows them.")
-    entry = find(tree, parsed.words[0])
+    entry = find(tree, parsed.words[0], notice).entry
     if "--json" in parsed.options:
         print_json(summary(entry) | details(entry))
     else:

@@ -1,39 +1,24 @@
-"""What is to be run: experiments with their configs, checked as far as reading the tree can."""
+"""What the command line asks to run, checked as far as reading the tree can."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from theorylab.experiments.entry import Entry, Literals
 from theorylab.experiments.tree import Tree
+from theorylab.lab.requests import Request, find, request
 
 from .commands import Parsed
-from .flags import configured, find
-from .usage import Usage
-
-
-@dataclass(frozen=True)
-class Request:
-    """One experiment with one config, not imported yet."""
-
-    entry: Entry
-    preset: str
-    values: dict[str, Literals]  # every field
-
-    @property
-    def is_preset(self) -> bool:
-        """Whether the user changed nothing."""
-        return self.values == self.entry.presets[self.preset]
+from .flags import value_of
+from .usage import Usage, notice
 
 
 def requests(tree: Tree, names: Sequence[str], parsed: Parsed) -> list[Request]:
     """Check the names, the preset and the fields.
 
     Raises:
-        Usage: One of them is wrong.
+        Refused: One of them is wrong.
     """
     preset = parsed.options.get("--preset", "default")
-    entries = [find(tree, name) for name in dict.fromkeys(names)]
-    return [Request(entry, preset, configured(entry, preset, parsed.fields)) for entry in entries]
+    found = {each.entry.name: each for each in (find(tree, name, notice) for name in names)}
+    return [request(each, preset, parsed.fields, value_of) for each in found.values()]
 
 
 def run_requests(tree: Tree, parsed: Parsed) -> list[Request]:

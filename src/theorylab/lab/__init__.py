@@ -5,8 +5,22 @@
 What is in the store already is read without JAX.
 """
 
+from typing import TYPE_CHECKING
+
+from theorylab.lazy import lazy
+
 from .failure import Refused as Refused
 from .failure import RunFailed as RunFailed
-from .outcome import Judged as Judged
-from .outcome import Outcome as Outcome
-from .store import Store as Store
+
+if TYPE_CHECKING:
+    from .outcome import Judged as Judged
+    from .outcome import Outcome as Outcome
+    from .store import Store as Store
+
+_LATER = {
+    "Judged": ".outcome",
+    "Outcome": ".outcome",
+    "Store": ".store",
+}
+
+__getattr__, __dir__ = lazy(__name__, _LATER)

@@ -29,9 +29,10 @@ from theorylab.experiments.reader import read
 from theorylab.numerics.memory import available_memory, readable, traced_bytes
 from theorylab.progress import report
 
-from .failure import Refused, RunFailed
+from .failure import Refused, RunFailed, one_line
 from .key import key
-from .outcome import Judged, Outcome, Value
+from .outcome import Judged, Outcome
+from .requests import as_json
 
 
 def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Outcome:
@@ -52,7 +53,22 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
     entry = read(Path(str(experiment.__file__)))
     require_memory(entry, experiment, config)
     values = as_json(dataclasses.asdict(config))
-    name = key(entry, experiment.__name__, values)  # of the code as it is now, before a long run
+    return perform(entry, experiment, config, preset, key(entry, experiment.__name__, values))
+
+
+def perform(entry: Entry, experiment: ModuleType, config: Any, preset: str, name: str) -> Outcome:
+    """Run, judge and draw what was read and checked already.
+
+    Args:
+        entry: The experiment, read.
+        experiment: Its module.
+        config: An instance of its `Config`.
+        preset: The preset from which the config was made; only a label.
+        name: The key, of the code as it was before the run.
+
+    Raises:
+        RunFailed: The run raised; says why.
+    """
     began = time.perf_counter()
     with precision(entry.precision):
         with _naming(f"{entry.name} failed"):
@@ -71,7 +87,7 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
         description=entry.description,
         formula=entry.formula,
         preset=preset,
-        config=values,
+        config=as_json(dataclasses.asdict(config)),
         judged=judged,
         arrays=arrays,
         figure=figure,
@@ -92,11 +108,6 @@ def configure(entry: Entry, experiment: ModuleType, values: Mapping[str, Any]) -
         return experiment.Config(**values)
     except (ValueError, TypeError, OverflowError) as error:
         raise Refused(f"{entry.name}: {one_line(error)}") from None
-
-
-def as_json(values: Mapping[str, Any]) -> dict[str, Value]:
-    """The fields of a config as JSON has them: a tuple is a list."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
 def require_memory(entry: Entry, experiment: ModuleType, config: Any) -> None:
@@ -206,12 +217,6 @@ def environment() -> dict[str, str]:
         "platform": platform.platform(),
         "device": jax.default_backend(),
     }
-
-
-def one_line(error: BaseException) -> str:
-    """What an error says, on one line of bounded length."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else text[:299] + "…"
 
 
 def reason(error: Exception, path: Path) -> str:

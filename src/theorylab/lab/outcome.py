@@ -3,15 +3,15 @@
 experiment + config ─► conduct ─► Outcome ─► store ─► report
 """
 
+import base64
+import html
 from dataclasses import dataclass
 
 import numpy as np
 
 from theorylab.claims.claim import Finding, Kind, Source, Verdict
 
-Value = (
-    bool | int | float | str | list[int] | list[float]
-)  # of one field of a config, as JSON has it
+from .requests import Value as Value
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Judged:
         return self.finding.verdict == self.expected
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no truth value
+@dataclass(frozen=True, eq=False, repr=False)  # arrays have no truth value, and are long
 class Outcome:
     """One experiment, run whole with one config."""
 
@@ -54,3 +54,34 @@ class Outcome:
     def as_expected(self) -> bool:
         """Whether every verdict is the expected one, and nothing failed."""
         return not self.failure and all(judged.as_expected for judged in self.judged)
+
+    def __repr__(self) -> str:
+        expected = "as expected" if self.as_expected else "not as expected"
+        return (
+            f"<Outcome of {self.experiment} ({self.preset}): {len(self.judged)} claims, {expected}>"
+        )
+
+    def __str__(self) -> str:
+        """Every claim with its verdict, a line each."""
+        rows = [f"{judged.finding.verdict:12}  {judged.statement}" for judged in self.judged]
+        failure = [f"failed: {self.failure}"] if self.failure else []
+        return "\n".join([f"{self.experiment} ({self.preset}): {self.title}", *rows, *failure])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the figure, and the table of claims with their verdicts."""
+        rows = "".join(_row(judged) for judged in self.judged)
+        heading = f"<p><b>{html.escape(self.experiment)}</b> {html.escape(self.title)}</p>"
+        table = f"<table><tr><th>verdict</th><th>claim</th><th>source</th></tr>{rows}</table>"
+        failure = f"<p>{html.escape(self.failure)}</p>" if self.failure else ""
+        svg = base64.b64encode(self.figure.encode()).decode()  # an image runs no script
+        figure = f'<img alt="figure" src="data:image/svg+xml;base64,{svg}">' if self.figure else ""
+        return heading + figure + failure + table
+
+
+def _row(judged: Judged) -> str:
+    """A claim as a row of a table in HTML."""
+    verdict = str(judged.finding.verdict)
+    verdict += "" if judged.as_expected else f" (expected {judged.expected})"
+    cells = (verdict, judged.statement, str(judged.source))
+    left = '<td style="text-align: left">'
+    return f"<tr>{''.join(f'{left}{html.escape(cell)}</td>' for cell in cells)}</tr>"

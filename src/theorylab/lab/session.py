@@ -1,0 +1,203 @@
+"""The one way in: read what is in the store, run the rest, store it.
+
+    requests ─► key ─► store ─► outcome
+                        └► import, check, run, judge, draw ─► store ─► outcome
+
+The shell, Python and whatever else runs experiments come through here. An experiment is read once,
+its key and its memory are computed once. JAX is loaded only if something must be run.
+"""
+
+import os
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from theorylab.folders import cache_folder
+from theorylab.progress import listening
+
+from .background import in_background
+from .failure import RunFailed, one_line
+from .folders import require_writable
+from .key import key
+from .outcome import Outcome
+from .requests import Notice, Request
+from .store import Store
+from .timings import expected_seconds, remember
+from .writing import write_whole
+
+LEAST_THREADS = 4
+
+
+@runtime_checkable
+class Display(Protocol):
+    """Shows how far the runs are."""
+
+    def __enter__(self) -> "Display": ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def start(self, name: str, expected_seconds: float | None = None) -> None:
+        """Hear that a run begins, and how long it took the last time."""
+        ...
+
+    def update(self, what: str, done: float) -> None:
+        """Hear what is being done now, and which fraction of the run lies behind."""
+        ...
+
+    def finish(self, name: str, note: str = "") -> None:
+        """Hear that a run is over."""
+        ...
+
+
+class Silence:
+    """A display that shows nothing."""
+
+    def __enter__(self) -> "Silence":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    def start(self, name: str, expected_seconds: float | None = None) -> None:
+        """Show nothing."""
+
+    def update(self, what: str, done: float) -> None:
+        """Show nothing."""
+
+    def finish(self, name: str, note: str = "") -> None:
+        """Show nothing."""
+
+
+class Obtained(NamedTuple):
+    """What came of some requests: outcomes, and the runs that failed."""
+
+    outcomes: list[Outcome]
+    failures: list[RunFailed]
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A run that can begin: imported, its config in its domain, its memory there."""
+
+    request: Request
+    key: str
+    experiment: ModuleType
+    config: Any
+
+
+def obtain(
+    asked: Sequence[Request], store: Store, force: bool, display: Display, notice: Notice
+) -> Obtained:
+    """Read what is in the store and run the rest; a run that fails does not stop the next.
+
+    Args:
+        asked: What is wanted.
+        store: Where outcomes are kept.
+        force: Whether even what is in the store is run.
+        display: Shows how far it is.
+        notice: Hears of damaged outcomes and of failures, one line each.
+
+    Raises:
+        Refused: A folder cannot be written or a config cannot be run; nothing was run.
+        RunFailed: An experiment cannot be imported; nothing was run.
+    """
+    cache = cache_folder()
+    store.prepare()
+    require_writable(cache, "cache folder")
+    jobs = [_stored_or_ready(request, store, force, notice) for request in asked]
+    obtained = Obtained([], [])
+    with display:
+        for job in jobs:
+            if isinstance(job, Outcome):
+                display.start(job.experiment)
+                display.finish(job.experiment, note="read from the store")
+                obtained.outcomes.append(job)
+                continue
+            try:
+                obtained.outcomes.append(_run(job, store, cache, display, force))
+            except RunFailed as error:
+                display.finish(job.request.entry.name, note="failed")
+                notice(f"{error} (traceback in {_kept_traceback(cache, error)})")
+                obtained.failures.append(error)
+    return obtained
+
+
+def _stored_or_ready(
+    request: Request, store: Store, force: bool, notice: Notice
+) -> Outcome | _Ready:
+    """Look into the store; if there is nothing, make ready to run."""
+    entry = request.entry
+    address = key(entry, request.found.module, request.config)
+    if not force:
+        stored = store.recall(entry.name, address, notice)
+        if stored is not None:
+            return replace(stored, preset=request.preset)
+    ready_threads()
+    from .conduct import configure, require_memory
+
+    try:
+        experiment = request.found.load()
+    except Exception as error:
+        why = f"{type(error).__name__}: {one_line(error)}"
+        raise RunFailed(f"{entry.name} cannot be imported: {why}") from error
+    config = configure(entry, experiment, request.values)
+    require_memory(entry, experiment, config)
+    return _Ready(request, address, experiment, config)
+
+
+def _run(ready: _Ready, store: Store, cache: Path, display: Display, force: bool) -> Outcome:
+    """Run, judge, draw and store."""
+    from .compilation import kept_compilations
+    from .conduct import perform
+
+    request, name = ready.request, ready.request.entry.name
+    known = expected_seconds(cache, name, request.preset) if request.is_preset else None
+    display.start(name, known)
+
+    def work() -> Outcome:
+        with listening(display.update):
+            return perform(request.entry, ready.experiment, ready.config, request.preset, ready.key)
+
+    with kept_compilations(cache):
+        outcome = in_background(work)
+    try:
+        store.write(outcome, replace=force)
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"{name} was run but cannot be stored: {one_line(error)}") from error
+    if request.is_preset:
+        remember(cache, name, request.preset, outcome.seconds)
+    display.finish(name)
+    return outcome
+
+
+def ready_threads() -> None:
+    """See to it that XLA has threads enough and keeps its notes to itself, before it starts.
+
+    It deals a batch of factorisations to its pool of threads and waits for them in it, so that as
+    many batches at once as there are threads wait for each other for ever; on two cores, two do.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if (os.cpu_count() or 1) < LEAST_THREADS:
+        os.environ.setdefault("NPROC", str(LEAST_THREADS))
+
+
+def _kept_traceback(cache: Path, error: RunFailed) -> Path:
+    """Keep the last failure for whoever mends it."""
+    path = cache / "failure.txt"
+    with suppress(OSError):
+        write_whole(path, "".join(traceback.format_exception(error)).encode("utf-8", "replace"))
+    return path
