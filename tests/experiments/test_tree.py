@@ -232,6 +232,9 @@ def test_an_erratum_is_two_claims(tmp_path):
     path.write_text(GOOD.replace('Claim("It holds.", judge, S)', pair))
     found = [(each.statement, each.kind, each.formula) for each in read(path).claims]
     assert found == [("A.", "printed", ""), ("B.", "corrected", "y")]
+    pair = '*erratum(S, printed=("A.", judge, "x"), corrected=("B.", judge, "y"))'
+    path.write_text(GOOD.replace('Claim("It holds.", judge, S)', pair))
+    assert [each.formula for each in read(path).claims] == ["x", "y"]
     path.write_text(GOOD.replace('Claim("It holds.", judge, S)', "*erratum(S, printed=3)"))
     with pytest.raises(TreeError, match="erratum needs"):
         read(path)

@@ -102,17 +102,18 @@ class Claim:
 
 def erratum(
     source: Source,
-    printed: tuple[str, Judge],
-    corrected: tuple[str, Judge],
+    printed: tuple[str, Judge] | tuple[str, Judge, str],
+    corrected: tuple[str, Judge] | tuple[str, Judge, str],
     formula: str = "",
 ) -> tuple[Claim, Claim]:
     """Make the two claims of a misprint: as it is printed, and as it should read.
 
     Args:
         source: Where it is printed.
-        printed: The statement as it is printed, and its judge; expected to be refuted.
-        corrected: The statement as it should read, and its judge.
-        formula: The corrected statement in LaTeX.
+        printed: The statement as it is printed, its judge, and its formula if it has one;
+            expected to be refuted.
+        corrected: The statement as it should read, likewise.
+        formula: The corrected statement in LaTeX, where `corrected` has none.
 
     Example:
         >>> from theorylab.claims import at_most
@@ -125,9 +126,11 @@ def erratum(
         >>> str(wrong.expected), str(right.judge(1.5, None).verdict)
         ('refuted', 'supported')
     """
+    wrong, wrong_judge, *wrong_formula = printed
+    right, right_judge, *right_formula = corrected
     return (
-        Claim(*printed, source=source, kind="printed"),
-        Claim(*corrected, source=source, kind="corrected", formula=formula),
+        Claim(wrong, wrong_judge, source, "printed", *wrong_formula),
+        Claim(right, right_judge, source, "corrected", *(right_formula or [formula])),
     )
 
 

@@ -327,15 +327,16 @@ class _Module:
             pairs = [given["printed"], given["corrected"]]
         except KeyError as error:
             raise _NotLiteral(node, f"erratum needs {error.args[0]}.") from None
-        words = []
-        for pair in pairs:
-            if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
-                raise _NotLiteral(node, "erratum needs pairs of a statement and its judge.")
-            words.append(self.value(pair.elts[0]))
-        return (
-            Statement(words[0], source, "printed"),
-            Statement(words[1], source, "corrected", formula),
-        )
+        made = []
+        for pair, kind, otherwise in zip(
+            pairs, ("printed", "corrected"), ("", formula), strict=True
+        ):
+            if not isinstance(pair, ast.Tuple) or len(pair.elts) not in (2, 3):
+                must = "erratum needs pairs of a statement and its judge, and a formula if any."
+                raise _NotLiteral(node, must)
+            own = self.value(pair.elts[2]) if len(pair.elts) == 3 else otherwise
+            made.append(Statement(self.value(pair.elts[0]), source, kind, own))
+        return made[0], made[1]
 
 
 _OPERATORS = {

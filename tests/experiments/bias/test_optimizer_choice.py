@@ -35,10 +35,10 @@ def test_the_figure_draws_every_method(smoke):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_samples": 21}, r"num_samples must be in \[2, dimension/2 = 20\], got 21"),
-        ({"num_labels": 4}, "num_labels must be odd and at least 3, got 4"),
-        ({"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
-        ({"num_steps": 0}, "num_steps must be at least 1, got 0"),
+        ({"num_samples": 21}, "num_samples must be at most dimension/2 = 20, got 21"),
+        ({"num_labels": 4}, "num_labels must be a whole number, odd and at least 1, got 4"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1, got 0"),
+        ({"num_steps": 0}, "num_steps must be a whole number, at least 1, got 0"),
     ],
 )
 def test_a_config_outside_its_domain_is_refused(change, message):

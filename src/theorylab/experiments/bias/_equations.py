@@ -1,6 +1,6 @@
-"""Random linear equations with a sparse solution, and fewer equations than unknowns.
+"""Random linear equations with fewer equations than unknowns, which all experiments here share.
 
-Experiments on diagonal networks share these equations, and the distance they measure.
+Those on diagonal networks have a sparse solution.
 
 Source: arora · reparam-mirror · §8.1.3.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from theorylab.data import Dataset, Gaussian, linear_teacher
-from theorylab.fields import Count, Seeded
+from theorylab.fields import Count, Plural, Seeded
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,22 @@ class Equations(Seeded):
             raise ValueError(f"num_samples must be below dimension = {d}, got {self.num_samples}.")
         if self.sparsity > d:
             raise ValueError(f"sparsity must be at most dimension = {d}, got {self.sparsity}.")
+
+
+@dataclass(frozen=True)
+class Overparametrized(Seeded):
+    """Gaussian equations with at least twice as many unknowns."""
+
+    num_samples: Plural = 10  # equations n
+    dimension: Count = 40  # unknowns d
+    num_seeds: Count = 20  # random sets of equations
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n, most = self.num_samples, self.dimension // 2
+        if n > most:
+            # Nearer to square, the smallest singular value is tiny, and descent takes for ever.
+            raise ValueError(f"num_samples must be at most dimension/2 = {most}, got {n}.")
 
 
 def draw_equations(config: Equations) -> tuple[Float[Array, " d"], Dataset]:

@@ -1,4 +1,4 @@
-"""Gradient descent finds, of all solutions, the one of least norm.
+"""Gradient descent on a linear system finds the solution of least norm.
 
 With more unknowns than equations Xw = y there are many solutions. Gradients of the squared loss are
 combinations of the rows of X, so descent with steps of any size moves within the row space, and
@@ -25,13 +25,15 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab import bias
-from theorylab.claims import Claim, Source, at_least, at_most, identity, median_between
+from theorylab.claims import Claim, Source, at_least, at_most, erratum, identity, median_between
 from theorylab.dynamics import linear
-from theorylab.experiments.checks import refuse_below
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, curves, panels
+from theorylab.fields import Count
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, logarithmic, squared
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
+
+from ._equations import Overparametrized
 
 PRECISION = "float64"
 FORMULA = r"\lim_{t\to\infty} w_t = w_0 + X^+(y - Xw_0) = \arg\min_{Xw=y} \|w - w_0\|"
@@ -48,22 +50,15 @@ NUM_RECORDS = 24  # about how many steps are recorded
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Overparametrized):
     """Random linear equations with more unknowns than equations."""
 
-    num_samples: int = 10  # equations n
-    dimension: int = 40  # unknowns d
-    num_steps: int = 4000  # steps of descent
-    num_seeds: int = 20  # random sets of equations
-    seed: int = 0  # chooses the random sets
+    num_steps: Count = 4000  # steps of descent
 
     def __post_init__(self) -> None:
-        n, d = self.num_samples, self.dimension
-        if not 2 <= n <= d // 2:
-            # Nearer to square, the smallest singular value is tiny, and descent takes for ever.
-            raise ValueError(f"num_samples must be in [2, dimension/2 = {d // 2}], got {n}.")
-        refuse_below(self, NUM_TERMS, "num_steps")
-        refuse_below(self, 1, "num_seeds")
+        super().__post_init__()
+        if self.num_steps < NUM_TERMS:
+            raise ValueError(f"num_steps must be at least {NUM_TERMS}, got {self.num_steps}.")
 
 
 PRESETS = {
@@ -75,23 +70,22 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, t recorded steps, r singular directions. Errors are relative."""
 
-    steps: np.ndarray  # (t)
-    iterates: np.ndarray  # (s, t, d), of descent from 0
-    closed_form: np.ndarray  # (s, t, d)
-    errors: np.ndarray  # (s, t, r), uᵢᵀ(y − Xw) of descent from 0
-    predicted_errors: np.ndarray  # (s, t, r), (1 − ησᵢ²)ᵗ uᵢᵀy
-    least_norm: np.ndarray  # (s, d), X⁺y
-    random_end: np.ndarray  # (s, d), of steps of random size, from w₀
-    nearest: np.ndarray  # (s, d), the solution nearest to w₀
-    threshold: np.ndarray  # (s), the largest η λ_max with which descent converges
-    after_terms: np.ndarray  # (s, d), the iterate after 30 steps
-    summed: np.ndarray  # (s, d), the series to its 30th term
-    summed_as_printed: np.ndarray  # (s, d), with the exponent inside the bracket
-    penrose: np.ndarray  # (s, 4), errors of the four identities, at deficient rank
-    right_inverse: np.ndarray  # (s), error of (XᵀX)⁺Xᵀ = Xᵀ(XXᵀ)⁻¹
-    neumann: np.ndarray  # (s), of Σ Aʲ = (I − A)⁻¹ for ‖A‖ < 1
-    neumann_singular: np.ndarray  # (s), of Σ Aʲ = (I − A)⁺ for A = I − ηXᵀX
-    neumann_applied: np.ndarray  # (s), of Σ Aʲ ηXᵀy = X⁺y
+    iterates: Float[Measured, "s t d"]  # of descent from 0
+    closed_form: Float[Measured, "s t d"]  #
+    errors: Float[Measured, "s t r"]  # uᵢᵀ(y − Xw) of descent from 0
+    predicted_errors: Float[Measured, "s t r"]  # (1 − ησᵢ²)ᵗ uᵢᵀy
+    least_norm: Float[Measured, "s d"]  # X⁺y
+    random_end: Float[Measured, "s d"]  # of steps of random size, from w₀
+    nearest: Float[Measured, "s d"]  # the solution nearest to w₀
+    threshold: Float[Measured, " s"]  # the largest η λ_max with which descent converges
+    after_terms: Float[Measured, "s d"]  # the iterate after 30 steps
+    summed: Float[Measured, "s d"]  # the series to its 30th term
+    summed_as_printed: Float[Measured, "s d"]  # with the exponent inside the bracket
+    penrose: Float[Measured, "s 4"]  # errors of the four identities, at deficient rank
+    right_inverse: Float[Measured, " s"]  # error of (XᵀX)⁺Xᵀ = Xᵀ(XXᵀ)⁻¹
+    neumann: Float[Measured, " s"]  # of Σ Aʲ = (I − A)⁻¹ for ‖A‖ < 1
+    neumann_singular: Float[Measured, " s"]  # of Σ Aʲ = (I − A)⁺ for A = I − ηXᵀX
+    neumann_applied: Float[Measured, " s"]  # of Σ Aʲ ηXᵀy = X⁺y
 
 
 class Problem(NamedTuple):
@@ -120,8 +114,7 @@ def run(config: Config) -> Result:
     found["threshold"] = _thresholds(problems)
     report("pseudo-inverses and series", 0.7)
     found |= _algebra(problems)
-    found = {name: np.asarray(values) for name, values in found.items()}
-    return Result(steps=logarithmic(config.num_steps, NUM_RECORDS), **found)
+    return Result(**found)
 
 
 @partial(jax.jit, static_argnames="config")
@@ -238,20 +231,19 @@ CLAIMS = (
         DESCENT,
         formula=r"w_t = (I - (I - \eta X^\top X)^t) X^+ y",
     ),
-    Claim(
+    *erratum(
+        DESCENT,
         # The catalogue says no more than that the exponent is misplaced; this is one reading.
-        "The iterate is a sum in which the exponent j stands on XᵀX, inside the bracket.",
-        lambda r, c: identity(r.summed_as_printed, r.after_terms, 1e-12),
-        DESCENT,
-        kind="printed",
-        formula=r"w_{t+1} = \sum_{j=0}^{t} (I - \eta (X^\top X)^j)\, \eta X^\top y",
-    ),
-    Claim(
-        "The iterate is a sum in which the exponent j stands on the whole bracket.",
-        lambda r, c: identity(r.summed, r.after_terms, 1e-12),
-        DESCENT,
-        kind="corrected",
-        formula=r"w_{t+1} = \sum_{j=0}^{t} (I - \eta X^\top X)^j\, \eta X^\top y",
+        printed=(
+            "The iterate is a sum in which the exponent j stands on XᵀX, inside the bracket.",
+            lambda r, c: identity(r.summed_as_printed, r.after_terms, 1e-12),
+            r"w_{t+1} = \sum_{j=0}^{t} (I - \eta (X^\top X)^j)\, \eta X^\top y",
+        ),
+        corrected=(
+            "The iterate is a sum in which the exponent j stands on the whole bracket.",
+            lambda r, c: identity(r.summed, r.after_terms, 1e-12),
+            r"w_{t+1} = \sum_{j=0}^{t} (I - \eta X^\top X)^j\, \eta X^\top y",
+        ),
     ),
     Claim(
         "The error along every singular direction shrinks by its own factor.",
@@ -277,19 +269,18 @@ CLAIMS = (
         LIMIT,
         kind="control",
     ),
-    Claim(
-        "Descent converges for η up to 1/λ_max only.",
-        lambda r, c: median_between(r.threshold, 0.99, 1.01),
+    *erratum(
         STEP,
-        kind="printed",
-        formula=r"\eta < 1/\lambda_{\max}(X^\top X)",
-    ),
-    Claim(
-        "Descent converges for η up to 2/λ_max.",
-        lambda r, c: median_between(r.threshold, 1.98, 2.02),
-        STEP,
-        kind="corrected",
-        formula=r"\eta < 2/\lambda_{\max}(X^\top X)",
+        printed=(
+            "Descent converges for η up to 1/λ_max only.",
+            lambda r, c: median_between(r.threshold, 0.99, 1.01),
+            r"\eta < 1/\lambda_{\max}(X^\top X)",
+        ),
+        corrected=(
+            "Descent converges for η up to 2/λ_max.",
+            lambda r, c: median_between(r.threshold, 1.98, 2.02),
+            r"\eta < 2/\lambda_{\max}(X^\top X)",
+        ),
     ),
     Claim(
         "The pseudo-inverse of matrices of deficient rank has the four properties of Penrose.",
@@ -309,19 +300,18 @@ CLAIMS = (
         NEUMANN,
         formula=r"\sum_j A^j = (I - A)^{-1}",
     ),
-    Claim(
-        "The powers of A = I − ηXᵀX sum to the pseudo-inverse of I − A.",
-        lambda r, c: at_most(r.neumann_singular.max(), 1e-6),
+    *erratum(
         NEUMANN,
-        kind="printed",
-        formula=r"\sum_j A^j = (I - A)^+",
-    ),
-    Claim(
-        "The powers of A = I − ηXᵀX, applied to ηXᵀy, sum to the solution of least norm.",
-        lambda r, c: at_most(r.neumann_applied.max(), 1e-6),
-        NEUMANN,
-        kind="corrected",
-        formula=r"\sum_j (I - \eta X^\top X)^j\, \eta X^\top y = X^+ y",
+        printed=(
+            "The powers of A = I − ηXᵀX sum to the pseudo-inverse of I − A.",
+            lambda r, c: at_most(r.neumann_singular.max(), 1e-6),
+            r"\sum_j A^j = (I - A)^+",
+        ),
+        corrected=(
+            "The powers of A = I − ηXᵀX, applied to ηXᵀy, sum to the solution of least norm.",
+            lambda r, c: at_most(r.neumann_applied.max(), 1e-6),
+            r"\sum_j (I - \eta X^\top X)^j\, \eta X^\top y = X^+ y",
+        ),
     ),
 )
 
@@ -331,13 +321,11 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (distance, directions) = panels(
         "distance from the solution of least norm", "errors along singular directions, one seed"
     )
-    later = result.steps > 0
-    steps = result.steps[later]
-    for path in _distance(result)[:, later]:
-        distance.loglog(steps, np.maximum(path, 1e-17), color=COLOURS[0], linewidth=0.7)
-    distance.set(xlabel="step", ylabel="relative distance")
+    steps = logarithmic(config.num_steps, NUM_RECORDS)[1:]
+    curves(distance, steps, {"descent": np.maximum(_distance(result)[:, 1:], 1e-17)})
+    distance.set(xlabel="step", ylabel="relative distance", xscale="log", yscale="log")
     for measured, predicted in zip(result.errors[0].T, result.predicted_errors[0].T, strict=True):
-        directions.semilogy(steps, np.abs(measured[later]), "o", markersize=2.5)
-        directions.semilogy(steps, np.abs(predicted[later]), **THEORY | {"linewidth": 0.7})
+        directions.semilogy(steps, np.abs(measured[1:]), "o", markersize=2.5)
+        directions.semilogy(steps, np.abs(predicted[1:]), **THEORY | {"linewidth": 0.7})
     directions.set(xscale="log", xlabel="step", ylim=(1e-17, 10))
     return figure

@@ -1,4 +1,4 @@
-"""Which solution of linear equations is found, the optimiser decides.
+"""The optimiser decides which solution of a linear system is found.
 
 With more unknowns than equations Xw = y, every gradient of the squared loss lies in the row space
 of X. Gradient descent, SGD and momentum only add gradients up: they stay in w₀ + row space, and end
@@ -29,8 +29,8 @@ from theorylab import bias
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset
 from theorylab.dynamics import linear
-from theorylab.experiments.checks import refuse_below
-from theorylab.experiments.drawing import COLOURS, panels
+from theorylab.experiments.drawing import COLOURS, medians, panels
+from theorylab.fields import Count, Odd
 from theorylab.progress import report
 from theorylab.training import (
     Batches,
@@ -43,7 +43,9 @@ from theorylab.training import (
     sgd,
     squared,
 )
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
+
+from ._equations import Overparametrized
 
 PRECISION = "float64"
 FORMULA = r"w_t - w_0 \in \mathrm{span}(x_1, \dots, x_n) \Rightarrow w_\infty = w_0 + X^+(y - Xw_0)"
@@ -59,24 +61,16 @@ NUM_RECORDS = 24  # about how many steps are recorded
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Overparametrized):
     """Random linear equations with more unknowns than equations, solved by six optimisers."""
 
-    num_samples: int = 10  # equations n
-    dimension: int = 40  # unknowns d
-    num_labels: int = 15  # equations of the problem that signs solve, an odd number
-    num_steps: int = 4000  # steps of every optimiser
-    num_seeds: int = 20  # random sets of equations
-    seed: int = 0  # chooses the random sets
+    num_labels: Odd = 15  # equations of the problem that signs solve
+    num_steps: Count = 4000  # steps of every optimiser
 
     def __post_init__(self) -> None:
-        n, d = self.num_samples, self.dimension
-        if not 2 <= n <= d // 2:
-            # Nearer to square, the smallest singular value is tiny, and descent takes for ever.
-            raise ValueError(f"num_samples must be in [2, dimension/2 = {d // 2}], got {n}.")
-        if self.num_labels < 3 or self.num_labels % 2 == 0:
+        super().__post_init__()
+        if self.num_labels < 3:
             raise ValueError(f"num_labels must be odd and at least 3, got {self.num_labels}.")
-        refuse_below(self, 1, "num_steps", "num_seeds")
 
 
 PRESETS = {
@@ -88,12 +82,11 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, m methods, t recorded steps. Lengths in units of the least ‖w − w₀‖."""
 
-    steps: np.ndarray  # (t)
-    distance: np.ndarray  # (s, m, t), from the solution nearest to w₀
-    outside: np.ndarray  # (s, m, t), ‖(I − X⁺X)(w − w₀)‖
-    residual: np.ndarray  # (s, m), ‖Xw − y‖/‖y‖ at the end
-    length: np.ndarray  # (s, m), ‖w − w₀‖ at the end
-    sign_cosine: np.ndarray  # (s, 3), of descent's, AdaGrad's, Adam's end with sign(Xᵀy)
+    distance: Float[Measured, "s m t"]  # from the solution nearest to w₀
+    outside: Float[Measured, "s m t"]  # ‖(I − X⁺X)(w − w₀)‖
+    residual: Float[Measured, "s m"]  # ‖Xw − y‖/‖y‖ at the end
+    length: Float[Measured, "s m"]  # ‖w − w₀‖ at the end
+    sign_cosine: Float[Measured, "s 3"]  # of descent's, AdaGrad's, Adam's end with sign(Xᵀy)
 
 
 class Problem(NamedTuple):
@@ -120,8 +113,7 @@ def run(config: Config) -> Result:
     found = _methods(problems, keys[1], config.num_steps)
     report("equations that signs solve", 0.7)
     found["sign_cosine"] = _sign_cosines(problems.labels, config.num_steps)
-    found = {name: np.asarray(values) for name, values in found.items()}
-    return Result(steps=logarithmic(config.num_steps, NUM_RECORDS), **found)
+    return Result(**found)
 
 
 @partial(jax.jit, static_argnames="config")
@@ -265,16 +257,12 @@ def plot(result: Result, config: Config) -> Figure:
         "part outside the row space",
         "cosine with the signs",
     )
-    later = result.steps > 0
-    steps = result.steps[later]
-    for number, name in enumerate(METHODS):
-        style = {"label": name, "linestyle": "-" if number < NUM_LINEAR else ":"}
-        for axis, values in ((distance, result.distance), (outside, result.outside)):
-            median = np.median(values[:, number, later], axis=0)
-            axis.loglog(steps, np.maximum(median, 1e-17), **style)
-    for axis in (distance, outside):
-        axis.set_xlabel("step")
-        axis.legend(fontsize=7)
+    steps = logarithmic(config.num_steps, NUM_RECORDS)[1:]
+    for axis, values in ((distance, result.distance), (outside, result.outside)):
+        paths = np.maximum(values[:, :, 1:], 1e-17).swapaxes(0, 1)
+        medians(axis, steps, dict(zip(METHODS[:NUM_LINEAR], paths, strict=False)))
+        medians(axis, steps, dict(zip(METHODS[NUM_LINEAR:], paths[NUM_LINEAR:], strict=True)), ":")
+        axis.set(xlabel="step", xscale="log", yscale="log")
     for number, cosines in enumerate(result.sign_cosine.T):
         signs.plot(np.full(len(cosines), number), cosines, "o", color=COLOURS[number], ms=4)
     signs.set_xticks(range(3), ["descent", "AdaGrad", "Adam"])
