@@ -53,6 +53,7 @@ def test_the_experiment_of_the_ten_minutes_runs_as_it_stands(tmp_path, monkeypat
     folder.mkdir(parents=True)
     for package in (tmp_path / "guests", folder.parent, folder):
         (package / "__init__.py").write_text("")
+    assert block.count("\n") <= 70, "a new experiment is short"
     (folder / "my_law.py").write_text(block, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("THEORYLAB_CACHE", str(tmp_path / "cache"))
