@@ -26,7 +26,13 @@ from .operators import output_hessian
 
 
 class Ball(NamedTuple):
-    """‖H_f‖ at the centre, and the largest found on the way of each of the three searches."""
+    """‖H_f‖ at the centre, and the largest found on the way of each of the three searches.
+
+    Example:
+        >>> found = Ball(*map(jnp.array, (1.0, 1.5, 2.0, 3.0)))
+        >>> float(found.largest)
+        3.0
+    """
 
     centre: Float[Array, ""]
     random: Float[Array, ""]
@@ -65,6 +71,13 @@ def hessian_in_ball(
         num_steps: How many products with the Hessian one norm takes.
         used: A tree like the parameters, 0 at entries that are none (as `dag_ensemble` fills
             up its vectors) and 1 elsewhere: random directions then spend no length on nothing.
+
+    Example:
+        >>> cubic = lambda w, x: (w**3).sum()[None, None] * x / 6  # ‖H_f‖ = max |w|
+        >>> centre, x, radius = jnp.array([1.0, 0.0]), jnp.ones(1), 0.5
+        >>> found = hessian_in_ball(cubic, centre, x, radius, jax.random.key(0))
+        >>> round(float(found.centre), 4), round(float(found.largest), 4)
+        (1.0, 1.5)
     """
     if num_directions < 1 or num_ascent < 0:
         raise ValueError(

@@ -45,6 +45,12 @@ class DagBlocks(NamedTuple):
         norms: Norms of the blocks of the Hessian between layers p and q, from the first on.
         frobenius: ‖∂f_S/∂w⁽ᵖ⁾‖_F.
         in_degrees: in(v) of the output.
+
+    Example:
+        >>> one, blocks = np.ones(1), np.array([[[0.5, 0.25], [0.25, 0.0]]])
+        >>> found = DagBlocks(one, one, one, blocks, np.ones((1, 2)), in_degrees=np.array([4]))
+        >>> found.jacobians.tolist()
+        [[0.5, 0.0]]
     """
 
     lengths: Float[np.ndarray, " g"]
@@ -80,6 +86,13 @@ def dag_blocks(
             relative error of (2/(num_probes · r))^½ at most, r = ‖J‖_F²/‖J‖² the stable rank.
         radii: How far from the drawn weights each network is measured, along the steepest ascent
             of ‖f_S‖; none: there.
+
+    Example:
+        >>> from theorylab.models.dag_builders import fully_connected
+        >>> small = fully_connected(2, [4])
+        >>> found = dag_blocks([small], jnp.ones(2), jax.random.key(0), num_steps=4)
+        >>> found.norms.shape, found.in_degrees.tolist()
+        ((1, 2, 2), [4])
     """
     if num_probes < 1:
         raise ValueError(f"num_probes must be at least 1, got {num_probes}.")
@@ -170,8 +183,8 @@ def read_lengths(
         layer: The layer, from 1.
 
     Example:
-        >>> from theorylab.models import graph
-        >>> two = graph([(0, 2), (1, 2), (1, 3)])
+        >>> from theorylab.models import dag
+        >>> two = dag([(0, 2), (1, 2), (1, 3)])
         >>> read_lengths(two, jnp.zeros(3), jnp.array([3.0, 4.0]), layer=1).round(4).tolist()
         [5.0, 4.0]
     """
@@ -264,6 +277,14 @@ def _check_vertex(graph: Dag, vertex: int) -> None:
 
 
 def check_own_weights(graph: Dag) -> None:
-    """Raise if edges share weights, or some read nothing."""
+    """Raise if edges share weights, or some read nothing.
+
+    Example:
+        >>> from theorylab.models.dag_builders import convolutional
+        >>> check_own_weights(convolutional(5, [2], window=3))
+        Traceback (most recent call last):
+        ...
+        ValueError: graphs must have a weight of its own for every edge, and no padding.
+    """
     if graph.num_weights < len(graph.edges) or graph.padding.any():
         raise ValueError("graphs must have a weight of its own for every edge, and no padding.")

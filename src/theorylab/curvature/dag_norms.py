@@ -19,7 +19,16 @@ from .operators import output_hessian
 
 
 class DagNorms(NamedTuple):
-    """The norm of every graph's network, and the residual of Lanczos over it."""
+    """The norm of every graph's network, and the residual of Lanczos over it.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from theorylab.models.dag_builders import fully_connected
+        >>> dags = [fully_connected(2, [16])]
+        >>> found = dag_norms(dags, jnp.ones(2), jax.random.key(0), num_steps=4)
+        >>> bool(found.residuals[0] < 1e-3)  # relative to the norm
+        True
+    """
 
     norms: Float[np.ndarray, " g"]
     residuals: Float[np.ndarray, " g"]
@@ -36,6 +45,14 @@ def dag_norms(
         x: One input.
         key: Draws the weights.
         num_steps: Products with the Hessian for one norm.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from theorylab.models.dag_builders import fully_connected
+        >>> dags = [fully_connected(2, [width]) for width in (16, 64)]
+        >>> found = dag_norms(dags, jnp.ones(2), jax.random.key(0), num_steps=4)
+        >>> found.norms.round(4).tolist()  # ‖x‖/√(md)
+        [0.25, 0.125]
     """
     check_dags(graphs, x)
 
@@ -48,7 +65,15 @@ def dag_norms(
 
 
 def check_dags(graphs: Sequence[Dag], x: Float[Array, "..."]) -> None:
-    """Raise unless there are graphs, and x is one input of theirs."""
+    """Raise unless there are graphs, and x is one input of theirs.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> check_dags([], jnp.ones(2))
+        Traceback (most recent call last):
+        ...
+        ValueError: graphs must be at least one, got none.
+    """
     if not graphs:
         raise ValueError("graphs must be at least one, got none.")
     for graph in graphs:

@@ -39,6 +39,13 @@ def empirical_fisher(
         params: w, any pytree.
         x: The inputs.
         y: The labels.
+
+    Example:
+        >>> from theorylab.training import squared
+        >>> x, y, w = jnp.ones((2, 1)), jnp.zeros((2, 1)), jnp.ones((1, 1))
+        >>> fisher = empirical_fisher(lambda w, x: x @ w, squared("mean"), w, x, y)
+        >>> fisher(jnp.ones((1, 1))).tolist()  # the mean of (2 (f − y) x)²
+        [[4.0]]
     """
     both = jacobian(lambda w: apply(w, x), params)
     outputs = apply(params, x)
@@ -65,6 +72,14 @@ def monte_carlo_fisher(
         params: w, any pytree.
         x: The inputs.
         key: Draws the labels.
+
+    Example:
+        >>> from theorylab.training import squared
+        >>> x, w = jnp.ones((500, 1)), jnp.ones((1, 1))
+        >>> args = (lambda w, x: x @ w, squared("mean"), w, x)
+        >>> fisher = monte_carlo_fisher(*args, jax.random.key(0))
+        >>> bool(abs(fisher(jnp.ones((1, 1)))[0, 0] - 2) < 0.6)  # 2: the Gauss–Newton matrix
+        True
     """
     return empirical_fisher(apply, loss, params, x, _predicted(loss, apply(params, x), key))
 

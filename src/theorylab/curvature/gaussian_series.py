@@ -25,7 +25,12 @@ from theorylab.typing import Scalar
 
 
 class TailBound(NamedTuple):
-    """A bound, and the probability with which it may fail."""
+    """A bound, and the probability with which it may fail.
+
+    Example:
+        >>> bool(form_bound(jnp.ones(4), t=8.0).failure < 1e-3)
+        True
+    """
 
     value: Float[Array, ""]
     failure: Float[Array, ""]
@@ -54,6 +59,10 @@ def image_bound(matrix: Float[Array, "k d"], t: Scalar, radius: Scalar = 0.0) ->
         matrix: B.
         t: How far from the mean.
         radius: R.
+
+    Example:
+        >>> float(image_bound(3 * jnp.eye(4), t=1.0, radius=2.0).value)  # 1 + 6 + 3 · 2
+        13.0
     """
     norm, frobenius = jnp.linalg.norm(matrix, 2), jnp.linalg.norm(matrix)
     return TailBound(t + frobenius + norm * radius, jnp.exp(-(t**2) / (2 * norm**2)))
@@ -69,6 +78,10 @@ def columns_bound(
         t: How far from the mean, in units of max‖Bᵢ‖.
         radius: R.
         constant: C.
+
+    Example:
+        >>> round(float(columns_bound(jnp.ones((4, 1, 1)), t=1.0).value), 4)  # (√4 + 1) + 1
+        4.0
     """
     norm = jnp.linalg.norm(matrices, 2, axis=(1, 2)).max()
     frobenius = jnp.linalg.norm(matrices, axis=(1, 2)).max()
@@ -100,6 +113,11 @@ def series_bound(matrices: Float[Array, "n k d"], t: Scalar, radius: Scalar = 0.
         matrices: B₁, …, Bₙ.
         t: How far from the mean.
         radius: R.
+
+    Example:
+        >>> matrices = jnp.stack([jnp.eye(2)] * 4)  # ν = 4
+        >>> round(float(series_bound(matrices, t=1.0, radius=3.0).value), 4)
+        7.0
     """
     variance = series_variance(matrices)
     failure = sum(matrices.shape[1:]) * jnp.exp(-(t**2) / (2 * variance))
@@ -115,6 +133,12 @@ def worst_move(
         matrices: B₁, …, Bₙ.
         coefficients: γ.
         radius: R.
+
+    Example:
+        >>> matrices = jnp.stack([jnp.eye(2), jnp.diag(jnp.array([1.0, 0.0]))])
+        >>> move = worst_move(matrices, jnp.ones(2), radius=2.0)
+        >>> jnp.allclose(move, jnp.sqrt(2.0), atol=1e-5).item()
+        True
     """
     u, _, vt = jnp.linalg.svd(jnp.einsum("n,nij->ij", coefficients, matrices))
     direction = jnp.einsum("i,nij,j->n", u[:, 0], matrices, vt[0])

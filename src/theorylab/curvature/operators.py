@@ -35,7 +35,13 @@ Part = int | str | tuple[int | str, ...]  # where in a tree: the key of a child,
 
 
 class JacobianProducts(NamedTuple):
-    """Both ways through the Jacobian of the outputs: v ─► J v, and u ─► Jᵀu."""
+    """Both ways through the Jacobian of the outputs: v ─► J v, and u ─► Jᵀu.
+
+    Example:
+        >>> both = jacobian(lambda w: w**2, jnp.array([1.0, 3.0]))
+        >>> both.forward(jnp.ones(2)).tolist(), both.transpose(jnp.ones(2)).tolist()
+        ([2.0, 6.0], [2.0, 6.0])
+    """
 
     forward: Callable[[Params], Array]
     transpose: Callable[[Array], Params]
@@ -68,6 +74,12 @@ def output_hessian(
         params: w, any pytree.
         x: One input.
         output: k, which of the outputs.
+
+    Example:
+        >>> network = lambda w, x: w[0] * w[1] * x  # one input, one output
+        >>> operator = output_hessian(network, jnp.array([1.0, 3.0]), jnp.array([2.0]))
+        >>> operator(jnp.array([1.0, 0.0])).tolist()
+        [0.0, 2.0]
     """
     check_params(params)
     shape = jax.eval_shape(apply, params, x[None]).shape
@@ -92,6 +104,12 @@ def gauss_newton(
         outputs: f, the outputs on fixed inputs as a function of the parameters.
         loss: ℓ, the loss as a function of the outputs.
         params: w, any pytree.
+
+    Example:
+        >>> loss = lambda f: jnp.sum(f**2) / 2
+        >>> operator = gauss_newton(lambda w: w**2, loss, jnp.array([1.0, 3.0]))
+        >>> operator(jnp.ones(2)).tolist()  # (2w)²
+        [4.0, 36.0]
     """
     both = jacobian(outputs, params)
     bend = hessian(loss, outputs(params))
@@ -104,6 +122,11 @@ def jacobian(outputs: Callable[[Params], Array], params: Params) -> JacobianProd
     Args:
         outputs: f, the outputs on fixed inputs as a function of the parameters.
         params: w, any pytree.
+
+    Example:
+        >>> both = jacobian(lambda w: jnp.stack([w[0] * w[1]]), jnp.array([2.0, 3.0]))
+        >>> both.forward(both.transpose(jnp.ones(1))).tolist()  # J Jᵀ, the tangent kernel
+        [13.0]
     """
     check_params(params)
     _, forward = jax.linearize(outputs, params)
@@ -147,6 +170,14 @@ def batched_operator(
         data: Arrays with n samples along the first axis: (x, y), say.
         params: A vector that A acts on, for its shape.
         batch_size: How many samples are held at once; a last batch may be smaller.
+
+    Example:
+        >>> x, w = jnp.arange(3.0), jnp.array(1.0)
+        >>> risk = lambda w, x: jnp.mean((w * x) ** 2) / 2
+        >>> of_batch = lambda x: hessian(lambda w: risk(w, x), w)
+        >>> operator = batched_operator(of_batch, x, w, batch_size=2)
+        >>> round(float(operator(jnp.array(1.0))), 5)  # the mean of x²
+        1.66667
     """
     n = len(jax.tree.leaves(data)[0])
     if not 1 <= batch_size <= n:

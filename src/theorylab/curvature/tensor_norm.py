@@ -38,6 +38,12 @@ class TensorNorm(NamedTuple):
         value: ‖𝐇‖, from below.
         outputs: ‖Hₖ‖.
         direction: s at the value found.
+
+    Example:
+        >>> bowls = lambda w, x: jnp.stack([w[0] ** 2, 3 * w[0] ** 2])[None] / 2
+        >>> found = tensor_norm(bowls, jnp.ones(2), jnp.ones(1), jax.random.key(0), num_steps=2)
+        >>> round(float(found.value), 4), found.outputs.round(4).tolist()  # √(1² + 3²)
+        (3.1623, [1.0, 3.0])
     """
 
     value: Float[Array, ""]

@@ -23,7 +23,12 @@ Shape = tuple[int, ...]
 
 
 class Architecture(abc.ABC):
-    """A layer, or a tree of layers."""
+    """A layer, or a tree of layers.
+
+    Example:
+        >>> Serial(Dense(16), Activation("relu"), Dense(1)).output_shape((4,))
+        (1,)
+    """
 
     @abc.abstractmethod
     def output_shape(self, input_shape: Shape) -> Shape:
@@ -39,6 +44,10 @@ class Dense(Architecture):
         bias: False: no bias here, whatever biases the network has.
         weight_scale: σ_w of this layer, in place of the parametrization's.
         bias_scale: σ_b of this layer, in place of the parametrization's.
+
+    Example:
+        >>> Dense(16).output_shape((4,)), Dense(16).output_shape((8, 8, 3))
+        ((16,), (8, 8, 16))
     """
 
     width: int
@@ -69,6 +78,10 @@ class Conv(Architecture):
         weight_scale: σ_w of this layer, in place of the parametrization's.
         bias_scale: σ_b of this layer, in place of the parametrization's.
         shared: False: every position has weights of its own, as in a locally connected layer.
+
+    Example:
+        >>> Conv(16, (3, 3), strides=(2, 2), padding="same").output_shape((8, 8, 3))
+        (4, 4, 16)
     """
 
     channels: int
@@ -106,6 +119,10 @@ class ConvTranspose(Architecture):
         bias: False: no bias here, whatever biases the network has.
         weight_scale: σ_w of this layer, in place of the parametrization's.
         bias_scale: σ_b of this layer, in place of the parametrization's.
+
+    Example:
+        >>> ConvTranspose(16, (2, 2), strides=(2, 2)).output_shape((4, 4, 3))
+        (8, 8, 16)
     """
 
     channels: int
@@ -139,6 +156,10 @@ class AvgPool(Architecture):
         strides: The steps of the window; (): the window's own size, so that windows tile.
         padding: "valid" (none), "same" (zeros) or "circular" (wrapped around); see `windows`.
         reduce: "mean" or "sum".
+
+    Example:
+        >>> AvgPool((2, 2)).output_shape((8, 8, 3))
+        (4, 4, 3)
     """
 
     window: tuple[int, ...]
@@ -163,6 +184,10 @@ class GlobalPool(Architecture):
 
     Args:
         reduce: "mean" or "sum".
+
+    Example:
+        >>> GlobalPool().output_shape((8, 8, 3))
+        (3,)
     """
 
     reduce: Literal["mean", "sum"] = "mean"
@@ -175,7 +200,12 @@ class GlobalPool(Architecture):
 
 @dataclass(frozen=True)
 class Flatten(Architecture):
-    """All positions and channels in one axis."""
+    """All positions and channels in one axis.
+
+    Example:
+        >>> Flatten().output_shape((8, 8, 3))
+        (192,)
+    """
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """Multiply the axes."""
@@ -191,6 +221,10 @@ class Activation(Architecture):
 
     Args:
         function: A name, or any elementwise function: `Activation("relu")`, `Activation(jnp.tanh)`.
+
+    Example:
+        >>> Activation("tanh").output_shape((4,))
+        (4,)
     """
 
     function: str | Elementwise
@@ -210,6 +244,10 @@ class LayerNorm(Architecture):
     Args:
         affine: True: γ (initially 1) and β (initially 0) are trained; False: they are 1 and 0.
         epsilon: The ε under the root; with 0 the layer is exactly invariant to the scale of x.
+
+    Example:
+        >>> LayerNorm(affine=True).output_shape((8, 8, 3))
+        (8, 8, 3)
     """
 
     affine: bool = False
@@ -238,6 +276,10 @@ class BatchNorm(Architecture):
     Args:
         affine: True: γ (initially 1) and β (initially 0) are trained; False: they are 1 and 0.
         epsilon: The ε under the root; with 0 the layer is exactly invariant to the scale of x.
+
+    Example:
+        >>> BatchNorm().output_shape((8, 8, 3))
+        (8, 8, 3)
     """
 
     affine: bool = True
@@ -255,7 +297,13 @@ class BatchNorm(Architecture):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Serial(Architecture):
-    """One after the other."""
+    """One after the other.
+
+    Example:
+        >>> layers = (Conv(8, (3, 3)), Activation("relu"), Flatten(), Dense(10))
+        >>> Serial(*layers).output_shape((8, 8, 1))
+        (10,)
+    """
 
     layers: tuple[Architecture, ...]
 
@@ -275,7 +323,12 @@ class Serial(Architecture):
 
 @dataclass(frozen=True)
 class Residual(Architecture):
-    """A skip connection, y = shortcut(x) + branch(x); the shortcut is the identity by default."""
+    """A skip connection, y = shortcut(x) + branch(x); the shortcut is the identity by default.
+
+    Example:
+        >>> Residual(Serial(Dense(4), Activation("relu"))).output_shape((4,))
+        (4,)
+    """
 
     branch: Architecture
     shortcut: Architecture = Serial()
@@ -292,7 +345,12 @@ class Residual(Architecture):
 
 @dataclass(frozen=True)
 class Product(Architecture):
-    """A gate, y = shortcut(x) · branch(x), coordinate by coordinate."""
+    """A gate, y = shortcut(x) · branch(x), coordinate by coordinate.
+
+    Example:
+        >>> Product(Serial(Dense(4), Activation("sigmoid"))).output_shape((4,))
+        (4,)
+    """
 
     branch: Architecture
     shortcut: Architecture = Serial()
@@ -309,7 +367,12 @@ class Product(Architecture):
 
 @dataclass(frozen=True)
 class Concatenate(Architecture):
-    """The input beside what is made of it, y = [x; branch(x)], on the channel axis."""
+    """The input beside what is made of it, y = [x; branch(x)], on the channel axis.
+
+    Example:
+        >>> Concatenate(Dense(16)).output_shape((4,))
+        (20,)
+    """
 
     branch: Architecture
 

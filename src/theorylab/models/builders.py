@@ -43,6 +43,10 @@ def densenet(
         widths: The number of neurons that every layer adds.
         num_outputs: The number of outputs k.
         activation: φ, by name or as a function.
+
+    Example:
+        >>> densenet([8, 8]).layers[0].output_shape((3,))  # the input beside 8 neurons
+        (11,)
     """
     check_sizes("widths", widths)
     blocks = [Concatenate(Serial(Dense(width), Activation(activation))) for width in widths]
@@ -62,6 +66,10 @@ def cnn(
         window: The size of the window along every position axis.
         num_outputs: The number of outputs k.
         activation: φ, by name or as a function.
+
+    Example:
+        >>> cnn([8, 8], window=(3, 3), num_outputs=10).output_shape((8, 8, 1))
+        (10,)
     """
     check_sizes("channels", channels)
     hidden = [

@@ -70,6 +70,10 @@ def densely_connected(
         widths: The number of neurons that every layer adds.
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
+
+    Example:
+        >>> densely_connected(3, [8, 8]).in_degrees[[3, 11, 19]].tolist()  # one of each layer
+        [3, 11, 19]
     """
     members = _members(dimension, widths, num_outputs)
     edges = [_all_pairs(np.arange(layer[0]), layer) for layer in members[1:]]
@@ -89,6 +93,10 @@ def residual(
         widths: The number of neurons of every hidden layer; the last of a wider one go without.
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
+
+    Example:
+        >>> len(residual(3, [8, 8]).shortcuts)
+        8
     """
     members = _members(dimension, widths, num_outputs)
     pairs = itertools.pairwise(members[1:-1])
@@ -118,6 +126,11 @@ def convolutional(
         input_channels: The number of channels of the inputs.
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
+
+    Example:
+        >>> small = convolutional(length=5, channels=[2], window=3)
+        >>> small.layer_sizes, small.num_weights  # 3 · 1 · 2 shared ones, 10 of the output
+        ((5, 10, 1), 16)
     """
     if window < 1 or window % 2 == 0:
         raise ValueError(f"window must be odd and at least 1, got {window}.")
@@ -160,6 +173,10 @@ def bottleneck_neurons(
         layer: The hidden layer they are in, from 1.
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
+
+    Example:
+        >>> bottleneck_neurons(3, [8, 8], count=2, in_degree=1).width
+        1
     """
     members = _members(dimension, widths, num_outputs)
     if not 1 <= layer <= len(widths):
@@ -200,6 +217,10 @@ def random_dag(
         output_in_degree: How many of the last hidden layer an output reads; None: all.
         num_outputs: The number of outputs k.
         activation: φ of the hidden layers.
+
+    Example:
+        >>> random_dag(jax.random.key(0), 3, [27, 9], in_degrees=(9, 27)).width
+        9
     """
     if not widths:
         raise ValueError("widths must be at least one hidden layer, got none.")
@@ -234,6 +255,12 @@ def drop_edges(key: RandomKey, given: Dag, probability: float) -> Dag:
         key: Draws the edges to go.
         given: The graph.
         probability: The probability p of an edge to go.
+
+    Example:
+        >>> whole = fully_connected(3, [8, 8])
+        >>> thinned = drop_edges(jax.random.key(0), whole, probability=0.5)
+        >>> len(thinned.edges) < len(whole.edges), thinned.layer_sizes == whole.layer_sizes
+        (True, True)
     """
     if not 0 <= probability < 1:
         raise ValueError(f"probability must be in [0, 1), got {probability}.")

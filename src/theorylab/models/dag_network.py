@@ -146,6 +146,13 @@ def wire(graphs: Sequence[Dag]) -> tuple[Wired, Wiring]:
 
     Returns:
         (wiring, weights, x) ─► outputs, and the wirings of all graphs, stacked.
+
+    Example:
+        >>> from theorylab.models.dag_builders import fully_connected
+        >>> apply, wirings = wire([fully_connected(2, [width]) for width in (3, 5)])
+        >>> first = jax.tree.map(lambda leaf: leaf[0], wirings)
+        >>> apply(first, jnp.ones(first.numbers.shape), jnp.ones((4, 2))).shape
+        (4, 1)
     """
     _check_alike(graphs)
     depth = max(each.depth for each in graphs)
@@ -187,7 +194,14 @@ def wire(graphs: Sequence[Dag]) -> tuple[Wired, Wiring]:
 
 
 def layers(graph: Dag, places: Int[np.ndarray, " v"]) -> list[DagLayer]:
-    """The layers of a graph from the first on, with the places of its vertices as given."""
+    """The layers of a graph from the first on, with the places of its vertices as given.
+
+    Example:
+        >>> from theorylab.models.dag_builders import fully_connected
+        >>> small = fully_connected(2, [3])
+        >>> [len(layer.vertices) for layer in layers(small, np.arange(small.num_vertices))]
+        [3, 1]
+    """
     found = []
     shortcut_of = np.full(graph.num_vertices, -1)
     shortcut_of[graph.shortcuts[:, 1]] = places[graph.shortcuts[:, 0]]

@@ -45,6 +45,11 @@ class Dag:
         activation: φ of all vertices that `activations` does not name.
         activations: φ_v of single vertices.
         labels: What the vertices are called in messages.
+
+    Example:
+        >>> diamond = dag([(0, 1), (0, 2), (1, 3), (2, 3)])
+        >>> diamond.depth, diamond.width, diamond.num_weights
+        (2, 2, 4)
     """
 
     num_vertices: int
@@ -177,6 +182,11 @@ def read_dag(
         shortcuts: Pairs of labels.
         activation: φ of all vertices that `activations` does not name.
         activations: φ_v by label.
+
+    Example:
+        >>> import networkx
+        >>> read_dag(networkx.DiGraph([("x", "h"), ("h", "y"), ("x", "y")])).layers.tolist()
+        [0, 1, 2]
     """
     directed = getattr(source, "is_directed", None)
     if directed is not None and not directed():

@@ -252,6 +252,10 @@ def rbf(gamma: float = 1.0) -> Sine:
 
     Args:
         gamma: γ > 0. After a `Dense` layer the kernel is the Gaussian one of the inputs.
+
+    Example:
+        >>> round(float(rbf(gamma=1.0)(jnp.array(0.0))), 4)  # √2 sin(π/4)
+        1.0
     """
     if not gamma > 0:
         raise ValueError(f"gamma must be positive, got {gamma}.")
@@ -263,6 +267,10 @@ def normalised_exponential(gamma: float = 1.0) -> Exponential:
 
     Args:
         gamma: γ > 0.
+
+    Example:
+        >>> round(float(normalised_exponential(gamma=1.0)(jnp.array(1.0))), 4)
+        1.0
     """
     if not gamma > 0:
         raise ValueError(f"gamma must be positive, got {gamma}.")
@@ -270,7 +278,12 @@ def normalised_exponential(gamma: float = 1.0) -> Exponential:
 
 
 def sigmoid_like() -> Erf:
-    """φ(z) = (1 + erf(z/2.4020563531719796))/2: within 0.02 of the sigmoid."""
+    """φ(z) = (1 + erf(z/2.4020563531719796))/2: within 0.02 of the sigmoid.
+
+    Example:
+        >>> float(sigmoid_like()(jnp.array(0.0)))
+        0.5
+    """
     return Erf(a=0.5, b=1 / 2.4020563531719796, c=0.5)
 
 

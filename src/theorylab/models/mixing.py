@@ -23,6 +23,10 @@ class Aggregate(Architecture):
     Args:
         graph: A, a row for every node. None: every input has a graph of its own, which is given
             beside the inputs: `apply(params, x, graphs)`, graphs (n, nodes, nodes).
+
+    Example:
+        >>> Aggregate(graph=((0.0, 1.0), (1.0, 0.0))).output_shape((2, 3))
+        (2, 3)
     """
 
     graph: Adjacency | None = None
@@ -63,6 +67,10 @@ class SelfAttention(Architecture):
         scaling: "root": scale = 1/√m; "linear": 1/m.
         tied: True: W_Q = W_K in every head.
         bias: False: no bias after W_O, whatever biases the network has.
+
+    Example:
+        >>> SelfAttention(channels=8, num_heads=2, head_width=4).output_shape((5, 3))
+        (5, 8)
     """
 
     channels: int
@@ -95,6 +103,10 @@ class Upsample(Architecture):
     Args:
         factors: By how much, along every position axis.
         method: "nearest" or "linear".
+
+    Example:
+        >>> Upsample((2, 2)).output_shape((4, 4, 3))
+        (8, 8, 3)
     """
 
     factors: tuple[int, ...]
@@ -122,6 +134,10 @@ class Dropout(Architecture):
 
     Args:
         keep: The probability.
+
+    Example:
+        >>> Dropout(keep=0.9).output_shape((4,))
+        (4,)
     """
 
     keep: float

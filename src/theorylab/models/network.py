@@ -80,6 +80,12 @@ class Model(NamedTuple):
         parameters: The declaration of the parameters, which `summary` tells.
         noisy: Computes outputs as in training, with the noise of every `Dropout`:
             (params, inputs, key) ─► outputs; a fourth argument has the graphs.
+
+    Example:
+        >>> from theorylab.models import Dense
+        >>> model = network(Dense(2), input_shape=(3,))
+        >>> model.learning_rates(model.init(jax.random.key(0)))
+        {'weight': 1.0}
     """
 
     init: Callable[[RandomKey], Params]

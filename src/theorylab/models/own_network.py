@@ -54,6 +54,10 @@ def check_outputs(apply: Apply, params: Params, x: Array) -> int:
     """The number of outputs k; raises unless there are outputs (n, k) at n inputs.
 
     Nothing is computed: shapes are enough.
+
+    Example:
+        >>> check_outputs(lambda params, x: x @ params, jnp.ones((3, 2)), jnp.ones((5, 3)))
+        2
     """
     shape = _shape(apply, params, x)
     if len(shape) != 2 or shape[0] != len(x) or shape[1] < 1:
@@ -75,6 +79,13 @@ def check_one_by_one(apply: Apply, params: Params, x1: Array, x2: Array | None =
         params: Its parameters.
         x1: Inputs.
         x2: Other inputs of the same shape.
+
+    Example:
+        >>> centred = lambda params, x: params * (x - x.mean(axis=0, keepdims=True))
+        >>> check_one_by_one(centred, jnp.array(1.0), jnp.array([[1.0], [2.0]]))
+        Traceback (most recent call last):
+        ...
+        ValueError: apply must treat every input by itself, ...
     """
     second, shape = x1 if x2 is None else x2, x1.shape[1:]
     traced = any(isinstance(leaf, Tracer) for leaf in (x1, second, *jax.tree.leaves(params)))
@@ -98,6 +109,11 @@ def as_static(apply: Apply) -> Apply:
     """A network that compiled programs can be looked up by: itself, unless it has no hash.
 
     One without a hash is wrapped, and compiled anew at every call.
+
+    Example:
+        >>> apply = lambda params, x: x @ params
+        >>> as_static(apply) is apply
+        True
     """
     try:
         hash(apply)

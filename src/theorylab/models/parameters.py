@@ -44,6 +44,12 @@ def initialize(key: RandomKey, parameters: Params) -> Params:
     Args:
         key: The source of randomness.
         parameters: A pytree of `Parameter`s.
+
+    Example:
+        >>> from theorylab.models import Dense, network
+        >>> declared = network(Dense(2), input_shape=(3,)).parameters
+        >>> initialize(jax.random.key(0), declared)["weight"].shape
+        (3, 2)
     """
     declared, structure = jax.tree.flatten(parameters, is_leaf=_is_parameter)
     shapes = {law: tuple(p.shape for p in declared if p.start == law) for law in get_args(Law)}
@@ -61,7 +67,14 @@ def initialize(key: RandomKey, parameters: Params) -> Params:
 
 
 def learning_rates(parameters: Params) -> Params:
-    """Give the factor of the learning rate of every array, in the structure of the parameters."""
+    """Give the factor of the learning rate of every array, in the structure of the parameters.
+
+    Example:
+        >>> from theorylab.models import MuP, mlp, network
+        >>> model = network(mlp([64]), input_shape=(4,), parametrization=MuP())
+        >>> learning_rates(model.parameters)
+        ({'weight': 64.0}, (), {'weight': 64.0})
+    """
     return jax.tree.map(
         lambda parameter: parameter.scaling.learning_rate, parameters, is_leaf=_is_parameter
     )

@@ -83,6 +83,10 @@ class Parametrization(abc.ABC):
     Args:
         weight_scale: The constant σ_w of every weight; √2 keeps the variance through ReLU layers.
         bias_scale: The constant σ_b of every bias.
+
+    Example:
+        >>> isinstance(NTK(weight_scale=2**0.5), Parametrization)
+        True
     """
 
     weight_scale: float = 1.0
@@ -162,6 +166,10 @@ class Standard(Parametrization):
     """w ~ N(0, σ_w²/fan-in), no multiplier, one learning rate: what deep-learning libraries do.
 
     The tangent kernel grows as n, so the largest stable learning rate falls as 1/n.
+
+    Example:
+        >>> Standard().scaling("hidden", fan_in=100, fan_out=50)
+        Scaling(initial=0.1, multiplier=1.0, learning_rate=1.0)
     """
 
     constants: ClassVar[Literal["multiplier", "initial"]] = "initial"
@@ -205,7 +213,12 @@ class Torch(Parametrization):
 
 @dataclass(frozen=True)
 class NTK(Parametrization):
-    """w ~ N(0, 1), W = σ_w w/√fan-in, one learning rate: the tangent kernel stays, if wide."""
+    """w ~ N(0, 1), W = σ_w w/√fan-in, one learning rate: the tangent kernel stays, if wide.
+
+    Example:
+        >>> NTK().scaling("hidden", fan_in=100, fan_out=50)
+        Scaling(initial=1.0, multiplier=0.1, learning_rate=1.0)
+    """
 
     @property
     def exponents(self) -> RoleExponents:
@@ -219,6 +232,10 @@ class MeanField(Parametrization):
 
     `MuP` continues it to any depth; factors 1/n in every layer would not: hidden pre-activations
     would begin at n^(−½).
+
+    Example:
+        >>> MeanField().scaling("output", fan_in=100, fan_out=1)
+        Scaling(initial=1.0, multiplier=0.01, learning_rate=100.0)
     """
 
     @property
@@ -234,6 +251,10 @@ class MuP(Parametrization):
     Input W ~ N(0, 1/d), hidden W ~ N(0, 1/n), f = (1/n) vᵀx with v ~ N(0, 1); learning rate ηn for
     input, output and biases, η for hidden weights and the outputs' bias. So for gradient descent
     and SGD; for Adam it is `ABC(Exponents(), Exponents(b=0.5, c=1.0), Exponents(a=1.0))`.
+
+    Example:
+        >>> MuP().scaling("input", fan_in=4, fan_out=100).learning_rate
+        100.0
     """
 
     @property

@@ -73,7 +73,13 @@ class FiniteLayer(NamedTuple):
 
 
 def fixed(function: Callable[[Array], Array], place: LayerPlace) -> FiniteLayer:
-    """Read a layer without parameters."""
+    """Read a layer without parameters.
+
+    Example:
+        >>> layer = fixed(jnp.tanh, LayerPlace((4,), wide=True, last=False))
+        >>> layer.parameters, layer.wide
+        ((), True)
+    """
     return FiniteLayer((), lambda params, x, beside: function(x), place.wide)
 
 
@@ -94,6 +100,14 @@ def linear(
         place: Where it stands.
         settings: What holds for the whole network.
         num_copies: How many W and b there are, such as one for every position.
+
+    Example:
+        >>> from theorylab.models.parametrization import NTK
+        >>> place = LayerPlace((4,), wide=False, last=False)
+        >>> settings = NetworkSettings(NTK(), "zero", "normal")
+        >>> layer = linear(Dense(8), (4, 8), jnp.matmul, place, settings)
+        >>> sorted(layer.parameters), layer.parameters["weight"].role
+        (['bias', 'weight'], 'input')
     """
     settings = _with_scales(settings, layer.weight_scale, layer.bias_scale)
     fan_in, fan_out = math.prod(shape[:-1]), shape[-1]
@@ -112,7 +126,16 @@ def linear(
 def self_attention(
     layer: SelfAttention, place: LayerPlace, settings: NetworkSettings
 ) -> FiniteLayer:
-    """Read softmax attention, y = [softmax(Qₕ Kₕᵀ · scale) Vₕ]ₕ W_O, in all heads at once."""
+    """Read softmax attention, y = [softmax(Qₕ Kₕᵀ · scale) Vₕ]ₕ W_O, in all heads at once.
+
+    Example:
+        >>> from theorylab.models.parametrization import NTK
+        >>> place = LayerPlace((5, 4), wide=False, last=False)
+        >>> layer = SelfAttention(channels=8, num_heads=2, head_width=3)
+        >>> settings = NetworkSettings(NTK(), "none", "normal")
+        >>> sorted(self_attention(layer, place, settings).parameters)
+        ['key', 'output', 'query', 'value']
+    """
     channels, width = place.shape[-1], layer.num_heads * layer.head_width
     inner = place._replace(last=False)
     names = ("query", "value") if layer.tied else ("query", "key", "value")
@@ -146,7 +169,15 @@ def self_attention(
 def normalization(
     layer: LayerNorm | BatchNorm, place: LayerPlace, settings: NetworkSettings
 ) -> FiniteLayer:
-    """Read a normalisation of the channels, or of each channel over the batch."""
+    """Read a normalisation of the channels, or of each channel over the batch.
+
+    Example:
+        >>> from theorylab.models.parametrization import NTK
+        >>> place = LayerPlace((4,), wide=True, last=False)
+        >>> settings = NetworkSettings(NTK(), "none", "normal")
+        >>> sorted(normalization(LayerNorm(affine=True), place, settings).parameters)
+        ['gain', 'offset']
+    """
 
     def normalise(x: Array) -> Array:
         axes = -1 if isinstance(layer, LayerNorm) else tuple(range(x.ndim - 1))
@@ -174,7 +205,13 @@ def normalization(
 
 
 def aggregate(layer: Aggregate, place: LayerPlace) -> FiniteLayer:
-    """Read a sum over neighbours, of one graph or of a graph for every input."""
+    """Read a sum over neighbours, of one graph or of a graph for every input.
+
+    Example:
+        >>> layer = aggregate(Aggregate(((0.0, 1.0), (1.0, 0.0))), LayerPlace((2, 1), True, False))
+        >>> layer.apply((), jnp.array([[[1.0], [2.0]]]), SideInputs()).ravel().tolist()
+        [2.0, 1.0]
+    """
 
     def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         if layer.graph is None:
@@ -185,7 +222,13 @@ def aggregate(layer: Aggregate, place: LayerPlace) -> FiniteLayer:
 
 
 def dropout(layer: Dropout, place: LayerPlace) -> FiniteLayer:
-    """Read the noise of training; without a key there is none."""
+    """Read the noise of training; without a key there is none.
+
+    Example:
+        >>> layer = dropout(Dropout(keep=0.5), LayerPlace((4,), wide=True, last=False))
+        >>> layer.apply((), jnp.ones((1, 4)), SideInputs()).tolist()  # no key, no noise
+        [[1.0, 1.0, 1.0, 1.0]]
+    """
 
     def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         if beside.key is None:

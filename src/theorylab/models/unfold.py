@@ -54,7 +54,12 @@ def unfold(
     strides: tuple[int, ...],
     padding: Padding,
 ) -> Float[Array, "n *counts o"]:
-    """Lay the windows' contents side by side on the channel axis, in the order of the weights."""
+    """Lay the windows' contents side by side on the channel axis, in the order of the weights.
+
+    Example:
+        >>> unfold(jnp.arange(4.0).reshape(1, 4, 1), (2,), (1,), "valid").tolist()
+        [[[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]]]
+    """
     counts = num_windows(x.shape[1:-1], window, strides, padding)
     added = ((0, 0), *paddings(x.shape[1:-1], window, strides, padding), (0, 0))
     x = jnp.pad(x, added, mode="wrap" if padding == "circular" else "constant")
@@ -99,6 +104,11 @@ def map_layers(
     Args:
         architecture: Any.
         change: A layer ─► what stands in its place.
+
+    Example:
+        >>> wider = lambda layer: Dense(2 * layer.width) if isinstance(layer, Dense) else layer
+        >>> map_layers(Serial(Dense(4), Dense(8)), wider) == Serial(Dense(8), Dense(16))
+        True
     """
     match architecture:
         case Serial():

@@ -86,7 +86,13 @@ def convolve(
     strides: tuple[int, ...],
     padding: Padding,
 ) -> Float[Array, "n *counts o"]:
-    """Apply the weights to every window: y(s) = Σᵣ Wᵣᵀ x(strides · s + r)."""
+    """Apply the weights to every window: y(s) = Σᵣ Wᵣᵀ x(strides · s + r).
+
+    Example:
+        >>> x = jnp.arange(4.0).reshape(1, 4, 1)
+        >>> convolve(x, jnp.ones((2, 1, 1)), (1,), "valid").ravel().tolist()
+        [1.0, 3.0, 5.0]
+    """
     axes = "".join(map(str, range(len(strides))))
     x, added = _wrap(x, weight.shape[:-2], strides, padding)
     dimensions = (f"N{axes}C", f"{axes}IO", f"N{axes}C")
@@ -102,6 +108,11 @@ def convolve_locally(
     """Apply to every window weights of its own, (*counts, *window, in, out).
 
     y(s) = Σᵣ Wₛᵣᵀ x(strides · s + r).
+
+    Example:
+        >>> x, weight = jnp.ones((1, 3, 1)), jnp.array([1.0, 2.0, 3.0]).reshape(3, 1, 1, 1)
+        >>> convolve_locally(x, weight, (1,), "valid").ravel().tolist()
+        [1.0, 2.0, 3.0]
     """
     num_axes = len(strides)
     counts, window = weight.shape[:num_axes], weight.shape[num_axes : 2 * num_axes]
@@ -127,7 +138,13 @@ def convolve_transposed(
     strides: tuple[int, ...],
     padding: Padding,
 ) -> Float[Array, "n *spread o"]:
-    """Spread every position over its window: y(strides · s + r) gets Wᵣᵀ x(s)."""
+    """Spread every position over its window: y(strides · s + r) gets Wᵣᵀ x(s).
+
+    Example:
+        >>> x = jnp.array([1.0, 2.0]).reshape(1, 2, 1)
+        >>> convolve_transposed(x, jnp.ones((2, 1, 1)), (2,), "valid").ravel().tolist()
+        [1.0, 1.0, 2.0, 2.0]
+    """
     window = weight.shape[:-2]
     positions = num_transposed_windows(x.shape[1:-1], window, strides, padding)
     start = jnp.zeros((x.shape[0], *positions, weight.shape[-1]), x.dtype)
@@ -142,7 +159,12 @@ def window_mean(
     strides: tuple[int, ...],
     padding: Padding,
 ) -> Float[Array, "n *counts i"]:
-    """Average over every window, padded values included."""
+    """Average over every window, padded values included.
+
+    Example:
+        >>> window_mean(jnp.arange(4.0).reshape(1, 4, 1), (2,), (2,), "valid").ravel().tolist()
+        [0.5, 2.5]
+    """
     return window_sum(x, window, strides, padding) / math.prod(window)
 
 
@@ -152,7 +174,12 @@ def window_sum(
     strides: tuple[int, ...],
     padding: Padding,
 ) -> Float[Array, "n *counts i"]:
-    """Sum over every window."""
+    """Sum over every window.
+
+    Example:
+        >>> window_sum(jnp.arange(4.0).reshape(1, 4, 1), (2,), (2,), "valid").ravel().tolist()
+        [1.0, 5.0]
+    """
     x, added = _wrap(x, window, strides, padding)
     return jax.lax.reduce_window(
         x,

@@ -19,8 +19,9 @@ class PowerLaw(NamedTuple):
     """The fitted law y = prefactor · x^exponent, the exponent in [low, high].
 
     Example:
-        >>> PowerLaw(exponent=-0.5, prefactor=2.0, low=-0.6, high=-0.4).exponent
-        -0.5
+        >>> law = power_law(np.array([1.0, 2.0, 4.0]), np.array([3.0, 12.0, 48.0]))
+        >>> round(law.prefactor, 6), round(law.low, 6), round(law.high, 6)
+        (3.0, 2.0, 2.0)
     """
 
     exponent: float

@@ -28,7 +28,7 @@ class HypothesisTest(NamedTuple):
     """A statistic and how improbable one at least as extreme is if there is no effect.
 
     Example:
-        >>> HypothesisTest(statistic=5.0, p_value=0.03).p_value < 0.05
+        >>> sign_test(np.zeros(9), np.ones(9)).p_value < 0.05
         True
     """
 

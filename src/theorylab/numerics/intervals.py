@@ -32,7 +32,8 @@ class Interval(NamedTuple):
     """An estimate and the interval [low, high] that covers the truth with the asked confidence.
 
     Example:
-        >>> Interval(estimate=0.5, low=0.4, high=0.6).low > 0
+        >>> interval = student(np.array([1.0, 1.1, 0.9, 1.0]))
+        >>> interval.low < 1 < interval.high
         True
     """
 

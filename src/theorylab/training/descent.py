@@ -53,7 +53,14 @@ def updated(
     optimizer: optax.GradientTransformation,
     **extra: Any,
 ) -> State:
-    """Parameters and optimiser state after one step; an optimiser may ask for the extra things."""
+    """Parameters and optimiser state after one step; an optimiser may ask for the extra things.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> optimizer, w = optax.sgd(0.25), jnp.array(1.0)
+        >>> float(updated(lambda w: w**2, (w, optimizer.init(w)), optimizer)[0])
+        0.5
+    """
     params, memory = state
     value, gradient = jax.value_and_grad(objective)(params)
     # Line searches and Polyak steps ask for more than the gradient; what nobody asks for is free.

@@ -21,20 +21,43 @@ from .losses import check_positive
 
 
 def gradient_descent(learning_rate: Scalar) -> optax.GradientTransformation:
-    """Gradient descent, w ← w - η ∇f(w)."""
+    """Gradient descent, w ← w - η ∇f(w).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> optimizer, w = gradient_descent(0.5), jnp.array(1.0)
+        >>> float(optimizer.update(jnp.array(4.0), optimizer.init(w), w)[0])  # −η g
+        -2.0
+    """
     check_positive("learning_rate", learning_rate)
     return optax.sgd(learning_rate)
 
 
 def heavy_ball(learning_rate: Scalar, momentum: Scalar) -> optax.GradientTransformation:
-    """The heavy ball, w ← w - η ∇f(w) + β (w - w₋), beginning at rest."""
+    """The heavy ball, w ← w - η ∇f(w) + β (w - w₋), beginning at rest.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> optimizer, w, g = heavy_ball(0.5, momentum=0.5), jnp.array(0.0), jnp.array(4.0)
+        >>> first, state = optimizer.update(g, optimizer.init(w), w)
+        >>> second, _ = optimizer.update(g, state, w)
+        >>> float(first), float(second)
+        (-2.0, -3.0)
+    """
     check_positive("learning_rate", learning_rate)
     _check_momentum(momentum)
     return optax.sgd(learning_rate, momentum=momentum)
 
 
 def nesterov(learning_rate: Scalar, momentum: Scalar) -> optax.GradientTransformation:
-    """Nesterov's method, u ← -∇f(v) + βu, whose parameters are the look-ahead v = w + ηβu."""
+    """Nesterov's method, u ← -∇f(v) + βu, whose parameters are the look-ahead v = w + ηβu.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> optimizer, w = nesterov(0.5, momentum=0.5), jnp.array(0.0)
+        >>> float(optimizer.update(jnp.array(4.0), optimizer.init(w), w)[0])  # −η (1 + β) g
+        -3.0
+    """
     check_positive("learning_rate", learning_rate)
     _check_momentum(momentum)
     return optax.sgd(learning_rate, momentum=momentum, nesterov=True)
@@ -48,6 +71,14 @@ def with_learning_rates(
     Args:
         optimizer: Any optimiser whose update is proportional to the learning rate.
         factors: The parameters' tree, or a prefix of it, with factors for leaves.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> params = {"inner": jnp.array(0.0), "outer": jnp.array(0.0)}
+        >>> optimizer = with_learning_rates(gradient_descent(1.0), {"inner": 1.0, "outer": 0.0})
+        >>> ones = jax.tree.map(jnp.ones_like, params)
+        >>> jax.tree.map(float, optimizer.update(ones, optimizer.init(params), params)[0])
+        {'inner': -1.0, 'outer': -0.0}
     """
 
     def scale(updates: Params, params: Params) -> Params:

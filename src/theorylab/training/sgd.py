@@ -50,6 +50,10 @@ class Batches:
     Args:
         size: The number of examples B in a batch.
         replace: Whether examples are drawn with replacement, independently.
+
+    Example:
+        >>> Batches(32, replace=True)
+        Batches(size=32, replace=True)
     """
 
     size: int
@@ -91,6 +95,14 @@ def sgd(
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record: params ─► any pytree of arrays.
         key: The randomness of the batches.
+
+    Example:
+        >>> from theorylab.data import Dataset
+        >>> data = Dataset(jnp.ones((4, 1)), jnp.zeros((4, 1)), "y = 0", "made up")
+        >>> loss = lambda w, x, y: jnp.mean((w * x - y) ** 2)
+        >>> args = (loss, jnp.array(1.0), data, optax.sgd(0.25), Batches(2))
+        >>> sgd(*args, steps=[0, 1, 2], measure=lambda w: w, key=jax.random.key(0)).records.tolist()
+        [1.0, 0.5, 0.25]
     """
     _check_examples(dataset, batch)
 
@@ -201,7 +213,12 @@ def new_sampler(
     key: RandomKey,
     num_samples: int,
 ) -> Sampler:
-    """The sampler before the first batch: at the end of an epoch that never was."""
+    """The sampler before the first batch: at the end of an epoch that never was.
+
+    Example:
+        >>> int(new_sampler(jax.random.key(0), num_samples=5).position)
+        5
+    """
     order = jnp.zeros(num_samples, int)
     return Sampler(key, jnp.array(0), order, position=jnp.array(num_samples))
 
@@ -215,6 +232,13 @@ def draw_indices(
         batch: How batches are drawn.
         sampler: The state of the stream; `new_sampler` begins it.
         num_samples: The number of samples n.
+
+    Example:
+        >>> sampler = new_sampler(jax.random.key(0), num_samples=4)
+        >>> sampler, first = draw_indices(Batches(2), sampler, 4)
+        >>> _, second = draw_indices(Batches(2), sampler, 4)
+        >>> sorted([*first.tolist(), *second.tolist()])  # one epoch: every example once
+        [0, 1, 2, 3]
     """
     key, epoch, order, position = sampler
     n, size = num_samples, batch.size

@@ -30,6 +30,13 @@ class DescentRun(NamedTuple):
         num_steps: How many steps were taken.
         best: The least of what was watched on the way.
         reached: Whether the training loss fell below the target.
+
+    Example:
+        >>> square = lambda w: w**2 / 2
+        >>> args = (square, jnp.array(1.0), optax.sgd(0.5), lambda state: 0.5)
+        >>> run = descend_until(*args, target=0.2, max_steps=3)
+        >>> run.losses[:1].tolist(), bool(run.reached)
+        ([0.5], True)
     """
 
     params: Params

@@ -37,6 +37,12 @@ def torch_optimizer(name: TorchOptimizer, learning_rate: Scalar) -> optax.Gradie
     Args:
         name: Which one.
         learning_rate: η.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> optimizer, w = torch_optimizer("momentum", 0.5), jnp.array(0.0)
+        >>> float(optimizer.update(jnp.array(4.0), optimizer.init(w), w)[0])
+        -2.0
     """
     if name not in get_args(TorchOptimizer):
         known = ", ".join(get_args(TorchOptimizer))
@@ -66,6 +72,13 @@ def select_optimizer(
     Args:
         optimizers: Optimisers of the same parameters.
         index: Which one; it may be traced.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> optimizer = select_optimizer([optax.sgd(1.0), optax.sgd(2.0)], index=1)
+        >>> w = jnp.array(0.0)
+        >>> float(optimizer.update(jnp.array(1.0), optimizer.init(w), w)[0])
+        -2.0
     """
     if not optimizers:
         raise ValueError("one_of needs at least one optimizer, got none.")

@@ -30,6 +30,13 @@ class Trajectory(NamedTuple):
         params: The parameters at the last recorded step.
         diverged: Whether a measurement or a parameter stopped being finite.
         diverged_at: The first recorded step (or time) where it was so; -1 if it never was.
+
+    Example:
+        >>> from theorylab.training import descend, gradient_descent
+        >>> square = lambda w: w**2
+        >>> run = descend(square, jnp.array(1.0), gradient_descent(0.25), [0, 2], square)
+        >>> run.steps.tolist(), float(run.params), bool(run.diverged)
+        ([0, 2], 0.25, False)
     """
 
     steps: Shaped[Array, " t"]
@@ -64,7 +71,12 @@ def logarithmic(total: int, count: int) -> Int[np.ndarray, " t"]:
 
 
 def checked_steps(steps: Steps) -> Int[np.ndarray, " t"]:
-    """The recorded steps as a NumPy array, once it is sure that they increase from 0 on."""
+    """The recorded steps as a NumPy array, once it is sure that they increase from 0 on.
+
+    Example:
+        >>> checked_steps([0, 5, 10])
+        array([ 0,  5, 10])
+    """
     if isinstance(steps, Tracer):
         raise ValueError(
             "steps must be known when the run is compiled: use NumPy, not a traced array."
@@ -92,6 +104,11 @@ def record(
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record about the parameters.
         params_of: The parameters in a state.
+
+    Example:
+        >>> run = record(lambda w, step: 2 * w, jnp.array(1.0), [0, 1, 3], lambda w: w, lambda w: w)
+        >>> run.records.tolist()
+        [1.0, 2.0, 8.0]
     """
     chosen = checked_steps(steps)
     ends = jnp.asarray(chosen)
@@ -107,10 +124,20 @@ def record(
 
 
 def all_finite(tree: Any) -> Bool[Array, ""]:
-    """Whether every number in a pytree is finite."""
+    """Whether every number in a pytree is finite.
+
+    Example:
+        >>> bool(all_finite({"weight": jnp.ones(2), "bias": jnp.array(jnp.nan)}))
+        False
+    """
     return jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
 
 
 def first_failure(steps: Shaped[Array, " t"], finite: Bool[Array, " t"]) -> Shaped[Array, ""]:
-    """The first step that is not finite, or -1."""
+    """The first step that is not finite, or -1.
+
+    Example:
+        >>> int(first_failure(jnp.array([0, 10, 20]), jnp.array([True, False, False])))
+        10
+    """
     return jnp.where(finite.all(), -1, steps[jnp.argmin(finite)])

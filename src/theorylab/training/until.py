@@ -36,6 +36,10 @@ class Until:
         loss: The training loss to fall below.
         max_steps: The number of steps after which it ends anyway.
         check_every: The number of steps from one check to the next.
+
+    Example:
+        >>> Until(loss=1e-2, max_steps=1000).check_every
+        50
     """
 
     loss: float = 1e-3
@@ -62,6 +66,15 @@ class StoppedRun(NamedTuple):
         num_steps: The steps taken until the end.
         reached: Whether the training loss fell below what was to reach.
         diverged: Whether a loss stopped being finite.
+
+    Example:
+        >>> from theorylab.data import Dataset
+        >>> line = Dataset(jnp.ones((4, 1)), jnp.ones((4, 1)), "y = 1", "made up")
+        >>> risk = lambda w, x, y: jnp.mean((w * x - y) ** 2)
+        >>> args = (risk, jnp.array(0.0), line, line, optax.sgd(0.5), Batches(4))
+        >>> run = train_until(*args, Until(check_every=1), jax.random.key(0))
+        >>> bool(run.reached), bool(run.diverged), int(run.num_steps)  # η = ½ is Newton's step
+        (True, False, 1)
     """
 
     params: Params
