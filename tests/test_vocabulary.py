@@ -40,8 +40,6 @@ STILL: dict[str, set[str]] = {
     "experiments/features/local_signal/resnet_against_kernel.py": {"num_iterations"},
     "experiments/features/local_signal/threshold_dynamics.py": {"num_inputs"},
     "experiments/features/local_signal/threshold_proof.py": {"num_inputs"},
-    "experiments/generalization/tangent_complexity.py": {"num_tests"},
-    "experiments/generalization/teachers.py": {"num_inputs"},
     "experiments/incontext/other_prompts.py": {"num_layers"},
     "experiments/incontext/other_tasks.py": {"num_layers"},
     "experiments/incontext/size_and_noise.py": {"num_layers"},

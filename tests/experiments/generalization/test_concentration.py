@@ -1,7 +1,5 @@
 """The bounds and their errata: the verdicts of a small run, and that each of them can change."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ def test_the_verdict_is_as_expected(result, statement):
 @pytest.mark.parametrize("statement", CLAIMS)
 def test_a_run_full_of_nan_supports_nothing(result, statement):
     """Except for a count of violations, which NaN leaves at none: that one stays refuted."""
-    chosen = ("delta", "fraction", "t", "sigmas", "counts")  # not measured
+    chosen = ("delta", "fraction", "t", "sigmas")  # not measured
     measured = {name: field for name, field in result._asdict().items() if name not in chosen}
     broken = result._replace(**{k: np.full_like(v, np.nan) for k, v in measured.items()})
     assert CLAIMS[statement].judge(broken, experiment.PRESETS["smoke"]).verdict != Verdict.SUPPORTED
@@ -35,7 +33,7 @@ def test_a_run_full_of_nan_supports_nothing(result, statement):
 
 @pytest.mark.parametrize(
     "field",
-    ["markov", "chebyshev", "chernoff_far", "chernoff_below", "hoeffding", "bernstein_rare"],
+    ["markov", "chebyshev", "chernoff_far", "chernoff_below", "hoeffding"],
 )
 def test_a_bound_that_is_too_low_is_refuted(result, field):
     """Oracle: a bound lowered by a factor e³ is below the exact tail somewhere."""
@@ -58,23 +56,17 @@ def test_the_printed_numbers_of_the_errata(result):
     np.testing.assert_allclose(np.exp(result.shorthand[ten]), 0.3679, atol=5e-5)
 
 
-def test_the_tail_starts_where_it_is_promised_to_be_a_tenth(result):
-    """Oracle: the bound itself, computed from the matrices again."""
-    assert result.tail_start > result.norm_bound > result.norms.mean()
-    assert math.isfinite(result.tail_start)
-
-
 def test_the_figure_draws_everything(result):
-    assert len(concentration.plot(result, experiment.PRESETS["smoke"]).axes) == 4
+    assert len(concentration.plot(result, experiment.PRESETS["smoke"]).axes) == 3
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_signs": 0}, "num_signs must be at least 1, got 0"),
-        ({"probability": 0.7}, r"probability must be in \(0, 0.5\], got 0.7"),
+        ({"num_signs": 0}, "num_signs must be a whole number, at least 1, got 0"),
+        ({"probability": 0.7}, "probability must be at most 0.5, got 0.7"),
         ({"largest_delta": 0.5}, "largest_delta must be between 1 and 1/probability"),
-        ({"num_draws": 3}, "num_draws must be at least 30, got 3"),
+        ({"probability": 0.0}, "probability must be a finite number, positive, got 0.0"),
     ],
 )
 def test_a_config_outside_its_domain_is_refused(change, message):

@@ -9,7 +9,7 @@ from theorylab.experiments.generalization import tangent_complexity as experimen
 
 TINY = experiment.Config(
     num_samples=12,
-    num_tests=6,
+    num_test=6,
     num_levels=3,
     num_noises=1,
     width=8,
@@ -55,11 +55,11 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("width", 0, "width must be at least 1, got 0"),
-        ("num_tests", 400, "num_samples . num_tests must be at most 350 for digits, got 412"),
+        ("width", 0, "width must be a whole number, at least 1, got 0"),
+        ("num_test", 400, "num_samples . num_test must be at most 350 for digits, got 412"),
         ("num_fitted", 20, "num_fitted must be at most num_samples, got 20"),
         ("num_levels", 2, "num_levels must be at least 3, got 2"),
-        ("delta", 1.0, r"delta must be in \(0, 1\), got 1.0"),
+        ("delta", 1.0, "delta must be a finite number, between 0 and 1, got 1.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

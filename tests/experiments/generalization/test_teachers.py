@@ -47,10 +47,10 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_terms", 0, "num_terms must be at least 1, got 0"),
-        ("samples", (8, 5), "samples must be two or more growing counts"),
-        ("samples", (0, 5), "samples must be at least 1"),
-        ("largest_cosine", 1.0, r"largest_cosine must be in \(0, 1\), got 1.0"),
+        ("num_terms", 0, "num_terms must be a whole number, at least 1, got 0"),
+        ("samples", (8, 5), "samples must be whole numbers, two or more and increasing"),
+        ("samples", (0, 5), "increasing, each at least 1"),
+        ("largest_cosine", 1.0, "largest_cosine must be a finite number, between 0 and 1, got 1.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

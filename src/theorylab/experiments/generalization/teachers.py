@@ -1,4 +1,4 @@
-"""Which functions a lazy network provably learns: linear ones, even powers, cosines; not cubes.
+"""A lazy network provably learns linear functions, even powers and cosines, but not cubes.
 
 The generalization bound of the lazy two-layer ReLU network is √(yᵀH*⁻¹y/n). It vanishes with the
 number n of samples if √(yᵀH*⁻¹y) stays bounded. On unit inputs with K = XXᵀ,
@@ -13,29 +13,32 @@ The source prints the cosine's bound with sinh(‖β‖²) and a stray p: too sm
 Source: arora · ntk-teachers · §9.3.1, Ex. 9.6.3.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
     Claim,
     Source,
+    erratum,
     exponent_between,
     holds,
     identity,
     median_between,
 )
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below
-from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.drawing import THEORY, medians, panels
+from theorylab.fields import Count, Increasing, OpenFraction, Seeded
 from theorylab.generalization import tangent_bounds
 from theorylab.kernels import two_layer
 from theorylab.progress import report
+from theorylab.typing import Measured
 
 PRECISION = "float64"
 FORMULA = (
@@ -52,25 +55,15 @@ LENGTHS = (0.01, 0.1, 1.0, 2.0)  # of β in the cosine
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Labels by teachers of one direction, on random points of a sphere."""
 
-    samples: tuple[int, ...] = (50, 100, 200, 400, 800)  # points n
-    num_inputs: int = 5  # inputs d; few, so that K has rank d and only H* can be inverted
-    num_independent: int = 40  # points in at least as many dimensions, where K can be inverted
-    num_terms: int = 10000  # terms of the series
-    largest_cosine: float = 0.95  # up to which the series is compared
-    num_seeds: int = 8  # draws of points and directions
-    seed: int = 0  # of all randomness
-
-    def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
-        if len(self.samples) < 2 or tuple(sorted(set(self.samples))) != self.samples:
-            raise ValueError(f"samples must be two or more growing counts, got {self.samples}.")
-        if min(self.samples) < 1:
-            raise ValueError(f"samples must be at least 1, got {self.samples}.")
-        if not 0 < self.largest_cosine < 1:
-            raise ValueError(f"largest_cosine must be in (0, 1), got {self.largest_cosine}.")
+    samples: Increasing[Count] = (50, 100, 200, 400, 800)  # points n
+    dimension: Count = 5  # inputs d; few, so that K has rank d and only H* can be inverted
+    num_independent: Count = 40  # points in at least as many dimensions, where K can be inverted
+    num_terms: Count = 10000  # terms of the series
+    largest_cosine: OpenFraction = 0.95  # up to which the series is compared
+    num_seeds: Count = 8  # draws of points and directions
 
 
 PRESETS = {
@@ -85,17 +78,15 @@ class Result(NamedTuple):
     A root is √(yᵀH*⁻¹y).
     """
 
-    samples: Int[np.ndarray, " n"]
-    cosines: Float[np.ndarray, " c"]
-    series: Float[np.ndarray, " c"]  # H* by its power series
-    closed: Float[np.ndarray, " c"]  # H* in closed form
-    traces: Float[np.ndarray, "s n"]  # of H*, over n
-    order: Float[np.ndarray, " s"]  # least eigenvalue of 4K⁻¹ − (H*)⁻¹
-    power_roots: Float[np.ndarray, "s p n"]  # of (βᵀx)ᵖ with ‖β‖ = 1
-    independent_roots: Float[np.ndarray, "s p"]  # the same where K can be inverted
-    linear_measure: Float[np.ndarray, "s n"]  # √(2yᵀH*⁻¹y tr H*)/n of βᵀx
-    cosine_roots: Float[np.ndarray, "s l n"]  # of cos βᵀx − 1
-    lengths: Float[np.ndarray, " l"]
+    cosines: Float[Measured, " c"]
+    series: Float[Measured, " c"]  # H* by its power series
+    closed: Float[Measured, " c"]  # H* in closed form
+    traces: Float[Measured, "s n"]  # of H*, over n
+    order: Float[Measured, " s"]  # least eigenvalue of 4K⁻¹ − (H*)⁻¹
+    power_roots: Float[Measured, "s p n"]  # of (βᵀx)ᵖ with ‖β‖ = 1
+    independent_roots: Float[Measured, "s p"]  # the same where K can be inverted
+    linear_measure: Float[Measured, "s n"]  # √(2yᵀH*⁻¹y tr H*)/n of βᵀx
+    cosine_roots: Float[Measured, "s l n"]  # of cos βᵀx − 1
 
 
 def memory(config: Config) -> int:
@@ -112,28 +103,24 @@ def run(config: Config) -> Result:
     roots, measures, traces, cosine_roots = [], [], [], []
     for number, num_samples in enumerate(config.samples):
         report(f"{num_samples} samples", 0.1 + 0.6 * number / len(config.samples))
-        found = [_teachers(_points(key, num_samples, config.num_inputs)) for key in keys]
+        found = [_teachers(sphere(key, num_samples, config.dimension)) for key in keys]
         roots.append([at.power_roots for at in found])
         measures.append([at.linear_measure for at in found])
         traces.append([at.trace / num_samples for at in found])
         cosine_roots.append([at.cosine_roots for at in found])
     report("independent points", 0.7)
     count = config.num_independent
-    independent = [_points(key, count, 2 * count) for key in keys]
+    independent = [sphere(key, count, 2 * count) for key in keys]
     return Result(
-        samples=np.asarray(config.samples),
-        cosines=np.asarray(cosines),
-        series=np.asarray(
-            jax.jit(two_layer.limit_series, static_argnums=1)(cosines, config.num_terms)
-        ),
-        closed=np.asarray(two_layer.limit_kernel(jnp.eye(2)[:1], pairs)[0]),
+        cosines=cosines,
+        series=jax.jit(two_layer.limit_series, static_argnums=1)(cosines, config.num_terms),
+        closed=two_layer.limit_kernel(jnp.eye(2)[:1], pairs)[0],
         traces=np.stack(traces, axis=-1),
         order=np.array([_order(x) for x in independent]),
         power_roots=np.stack(roots, axis=-1),
         independent_roots=np.stack([_teachers(x).power_roots for x in independent]),
         linear_measure=np.stack(measures, axis=-1),
         cosine_roots=np.stack(cosine_roots, axis=-1),
-        lengths=np.asarray(LENGTHS),
     )
 
 
@@ -144,10 +131,6 @@ class Teachers(NamedTuple):
     cosine_roots: Float[np.ndarray, " l"]
     linear_measure: float
     trace: float
-
-
-def _points(key: Array, num_samples: int, num_inputs: int) -> Float[Array, "n d"]:
-    return sphere(key, num_samples, num_inputs)
 
 
 def _teachers(x: Float[Array, "n d"]) -> Teachers:
@@ -191,7 +174,7 @@ CLAIMS = (
     ),
     Claim(
         "Linear teachers never exceed the bound 2√2 ‖β‖/√n on the complexity, nor 2‖β‖/√n.",
-        judge=lambda r, c: holds(2 / np.sqrt(r.samples)[None, :] - r.linear_measure, 1e-9),
+        judge=lambda r, c: holds(2 / np.sqrt(c.samples)[None, :] - r.linear_measure, 1e-9),
         source=ORDER,
         formula=r"\frac{\sqrt{2\,y^\top (H^*)^{-1} y\,\mathrm{tr} H^*}}{n}"
         r" \le \frac{2\|\beta\|}{\sqrt n}",
@@ -209,30 +192,27 @@ CLAIMS = (
     ),
     Claim(
         "The third power is not covered: √(yᵀH*⁻¹y) grows with n.",
-        judge=lambda r, c: exponent_between(r.samples, r.power_roots[:, 2], 0.4, 1.5),
+        judge=lambda r, c: exponent_between(np.asarray(c.samples), r.power_roots[:, 2], 0.4, 1.5),
         source=TEACHERS,
     ),
-    Claim(
-        "Cosines never exceed p‖β‖ sinh(‖β‖²) with the constant 3 and p = 1.",
-        judge=lambda r, c: holds(
-            tangent_bounds.printed_cosine_bound(1.0, r.lengths)[None, :, None] / r.cosine_roots - 1
+    *erratum(
+        TEACHERS,
+        printed=(
+            "Cosines never exceed p‖β‖ sinh(‖β‖²) with the constant 3 and p = 1.",
+            lambda r, c: holds(_cosine_ratios(r, tangent_bounds.printed_cosine_bound) - 1),
+            r"O\left(p\,|\alpha|\,\|\beta\| \sinh \|\beta\|^2 / \sqrt n\right)",
         ),
-        source=TEACHERS,
-        kind="printed",
-        formula=r"O\left(p\,|\alpha|\,\|\beta\| \sinh \|\beta\|^2 / \sqrt n\right)",
-    ),
-    Claim(
-        "Cosines never exceed ‖β‖ sinh ‖β‖ with the constant 3.",
-        judge=lambda r, c: holds(
-            tangent_bounds.cosine_teacher_bound(1.0, r.lengths)[None, :, None] / r.cosine_roots - 1
+        corrected=(
+            "Cosines never exceed ‖β‖ sinh ‖β‖ with the constant 3.",
+            lambda r, c: holds(_cosine_ratios(r, tangent_bounds.cosine_teacher_bound) - 1),
+            r"O\left(|\alpha|\,\|\beta\| \sinh \|\beta\| / \sqrt n\right)",
         ),
-        source=TEACHERS,
-        kind="corrected",
-        formula=r"O\left(|\alpha|\,\|\beta\| \sinh \|\beta\| / \sqrt n\right)",
     ),
     Claim(
         "For the first and the second power √(yᵀH*⁻¹y) does not grow with n.",
-        judge=lambda r, c: exponent_between(r.samples, r.power_roots[:, :2].max(axis=1), -0.1, 0.1),
+        judge=lambda r, c: exponent_between(
+            np.asarray(c.samples), r.power_roots[:, :2].max(axis=1), -0.1, 0.1
+        ),
         source=TEACHERS,
         kind="control",
     ),
@@ -247,6 +227,13 @@ def _power_margins(result: Result) -> Float[np.ndarray, "s 2 n"]:
     return np.concatenate([few, many[:, :, None]], axis=2)
 
 
+def _cosine_ratios(
+    result: Result, bound: Callable[[float, np.ndarray], np.ndarray]
+) -> Float[np.ndarray, "s l n"]:
+    """A bound for cosines over their roots."""
+    return bound(1.0, np.asarray(LENGTHS))[None, :, None] / result.cosine_roots
+
+
 def plot(result: Result, config: Config) -> Figure:
     """Draw the kernel with its series, roots over n, and the cosine's bounds."""
     figure, (kernel, growth, cosine) = panels(
@@ -255,15 +242,15 @@ def plot(result: Result, config: Config) -> Figure:
     kernel.plot(result.cosines, result.series, label="series")
     kernel.plot(result.cosines, result.closed, label="closed form", **THEORY)
     kernel.set(xlabel="xᵀx′")
-    for power, roots in zip(POWERS, np.median(result.power_roots, axis=0), strict=True):
-        growth.loglog(result.samples, roots, "o-", ms=3, label=f"p = {power}")
+    roots = {f"p = {power}": result.power_roots[:, at] for at, power in enumerate(POWERS)}
+    medians(growth, np.asarray(config.samples), roots, "o-")
     growth.axhline(2.0, label="2‖β‖", **THEORY)
-    growth.set(xlabel="samples n")
-    cosine.loglog(result.lengths, result.cosine_roots.max(axis=(0, 2)), "o", label="measured")
-    bounds = tangent_bounds.cosine_teacher_bound(1.0, result.lengths)
-    cosine.loglog(result.lengths, bounds, label="3‖β‖ sinh ‖β‖", **THEORY)
-    printed = tangent_bounds.printed_cosine_bound(1.0, result.lengths)
-    cosine.loglog(result.lengths, printed, ":", label="3‖β‖ sinh(‖β‖²)")
+    growth.set(xlabel="samples n", xscale="log", yscale="log")
+    lengths = np.asarray(LENGTHS)
+    bound, printed = tangent_bounds.cosine_teacher_bound, tangent_bounds.printed_cosine_bound
+    cosine.loglog(lengths, result.cosine_roots.max(axis=(0, 2)), "o", label="measured")
+    cosine.loglog(lengths, bound(1.0, lengths), label="3‖β‖ sinh ‖β‖", **THEORY)
+    cosine.loglog(lengths, printed(1.0, lengths), ":", label="3‖β‖ sinh(‖β‖²)")
     cosine.set(xlabel="‖β‖")
     for axis in (kernel, growth, cosine):
         axis.legend(fontsize=7)
