@@ -1,4 +1,4 @@
-"""The house holds its shape: imports point one way, files stay short, rooms are named."""
+"""The house holds its shape: imports point one way, ideas stay small, rooms are named."""
 
 import ast
 import re
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.lab.definitions import is_signpost
 
 ROOT = Path(__file__).parents[1]
@@ -169,3 +170,85 @@ def test_a_room_shows_about_forty_names_and_only_re_exports(room):
     names = [alias for node in imports for alias in getattr(node, "names", ())]
     assert all(alias.name == alias.asname for alias in names)
     assert 20 <= len(names) <= 45
+
+
+LONGEST = 60  # lines of a function
+MOST_CLAIMS = 12  # of an experiment: more are two questions
+
+# What is still larger. Whoever makes one of them smaller takes it off the list; nothing is added.
+STILL_LONG = {
+    "curvature/ball.py:hessian_in_ball",
+    "experiments/features/emergence/input_structure.py:_measured",
+    "features/compare.py:compare_features",
+    "features/gradient/optimum.py:frozen_optimum",
+    "kernels/solvers/nystrom.py:nystrom_solve",
+    "numerics/certificates.py:certified_eigenpairs",
+    "training/schedules.py:catapults",
+    "training/to_target.py:descend_until",
+    "training/until.py:train_until",
+}
+STILL_MANY_CLAIMS = {
+    "bias/least_norm",
+    "curvature/graph_bounds",
+    "curvature/graph_lemmas",
+    "curvature/hessian_norm",
+    "dynamics/catapult",
+    "dynamics/edge_of_stability",
+    "dynamics/polyak_lojasiewicz",
+    "dynamics/quadratic/constants",
+    "dynamics/quadratic/general",
+    "dynamics/quadratic/learning_rate_phases",
+    "dynamics/quadratic/remainder",
+    "dynamics/quadratic/several_examples",
+    "features/emergence/dictionary_noise",
+    "features/emergence/fixed_feature_bound",
+    "features/emergence/interval_six",
+    "features/emergence/parity_settings",
+    "features/emergence/parity_six",
+    "features/fourier/maximum_margin",
+    "features/fourier/neurons",
+    "features/gradient/gradient_features",
+    "features/gradient/uniform_parity",
+    "features/local_signal/infinite_patch_kernel",
+    "features/local_signal/patch_lower_bound",
+    "features/local_signal/population_dynamics",
+    "features/local_signal/threshold_dynamics",
+    "features/local_signal/threshold_learns",
+    "generalization/concentration",
+    "incontext/decision_list_attention",
+    "incontext/decision_list_both",
+    "incontext/looped_bound",
+    "kernels/infinite/dual_activations",
+    "kernels/prediction/spectral_bias",
+    "kernels/solvers/many_points",
+}
+
+
+def long_functions(source: str) -> set[str]:
+    """The functions and methods of a source text that have too many lines, docstring included."""
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    return {each.name for each in functions if (each.end_lineno or 0) - each.lineno >= LONGEST}
+
+
+def test_functions_fit_on_a_screen():
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}:{name}"
+        for path in FILES
+        for name in long_functions(path.read_text(encoding="utf-8"))
+    }
+    assert found - STILL_LONG == set(), f"a function has at most {LONGEST} lines"
+    assert STILL_LONG - found == set(), "these are short now: take them off STILL_LONG"
+
+
+def test_an_experiment_asks_one_question():
+    counts = {entry.name: len(entry.claims) for entry in EXPERIMENTS.entries()}
+    found = {name for name, count in counts.items() if count > MOST_CLAIMS}
+    assert found - STILL_MANY_CLAIMS == set(), f"an experiment has at most {MOST_CLAIMS} claims"
+    assert STILL_MANY_CLAIMS - found == set(), "take these off STILL_MANY_CLAIMS"
+
+
+def test_a_long_function_is_seen():
+    """Sixty lines are fine, sixty-one are not."""
+    fine = "def f():\n" + "    x = 1\n" * (LONGEST - 1)
+    assert long_functions(fine) == set()
+    assert long_functions(f"{fine}    x = 2\n") == {"f"}
