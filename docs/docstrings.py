@@ -21,7 +21,6 @@ import textwrap
 SECTION = re.compile(
     r"^(Args|Attributes|Returns|Yields|Raises|Example|Source):[ ]?(.*)$", flags=re.MULTILINE
 )
-FIELDS = {"Args": "param", "Attributes": "param", "Raises": "raises"}
 
 
 def as_markdown(docstring: str, comments: dict[str, str] | None = None) -> str:
@@ -39,7 +38,7 @@ def as_markdown(docstring: str, comments: dict[str, str] | None = None) -> str:
         parts.append(_section(title, line, textwrap.dedent(inside)))
         parts += map(prose, after)
     if comments and not described:
-        parts.insert(1, _fields("param", comments))
+        parts.insert(1, _fields(comments))
     return "\n\n".join(part for part in parts if part.strip())
 
 
@@ -78,8 +77,11 @@ def fenced(text: str, language: str = "text") -> str:
 def _section(title: str, line: str, body: str) -> str:
     if title == "Example":
         return fenced(body, "pycon")
-    if title in FIELDS:
-        return _fields(FIELDS[title], _entries(body))
+    if title in ("Args", "Attributes"):
+        return _fields(_entries(body))
+    if title == "Raises":
+        errors = {error: markdown(text) for error, text in _entries(body).items()}
+        return "\n".join(f"- raises `{error}`: {text}" for error, text in errors.items())
     text = " ".join([line, *body.split()]).strip()
     return f"Source: {markdown(text)}" if title == "Source" else f":returns: {markdown(text)}"
 
@@ -93,8 +95,8 @@ def _entries(body: str) -> dict[str, str]:
     return entries
 
 
-def _fields(kind: str, entries: dict[str, str]) -> str:
-    return "\n".join(f":{kind} {name}: {markdown(text)}" for name, text in entries.items())
+def _fields(entries: dict[str, str]) -> str:
+    return "\n".join(f":param {name}: {markdown(text)}" for name, text in entries.items())
 
 
 def _block(block: str) -> str:

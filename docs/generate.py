@@ -11,16 +11,17 @@ import html
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from docstrings import markdown, prose  # beside this file
 from reference import REFERENCE, WIDE, toctree, write_reference
 from theorylab.experiments.entry import PRESETS
 from theorylab.experiments.tree import EXPERIMENTS
+from theorylab.folders import store_folder
 from theorylab.lab import Outcome, Store
-from theorylab.lab.conduct import as_json, conduct, configure
-from theorylab.lab.key import key
-from theorylab.progress import listening
+from theorylab.lab.requests import find, request
+from theorylab.lab.session import obtain
 from theorylab.report import LiveProgress
 from theorylab.report.page import render_claims, setting, view
 from theorylab.report.summary import summarise
@@ -32,37 +33,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the reference, obtain an outcome of every experiment, write the gallery anew."""
     parser = argparse.ArgumentParser(description="Make what the documentation generates.")
     parser.add_argument("--preset", choices=PRESETS, default="smoke")
-    parser.add_argument("--store", type=Path, help="read what this store holds, run the rest")
+    parser.add_argument("--store", type=Path, default=store_folder(), help="where outcomes are")
     options = parser.parse_args(arguments)
     write_reference(REFERENCE)
-    outcomes = obtained(options.preset, Store(options.store) if options.store else None)
+    outcomes = obtained(options.preset, Store(options.store))
     descriptions = {entry.name: entry.description for entry in EXPERIMENTS.entries()}
     write_gallery(outcomes, descriptions, GALLERY)
 
 
-def obtained(preset: str, store: Store | None) -> list[Outcome]:
-    """An outcome of every experiment, with its progress shown."""
-    outcomes = []
+def obtained(preset: str, store: Store) -> list[Outcome]:
+    """An outcome of every experiment: read from the store, or run and stored there."""
+    notice = partial(print, file=sys.stderr)
     names = EXPERIMENTS.names()
-    with LiveProgress(total=len(names)) as progress:
-        for name in names:
-            progress.start(name)
-            with listening(progress.update):
-                outcomes.append(obtain(name, preset, store))
-            progress.finish(name, "from the store" if outcomes[-1].stored else "")
-    return outcomes
-
-
-def obtain(name: str, preset: str, store: Store | None) -> Outcome:
-    """Read an outcome from the store, or else run it."""
-    entry, experiment = EXPERIMENTS.entry(name), EXPERIMENTS.load(name)
-    values = entry.presets[preset]
-    if store is not None:
-        address = key(entry, experiment.__name__, as_json(values))
-        outcome = store.recall(name, address, lambda line: print(line, file=sys.stderr))
-        if outcome is not None:
-            return outcome
-    return conduct(experiment, configure(entry, experiment, values), preset)
+    asked = [request(find(EXPERIMENTS, name, notice), preset, {}) for name in names]
+    found = obtain(asked, store, force=False, display=LiveProgress(len(names)), notice=notice)
+    if found.failures:
+        raise found.failures[0]
+    return found.outcomes
 
 
 def write_gallery(outcomes: Sequence[Outcome], descriptions: dict[str, str], folder: Path) -> None:

@@ -155,7 +155,8 @@ def documented(place: Place) -> str | None:
     path = place.file.relative_to(PACKAGE)
     if any(is_private(Path(part)) for part in path.parts) or path.parts[0] in UNDOCUMENTED:
         return None
-    for depth in range(1, len(path.parts)):
+    beside_the_rooms = len(path.parts) == 1
+    for depth in (0,) if beside_the_rooms else range(1, len(path.parts)):
         package = PACKAGE.joinpath(*path.parts[:depth])
         for name, exported in resolved(package / "__init__.py").items():
             if exported.identity == place.identity:

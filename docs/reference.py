@@ -71,9 +71,12 @@ def index_page(names: Sequence[str]) -> str:
         "pages of its modules have the rest.",
         "\n".join(lines),
     ]
-    if top:
-        parts += ["## theorylab", "Imported from the top, as `theorylab.ntk`:"]
-        parts += ["\n".join(_pointer(name, place) for name, place in sorted(top.items()))]
+    own = {name: place for name, place in top.items() if place.file.parent == PACKAGE}
+    rest = [_pointer(name, place) for name, place in sorted(top.items()) if name not in own]
+    parts += ["## theorylab", "```{py:module} theorylab\n```"]
+    parts += [place.entry("theorylab", name) for name, place in sorted(own.items())]
+    parts += ["Names of the rooms that `theorylab` itself has too, as `theorylab.ntk`:"]
+    parts += ["\n".join(rest)]
     children = [*(f"{room} <{room}/index>" for room in names), "typing <typing>"]
     return "\n\n".join([*parts, toctree(children)]) + "\n"
 
