@@ -140,7 +140,7 @@ def test_version(theorylab):
     [
         ((), "theorylab needs a command"),
         (("shwo",), "no command 'shwo'. Did you mean show?"),
-        (("xyzzy",), "It takes one of list, show, run, report, tour, completion"),
+        (("xyzzy",), "It takes one of list, show, run, report, tour, forget, completion"),
         (("show",), "show needs the name of one experiment, got none"),
         (("show", "toys/coin", "toys/dice"), "got toys/coin toys/dice"),
         (("show", "toys/coni"), "no experiment 'toys/coni'. Did you mean toys/coin"),
@@ -166,20 +166,27 @@ def test_bad_usage_is_one_line_and_exit_code_two(theorylab, arguments, message):
     assert answer.err.count("\n") == 1
 
 
-def test_an_experiment_that_cannot_be_read_is_named_in_one_line(theorylab, tree, tmp_path):
+def test_an_experiment_that_cannot_be_read_is_named_and_left_out(theorylab, tree, tmp_path):
     shutil.copytree(tree.root, tmp_path / "experiments")
     (tmp_path / "experiments/toys/wrong.py").write_text('"""Title."""\nPRECISION = 3\n')
     object.__setattr__(tree, "root", tmp_path / "experiments")
-    answer = theorylab("list")
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "toys/wrong.py:1: " in answer.err
+    before = theorylab("list")
+    assert (before.code, before.err.count("\n")) == (0, 1)
+    assert "toys/wrong.py:1: " in before.err
+    assert [line.split()[0] for line in before.out.splitlines()] == ["toys/coin", "toys/dice"]
+    (tmp_path / "experiments/toys/nowhere.py").symlink_to("nothing")
+    after = theorylab("list", "--by", "system")
+    assert (after.code, after.err.count("\n")) == (0, 2)
+    assert "toys/nowhere cannot be read: No such file" in after.err
+    assert theorylab("show", "toys/wrong").code == 2
+    assert theorylab("show", "toys/coin").code == 0
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["s"], ["show"]),
-        (["f"], ["fetch"]),
+        (["f"], ["fetch", "forget"]),
         (["fetch", "m"], ["mnist"]),
         (["--"], ["--help", "--version"]),
         ([""], ["--help", "--version", *sorted(command.name for command in COMMANDS)]),
@@ -287,3 +294,53 @@ def test_an_alphabet_without_greek_is_no_error():
 def test_closed_streams_are_no_error():
     command = f"{shlex.quote(sys.executable)} -m theorylab list >&- 2>&-"
     assert subprocess.run(["sh", "-c", command]).returncode == 0
+
+
+def test_list_can_be_searched(theorylab):
+    """In names, titles, descriptions, claims and sources; all words, large or small."""
+    for words, found in {
+        "COIN": ["toys/coin"],
+        "seven": ["toys/dice"],
+        "share heads": ["toys/coin"],
+        "concentration-lab": ["toys/coin"],
+        "coin seven": [],
+        "toys": ["toys/coin", "toys/dice"],
+    }.items():
+        answer = theorylab("list", "--search", words)
+        assert [line.split()[0] for line in answer.out.splitlines()] == found
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sh\now",),
+        ("show", "toys/\ncoin"),
+        ("list", "--concept", "a\r\nb"),
+        ("list", "--json\n--x"),
+        ("run", "toys/coin", "--bias\n", "1"),
+        ("run", "toys/coin", "--bias", "1\n2"),
+        ("run", "toys/coin", "--preset", "sm\x85oke"),
+        ("run", "toys/coin", "--out", "/proc/no\nwhere"),
+        ("completion", "ba\u2028sh"),
+        ("fetch", "mn\nist"),
+        ("forget", "toys\n/coin"),
+    ],
+)
+def test_every_refusal_is_one_line_whatever_the_arguments_hold(theorylab, arguments):
+    answer = theorylab(*arguments)
+    assert (answer.code, answer.out) == (2, "")
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_a_document_of_ones_own_can_be_cited(theorylab, tree, tmp_path):
+    shutil.copytree(tree.root, tmp_path / "experiments")
+    dice = tmp_path / "experiments/toys/dice.py"
+    text = dice.read_text(encoding="utf-8").replace('Source("zhu"', 'Source("jacot2018"')
+    dice.write_text(text + '\nSOURCES = {"jacot2018": "A. Jacot et al., NTK, NeurIPS 2018"}\n')
+    object.__setattr__(tree, "root", tmp_path / "experiments")
+    assert "  jacot2018: A. Jacot et al., NTK, NeurIPS 2018" in theorylab("show", "toys/dice").out
+    assert theorylab("list", "--source", "jacot2018").out.startswith("toys/dice ")
+    dice.write_text(text)  # then it is called by its key
+    assert "  jacot2018: jacot2018" in theorylab("show", "toys/dice").out
+    dice.write_text(text + "\nSOURCES = {1: 2}\n")
+    assert "SOURCES must map keys to titles" in theorylab("show", "toys/dice").err

@@ -26,13 +26,14 @@ class Source:
     """Where a statement stands.
 
     Args:
-        key: The document; `theorylab.experiments.sources` has its author and title.
+        key: The document; `theorylab.experiments.sources` has author and title of five. Of another
+            one, the experiment's module says them in `SOURCES`.
         system: What of the document it is about: a model, an algorithm, a measurement or a bound,
             by the id that the project gives to it.
         place: The section, theorem or equation.
     """
 
-    key: Literal["arora", "golikov", "karp", "shi", "zhu"]
+    key: str
     system: str
     place: str
 

@@ -58,6 +58,7 @@ COMMANDS = (
             _JSON,
             Option("--concept", "CONCEPT", "Only those about one concept, or one folder of it."),
             Option("--source", "KEY", "Only those with claims from one document: see below."),
+            Option("--search", "WORDS", "Only those that have all the words, in title or claims."),
             Option(
                 "--by",
                 "system",
@@ -85,6 +86,17 @@ COMMANDS = (
         "",
         "Run the first phenomena, one after the other, and write a report.",
         (_PRESET, _OUT, _FORCE),
+    ),
+    Command(
+        "forget",
+        "[NAME…]",
+        "Delete outcomes from the store: all of an experiment, or what the options say.",
+        (
+            Option("--damaged", "", "Those that cannot be read."),
+            Option("--old", "", "Those of other code or libraries, which no run reads any more."),
+            Option("--dry-run", "", "Delete nothing, only say what would be."),
+            _OUT,
+        ),
     ),
     Command("completion", "SHELL", "Print the completion script for bash, zsh or fish."),
     Command("fetch", "IMAGES…", f"Download images into the cache: {', '.join(IMAGES)}."),
@@ -165,6 +177,7 @@ def help_for(command: Command, entries: Sequence[Entry]) -> str:
         text += f"\nThe documents:\n\n{_columns(list(DOCUMENTS.items()))}\n"
     if command.takes_fields and not entries:
         text += "\nThe fields of an experiment: theorylab show NAME.\n"
+        text += "The path of a .py file is a name too; the store calls its experiment own/<stem>.\n"
     return text
 
 

@@ -104,7 +104,7 @@ def _after(tree: Tree, command: Command, before: list[str], current: str) -> Ite
         return [*flags, *_field_values(entries), "--help"]
     if command.name in ("completion", "fetch"):
         return SHELLS if command.name == "completion" else IMAGES
-    return names if command.words.startswith("NAME") else ()
+    return names if "NAME" in command.words else ()
 
 
 def _field_values(entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:

@@ -19,6 +19,7 @@ from theorylab.lab.requests import find
 from .commands import Parsed, command_named, help_for, overview, parse
 from .completion import print_candidates, print_script
 from .fetching import fetch
+from .forgetting import forget
 from .listing import list_experiments, show_experiment
 from .requests import require_no_words, run_requests, tour_requests
 from .usage import Usage, notice
@@ -88,6 +89,8 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
             return show_experiment(tree, parsed)
         case "completion":
             return print_script(parsed)
+        case "forget":
+            return forget(tree, parsed)
         case "fetch":
             return fetch(parsed)
         case "report":

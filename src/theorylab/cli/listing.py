@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from theorylab.experiments.entry import Entry, Field, Statement
+from theorylab.experiments.reader import TreeError
 from theorylab.experiments.sources import DOCUMENTS, documents
 from theorylab.experiments.tree import Tree
 from theorylab.lab.requests import find, nearest
@@ -24,7 +25,7 @@ def list_experiments(tree: Tree, parsed: Parsed) -> int:
     """`theorylab list`: the experiments, or the systems that they test."""
     if parsed.words:
         raise Usage(f"list takes no names, got {parsed.words[0]!r}. Perhaps --concept?")
-    entries = _chosen(tree.entries(), parsed.options)
+    entries = _chosen(_readable(tree), parsed.options)
     by_system = "--by" in parsed.options
     if "--json" in parsed.options:
         print_json(systems(entries) if by_system else [summary(entry) for entry in entries])
@@ -109,6 +110,26 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False))
 
 
+def _readable(tree: Tree) -> list[Entry]:
+    """The experiments that can be read; of the others, a line says what is wrong."""
+    entries = []
+    for name in tree.names():
+        try:
+            entries.append(tree.entry(name))
+        except TreeError as error:
+            notice(f"{error} Left out.")
+        except OSError as error:
+            notice(f"{name} cannot be read: {error.strerror}. Left out.")
+    return entries
+
+
+def _has(entry: Entry, words: str) -> bool:
+    """Whether an experiment has all the words, large or small, in what it says of itself."""
+    claims = [f"{claim.statement} {claim.source}" for claim in entry.claims]
+    said = " ".join([entry.name, entry.title, entry.description, *claims]).casefold()
+    return all(word in said for word in words.casefold().split())
+
+
 def _chosen(entries: Sequence[Entry], options: dict[str, str]) -> list[Entry]:
     concept, key = options.get("--concept"), options.get("--source")
     concepts = sorted({entry.concept for entry in entries})
@@ -116,13 +137,16 @@ def _chosen(entries: Sequence[Entry], options: dict[str, str]) -> list[Entry]:
     if concept is not None and not any(entry.name.startswith(inside) for entry in entries):
         offer = nearest(concept, concepts) or f" They are {', '.join(concepts)}."
         raise Usage(f"--concept must be one that has experiments, got {concept!r}.{offer}")
-    if key is not None and key not in KEYS:
-        must = f"--source must be one of {', '.join(KEYS)}, got {key!r}."
+    keys = dict.fromkeys((*KEYS, *(key for entry in entries for key in entry.keys)))
+    if key is not None and key not in keys:
+        must = f"--source must be one of {', '.join(keys)}, got {key!r}."
         raise Usage(f"{must} theorylab list --help says which documents they are.")
     return [
         entry
         for entry in entries
-        if (concept is None or entry.name.startswith(inside)) and (key is None or key in entry.keys)
+        if (concept is None or entry.name.startswith(inside))
+        and (key is None or key in entry.keys)
+        and _has(entry, options.get("--search", ""))
     ]
 
 
@@ -148,7 +172,7 @@ def _page(entry: Entry) -> Iterable[str]:
     for claim in entry.claims:
         yield from _claim(claim)
     yield from ("", _bold("sources"))
-    for key, document in documents(entry.keys).items():
+    for key, document in documents(entry.keys, entry.sources).items():
         text = f"{key}: {document}"
         yield from textwrap.wrap(text, _width() - 2, initial_indent="  ", subsequent_indent="    ")
 

@@ -23,7 +23,7 @@ OK, SURPRISE, RUN_FAILED = 0, 1, 3
 
 def run(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
     """`theorylab run`: the table of claims, or JSON."""
-    store = _store(parsed)
+    store = store_of(parsed)
     outcomes, _ = obtained = _obtain(asked, store, parsed)
     if "--json" in parsed.options:
         print_json([_record(store, outcome) for outcome in outcomes])
@@ -36,7 +36,7 @@ def run(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
 
 def tour(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
     """`theorylab tour`: the table of claims and the path of a page about them."""
-    store = _store(parsed)
+    store = store_of(parsed)
     outcomes, _ = obtained = _obtain(asked, store, parsed)
     if outcomes:
         print_claims(outcomes, sys.stdout)
@@ -46,7 +46,7 @@ def tour(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
 
 def report(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
     """`theorylab report`: the path of a page about everything in the store."""
-    store = _store(parsed)
+    store = store_of(parsed)
     outcomes = store.outcomes(notice)
     if not outcomes:
         raise Usage(f"a report needs outcomes, got none in {store.root}. Try theorylab tour.")
@@ -69,7 +69,7 @@ def _code(obtained: Obtained) -> int:
     return OK if all(outcome.as_expected for outcome in obtained.outcomes) else SURPRISE
 
 
-def _store(parsed: Parsed) -> Store:
+def store_of(parsed: Parsed) -> Store:
     """The store that the user named, or the one in the data folder."""
     return Store(Path(parsed.options["--out"]) if "--out" in parsed.options else store_folder())
 

@@ -16,7 +16,8 @@ Config = Mapping[str, Literals]
 
 PRESETS = ("smoke", "default", "paper")
 ROOT = "experiments"  # the name of a tree's folder
-RESERVED = ("preset", "out", "json", "force", "help")  # the command line's own flags
+# What the command line and `theorylab.run` take besides fields.
+RESERVED = ("preset", "out", "json", "force", "help", "store", "progress")
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Entry:
     fields: tuple[Field, ...]
     presets: Mapping[str, Config]  # every field of every preset, "default" among them
     claims: tuple[Statement, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)  # author and title, of its own ones
 
     @property
     def concept(self) -> str:

@@ -136,7 +136,17 @@ class _Module:
             fields=fields,
             presets=self.presets(fields),
             claims=self.claims(),
+            sources=self.sources(),
         )
+
+    def sources(self) -> dict[str, str]:
+        """Author and title of the documents that only this experiment cites, by key."""
+        if "SOURCES" not in self.assigned:
+            return {}
+        sources = self.constant("SOURCES", dict)
+        if not all(isinstance(text, str) for each in sources.items() for text in each):
+            raise _NotLiteral(self.assigned["SOURCES"], "SOURCES must map keys to titles.")
+        return sources
 
     def constant(self, name: str, kind: type) -> Any:
         """A module-level constant that must be there, and literal."""

@@ -95,6 +95,7 @@ def perform(entry: Entry, experiment: ModuleType, config: Any, preset: str, name
         environment=environment() | {"precision": entry.precision},
         key=name,
         failure=failure,
+        sources=dict(entry.sources),
     )
 
 

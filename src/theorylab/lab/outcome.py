@@ -5,7 +5,7 @@ experiment + config ─► conduct ─► Outcome ─► store ─► report
 
 import base64
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Outcome:
     stored: bool = False  # read from the store instead of run
     description: str = ""  # what it is about, as the module says it
     failure: str = ""  # why there is no figure
+    sources: dict[str, str] = field(default_factory=dict)  # documents besides the five: titles
 
     @property
     def as_expected(self) -> bool:

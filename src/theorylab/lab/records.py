@@ -29,6 +29,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
         "environment": outcome.environment,
         "key": outcome.key,
         "failure": outcome.failure,
+        "sources": outcome.sources,
     }
 
 
@@ -71,6 +72,7 @@ def outcome_of(record: Any, arrays: dict[str, np.ndarray], figure: str) -> Outco
         stored=True,
         description=_of(str, record, "description"),
         failure=_of(str, record, "failure"),
+        sources=_texts(_of(dict, {"sources": {}} | record, "sources"), "sources"),
     )
 
 

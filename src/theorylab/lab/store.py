@@ -51,6 +51,8 @@ _MANIFEST = "manifest.json"
 _MOST_OF_MANIFEST = 2**16
 _WINDOW = 60  # seconds in which a living process puts a new outcome into the place of an old one
 
+_SET_ASIDE = r"[0-9a-f]+\.damaged-[0-9]+"  # the name of an outcome that was set aside
+
 # Inside a temporary folder:
 _NEW, _OLD, _GOAL = "outcome", "replaced", "goal"
 
@@ -103,6 +105,37 @@ class Store:
             config = json.dumps(outcome.config, sort_keys=True)
             latest[f"{outcome.experiment} {config}"] = outcome
         return sorted(latest.values(), key=lambda outcome: (outcome.experiment, outcome.key))
+
+    def readable(self) -> Iterator[tuple[Path, Outcome]]:
+        """Every outcome that can be read, without its arrays, with its folder."""
+        for folder in self.folders():
+            with suppress(*UNREADABLE):
+                yield folder, _read(folder, _READ_BY_PEOPLE)
+
+    def damaged(self) -> Iterator[Path]:
+        """The folders of outcomes that cannot be read."""
+        for folder in self.folders():
+            try:
+                _read(folder, _FILES)
+            except UNREADABLE:
+                yield folder
+
+    def set_aside(self) -> list[Path]:
+        """The folders of damaged outcomes that were set aside."""
+        folders = self.root.glob("[!.]*/**/*.damaged-*/")
+        return sorted(path for path in folders if re.fullmatch(_SET_ASIDE, path.name))
+
+    def delete(self, folder: Path) -> None:
+        """Delete an outcome, at once or not at all, and the folders that are empty then."""
+        draft = Path(tempfile.mkdtemp(prefix=writer(), dir=self.root))
+        try:
+            folder.rename(draft / "deleted")
+        finally:
+            remove_folder(draft)
+        for parent in folder.parents:
+            if parent == self.root or any(parent.iterdir()):
+                break
+            parent.rmdir()
 
     def write(self, outcome: Outcome, replace: bool = False) -> Path:
         """Write an outcome, whole or not at all; the first of two writers wins.

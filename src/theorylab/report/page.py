@@ -86,10 +86,11 @@ def render_page(outcomes: Sequence[Outcome]) -> str:
         for i, (outcome, variant) in enumerate(zip(outcomes, variants(outcomes), strict=True), 1)
     ]
     keys = [claim.source.key for outcome in outcomes for claim in outcome.judged]
+    others = {key: text for outcome in outcomes for key, text in outcome.sources.items()}
     return _TEMPLATES.get_template("page.html").render(
         summary=summarise(outcomes),
         outcomes=views,
-        documents=documents(keys),
+        documents=documents(keys, others),
         surprises=[claim for outcome in views for claim in outcome.claims if not claim.as_expected],
     )
 
