@@ -180,3 +180,15 @@ def test_outcomes_are_short_in_words_and_whole_in_notebooks():
     assert "data:image/svg+xml;base64," in page
     assert "&lt;tags&gt;" in page
     assert "<tags>" not in page
+
+
+def test_a_changed_library_of_ones_own_changes_the_key(mine, tmp_path, monkeypatch):
+    """What is imported from the user's path is code too; what is installed goes by its version."""
+    (tmp_path / "library_of_mine.py").write_text("P = 1")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = mine.read_text().replace("import time\n", "import time\nimport library_of_mine\n")
+    mine.write_text(text)
+    first = theorylab.run(mine, num_throws=20, progress=False)
+    assert theorylab.run(mine, num_throws=20, progress=False).stored
+    (tmp_path / "library_of_mine.py").write_text("P = 23")
+    assert theorylab.run(mine, num_throws=20, progress=False).key != first.key

@@ -9,6 +9,8 @@ imported by a computed name) stands for every module of that package.
 """
 
 import ast
+import importlib.machinery
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,10 +42,11 @@ class Outline:
 
 @dataclass
 class Definitions:
-    """A search through the packages below some roots.
+    """A search through the packages below some roots, and those that the user works on.
 
     Args:
-        roots: The folder of every package that is searched; of a single module, its file.
+        roots: The folder of every package that is searched; of a single module, its file. What is
+            imported from elsewhere is searched too, unless it is installed or Python's own.
     """
 
     roots: Mapping[str, Path]
@@ -66,9 +69,10 @@ class Definitions:
     def file(self, name: str) -> Path | None:
         """The file of a module, if it is inside one of the roots."""
         package, *inner = name.split(".")
-        if package not in self.roots:
+        root = self.roots.get(package) or _developed(package, tuple(sys.path))
+        if root is None:
             return None
-        place = self.roots[package].joinpath(*inner)
+        place = root.joinpath(*inner)
         candidates = (
             place / "__init__.py",
             place if place.suffix == ".py" else place.with_suffix(".py"),
@@ -114,6 +118,23 @@ class Definitions:
         for path in sorted(file.parent.rglob("*.py")):
             inner = path.relative_to(file.parent).with_suffix("").parts
             self._add(".".join((package, *(part for part in inner if part != "__init__"))))
+
+
+@cache
+def _developed(package: str, path: tuple[str, ...]) -> Path | None:
+    """The folder or file of a package that is neither installed nor Python's own, if there is."""
+    if package in sys.stdlib_module_names:
+        return None
+    try:
+        spec = importlib.machinery.PathFinder.find_spec(package, list(path))
+    except (ImportError, ValueError):
+        return None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return None
+    file = Path(spec.origin)
+    if {"site-packages", "dist-packages"} & set(file.parts):
+        return None
+    return file.parent if file.name == "__init__.py" else file
 
 
 def outline(name: str, file: Path) -> Outline:
