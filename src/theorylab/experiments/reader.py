@@ -174,7 +174,7 @@ class _Module:
     def fields(self, config: ast.ClassDef) -> dict[str, Field]:
         """The fields of a class and of its bases, as a dataclass orders them."""
         found: dict[str, Field] = {}
-        for base in config.bases:
+        for base in reversed(config.bases):  # as Python does, so that the first one wins
             found |= self.inherited(base)
         for item in config.body:
             if isinstance(item, ast.AnnAssign):

@@ -75,6 +75,7 @@ from .network import OnlineRecipe as OnlineRecipe
 from .network import ReluNetwork as ReluNetwork
 from .network import Sampler as Sampler
 from .network import Schedule as Schedule
+from .network import empirical_law as empirical_law
 from .network import error_rate as error_rate
 from .network import forgetting_schedule as forgetting_schedule
 from .network import gradient_step as gradient_step

@@ -81,6 +81,21 @@ class FiniteLaw(NamedTuple):
     probabilities: Float[Array, " n"]
 
 
+def empirical_law(data: Dataset) -> FiniteLaw:
+    """The law of a sample: each of its n points with probability 1/n.
+
+    Args:
+        data: The points, with labels y (n, 1).
+
+    Example:
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> empirical_law(data).probabilities.tolist()
+        [0.5, 0.5]
+    """
+    n = data.num_samples
+    return FiniteLaw(data.x, data.y[:, 0], jnp.full(n, 1 / n))
+
+
 def symmetric_network(
     key: RandomKey,
     width: int,
@@ -176,10 +191,7 @@ def train(
 
     def advance(network: ReluNetwork, step: Int[Array, ""]) -> ReluNetwork:
         drawn = sampler(jax.random.fold_in(key, step), num_samples)
-        weights = jnp.full(num_samples, 1 / num_samples)
-        return gradient_step(
-            network, FiniteLaw(drawn.x, drawn.y[:, 0], weights), schedule, step, loss
-        )
+        return gradient_step(network, empirical_law(drawn), schedule, step, loss)
 
     return record(advance, start, steps, measure, params_of=lambda network: network)
 

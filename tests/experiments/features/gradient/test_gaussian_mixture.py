@@ -35,10 +35,11 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"num_clusters": 64}, "num_clusters must be from 2 to dimension - 1"),
-        ({"noise": 0.0}, "noise must be positive, got 0"),
-        ({"thresholds": (1.0, 0.5, 2.0)}, "thresholds must be three or more, growing"),
-        ({"num_seeds": 0}, "num_seeds must be from 1 to 10"),
+        ({"num_clusters": 64}, "num_clusters must be below dimension = 64"),
+        ({"noise": 0.0}, "noise must be a finite number, positive, got 0"),
+        ({"thresholds": (1.0, 0.5, 2.0)}, "two or more and increasing"),
+        ({"thresholds": (1.0, 2.0)}, "thresholds must be three or more"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
         ({"trained_clusters": (4, 64)}, "trained_clusters must be below 64"),
     ],
 )

@@ -36,10 +36,10 @@ def test_the_printed_sign_would_be_believed_if_it_left_some(smoke, verdict):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimension": 4}, "dimension must be from 8 to 10"),
-        ({"tau": 0.0}, "tau must be positive, got 0"),
-        ({"widths": (100, 10)}, "widths must be two or more, growing"),
-        ({"opening": 0.5}, r"opening must be in \(0, 0.3\), got 0.5"),
+        ({"dimension": 4}, "num_clusters must be below dimension = 4"),
+        ({"threshold": 0.0}, "threshold must be a finite number, positive, got 0"),
+        ({"widths": (100, 10)}, "two or more and increasing"),
+        ({"opening": 0.5}, "opening must be below 0.3, got 0.5"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -31,9 +31,9 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimension": 1}, "dimension must be from 2 to 10"),
-        ({"margin": 0.0}, "margin must be positive, got 0"),
-        ({"exponents": (1.0, 0.5)}, "exponents must be two or more, growing"),
+        ({"dimension": 1}, "dimension must be a whole number, at least 2, got 1"),
+        ({"margin": 0.0}, "margin must be a finite number, positive, got 0"),
+        ({"exponents": (1.0, 0.5)}, "two or more and increasing"),
         ({"exponents": (0.1, 0.3)}, "the last of exponents must be in"),
     ],
 )

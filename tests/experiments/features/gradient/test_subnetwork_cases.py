@@ -16,9 +16,9 @@ def test_verdicts_are_as_expected(surprises):
 def test_the_targets_have_no_loss_and_their_constants_bound_them():
     """Oracle: both g* have margin 1 everywhere, by construction."""
     config = experiment.PRESETS["smoke"]
-    for make in (experiment._half_space, experiment._parity):
-        task = make(jax.random.key(0), config)
-        assert float(risk(task.target, task.law)) < 1e-4
+    for make in (experiment.half_space, experiment.parity):
+        law, task, _ = make(jax.random.key(0), config)
+        assert float(risk(task.target, law)) < 1e-4
         assert float(np.abs(task.target.biases).max()) <= task.constants.bias_bound + 1e-6
 
 
@@ -43,10 +43,11 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"block_size": 4}, "block_size must be odd, from 3 to 15, got 4"),
+        ({"block_size": 4}, "block_size must be a whole number, odd and at least 1, got 4"),
+        ({"block_size": 17}, "block_size must be from 3 to 15, got 17"),
         ({"dimension": 5}, "dimension must exceed block_size, got 5"),
-        ({"widths": (100, 10)}, "widths must be two or more, growing"),
-        ({"opening": 0.5}, r"opening must be in \(0, 0.3\), got 0.5"),
+        ({"widths": (100, 10)}, "two or more and increasing"),
+        ({"opening": 0.5}, "opening must be below 0.3, got 0.5"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):
