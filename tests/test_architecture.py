@@ -217,7 +217,6 @@ STILL_MANY_CLAIMS = {
     "generalization/concentration",
     "incontext/decision_list_attention",
     "incontext/decision_list_both",
-    "incontext/looped_bound",
     "kernels/infinite/dual_activations",
     "kernels/prediction/spectral_bias",
     "kernels/solvers/many_points",

@@ -5,6 +5,7 @@
         ratios: Several[Positive] = (0.5, 3.0)      one or more positive numbers
         widths: Increasing[Count] = (64, 256)       two or more, each greater than the one before
         activation: Choice["relu", "erf"] = "relu"  one of these words
+        rank: Annotated[int, within(2, 64)] = 8     a whole number from 2 to 64
 
 `Checked` holds every field to its type when a config is made, and the command line reads the same
 types, so that help, errors and checks say the same. Conditions between fields stay in
@@ -35,6 +36,19 @@ class Domain:
     holds: Callable[[Any], bool]
 
 
+@cache
+def within(low: int | float, high: int | float = math.inf) -> Domain:
+    """The numbers from `low` to `high`, both among them, for fields that have limits of their own.
+
+    Example:
+        >>> fitted("rank", Annotated[int, within(2, 64)], 65)
+        Traceback (most recent call last):
+        ValueError: rank must be a whole number, from 2 to 64, got 65.
+    """
+    words = f"at least {low}" if high == math.inf else f"from {low} to {high}"
+    return Domain(words, lambda v: low <= v <= high)
+
+
 def _grows(values: tuple[Any, ...]) -> bool:
     return all(one < other for one, other in itertools.pairwise(values))
 
@@ -48,6 +62,7 @@ Seed = Annotated[int, Domain("at least 0", lambda v: v >= 0)]
 Real = float
 Positive = Annotated[float, Domain("positive", lambda v: 0 < v < math.inf)]
 NonNegative = Annotated[float, Domain("at least 0", lambda v: 0 <= v < math.inf)]
+AboveOne = Annotated[float, Domain("above 1", lambda v: 1 < v < math.inf)]
 Fraction = Annotated[float, Domain("from 0 to 1", lambda v: 0 <= v <= 1)]
 OpenFraction = Annotated[float, Domain("between 0 and 1", lambda v: 0 < v < 1)]
 
@@ -229,6 +244,7 @@ def hints(config: type) -> dict[str, Any]:
 
 
 __all__ = [
+    "AboveOne",
     "Checked",
     "Choice",
     "Classes",
@@ -250,4 +266,5 @@ __all__ = [
     "SeveralClasses",
     "TaskData",
     "Whole",
+    "within",
 ]

@@ -188,6 +188,15 @@ def test_shared_choices_are_known_by_their_name(tmp_path):
     assert read(path).fields[1].choices == typing.get_args(ImageSet)
 
 
+def test_limits_are_read_where_they_are_written(tmp_path):
+    path = tmp_path / "limits.py"
+    path.write_text(GOOD.replace("width: int = 1", "width: Annotated[int, within(1, 2**6)] = 4"))
+    assert read(path).fields[0].domain == "a whole number, from 1 to 64"
+    path.write_text(GOOD.replace("width: int = 1", "width: Annotated[int, within(1, 2**6)] = 65"))
+    with pytest.raises(TreeError, match="width must be a whole number, from 1 to 64, got 65"):
+        read(path)
+
+
 def test_what_a_private_module_of_the_tree_defines_is_read_there(tmp_path):
     """A base of Config, the type of a field, a source and a constant."""
     folder = tmp_path / "experiments" / "toys"

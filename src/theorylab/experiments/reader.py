@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from theorylab import fields as domains
 
@@ -224,6 +224,11 @@ class _Module:
                 return _module(path).hint(ast.Name(original))
             case ast.Subscript(value=ast.Name(id="Literal" | "Choice"), slice=inner):
                 return Literal[self.value(inner)]  # a tuple of words stands for these words
+            case ast.Subscript(
+                value=ast.Name(id="Annotated"),
+                slice=ast.Tuple(elts=[inner, ast.Call(func=ast.Name(id="within"), args=limits)]),
+            ):
+                return Annotated[self.hint(inner), domains.within(*map(self.value, limits))]
             case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[inner, _])):
                 return tuple[self.hint(inner), ...]
             case ast.Subscript(value=ast.Name(id=name), slice=inner) if name in domains.__all__:

@@ -18,7 +18,7 @@ def test_verdicts_are_as_expected(surprises):
         ("grows with every loop", "earlier", lambda x: x[:, ::-1]),
         ("At d = 4", "needed", lambda x: 2 * x),
         ("For every target", "enough", lambda x: x[:, ::-1]),
-        ("Outside its condition", "earlier", lambda x: x / 1e9),
+        ("With fewer examples than it needs", "earlier", lambda x: x / 1e9),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
@@ -30,8 +30,8 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change
     ("fields", "message"),
     [
         ({"examples": (4,)}, "examples must be more than dimension"),
-        ({"num_loops": 1000}, "num_loops must be between 2 and 30, got 1000"),
-        ({"errors": (2.0,)}, "errors must be between 0 and 1"),
+        ({"num_loops": 1000}, "num_loops must be a whole number, from 2 to 30, got 1000"),
+        ({"dimension": 65}, "dimension must be a whole number, from 2 to 64, got 65"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -17,7 +17,7 @@ def test_verdicts_are_as_expected(surprises):
         ("The learned P is a multiple", lambda r: {"projection": r.projection + 1}),
         ("at most three quarters", lambda r: {"errors": 9 * r.errors}),
         ("is more like diag", lambda r: {"projection": r.projection[::-1]}),
-        ("The start does not descend", lambda r: {"untrained": r.errors}),
+        ("Before training", lambda r: {"untrained": r.errors}),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
@@ -29,7 +29,8 @@ def test_the_error_of_descent_is_that_of_the_spectrum(smoke):
     config = experiment.PRESETS["smoke"]
     x = np.random.default_rng(0).normal(size=(4000, config.num_examples, config.dimension))
     values = np.linalg.eigvalsh(np.swapaxes(x, 1, 2) @ x)
-    rates = 2 / config.num_examples * np.arange(1, config.num_rates + 1) / config.num_rates
+    fractions = np.arange(1, experiment.NUM_RATES + 1) / experiment.NUM_RATES
+    rates = 2 / config.num_examples * fractions
     left = (1 - rates[:, None, None] * values) ** (2 * config.num_loops)
     assert smoke.descent[0] == pytest.approx(left.mean(axis=(1, 2)).min(), rel=0.3)
 
@@ -37,11 +38,10 @@ def test_the_error_of_descent_is_that_of_the_spectrum(smoke):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimension": 0}, "dimension must be between 1 and 32, got 0"),
-        ({"num_loops": 0}, "num_loops must be between 1 and 100, got 0"),
-        ({"ratio": 1.0}, "ratio must be above 1"),
-        ({"hint": 2.0}, "hint must be between 0 and 1"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"dimension": 0}, "dimension must be a whole number, from 1 to 32, got 0"),
+        ({"num_loops": 0}, "num_loops must be a whole number, from 1 to 100, got 0"),
+        ({"ratio": 1.0}, "ratio must be a finite number, above 1, got 1.0"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number, positive"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -16,7 +16,7 @@ def test_verdicts_are_as_expected(surprises):
         ("is the gradient", "lemma", 1e-9),
         ("All other rows", "elsewhere", 1e-30),
         ("Examples and α", "moved", 1e-9),
-        ("come to θ*", "solution", 1e-3),
+        ("converge to θ*", "solution", 1e-3),
         ("Without the mask", "unmasked", 1e-9),
     ],
 )
@@ -29,8 +29,9 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
     ("fields", "message"),
     [
         ({"examples": (5, 32)}, "dimensions and examples must be as many"),
-        ({"examples": (1, 32, 64)}, "examples must be more than dimensions, got 1 for 1"),
-        ({"num_loops": 0}, "num_loops must be between 1 and 1000000, got 0"),
+        ({"examples": (1, 32, 64)}, "examples must be whole numbers, one or more, each from 2 to"),
+        ({"examples": (5, 4, 64)}, "examples must be more than dimensions"),
+        ({"num_loops": 0}, "num_loops must be a whole number, from 1 to 1000000, got 0"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

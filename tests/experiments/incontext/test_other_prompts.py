@@ -19,9 +19,9 @@ def changed(result, change, factor):
     ("words", "change"),
     [
         ("On prompts as in training", lambda r: changed(r, "none", 5)),
-        ("turned round", lambda r: changed(r, "turned", 2)),
+        ("signs are all flipped", lambda r: changed(r, "all flipped", 2)),
         ("Skewed inputs", lambda r: changed(r, "skewed", 3)),
-        ("labels flipped", lambda r: changed(r, "flipped", 5)),
+        ("quarter of the labels flipped", lambda r: changed(r, "some flipped", 5)),
         ("Four times as many", lambda r: changed(r, "longer", 0.1)),
         ("Stretched inputs", lambda r: changed(r, "stretched", 0.01)),
         ("Both help", lambda r: {"ridge": r.nothing}),
@@ -32,20 +32,20 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
 
 
 def test_ridge_regression_is_better_than_least_squares_where_it_is_bayes_rule(smoke):
-    """Oracle: no rule beats Bayes' on average; turned labels are as likely as the others."""
+    """Oracle: no rule beats Bayes' on average; flipped signs are as likely."""
     places = [experiment.CHANGES.index(change) for change in ("none", "shrunk", "shorter")]
     assert (smoke.ridge[places] < smoke.least_squares[places]).all()
-    usual, turned = (experiment.CHANGES.index(change) for change in ("none", "turned"))
-    assert smoke.ridge[usual] == pytest.approx(smoke.ridge[turned], rel=1e-12)
+    usual, flipped = (experiment.CHANGES.index(change) for change in ("none", "all flipped"))
+    assert smoke.ridge[usual] == pytest.approx(smoke.ridge[flipped], rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimension": 1}, "dimension must be between 2 and 64, got 1"),
-        ({"stretch": 1.0}, "stretch must be above 1"),
-        ({"noise": 0.0}, "noise and slack must be positive"),
-        ({"num_seeds": 0}, "num_test must be at least 100 and num_seeds 1"),
+        ({"dimension": 1}, "dimension must be a whole number, from 2 to 64, got 1"),
+        ({"num_test": 99}, "num_test must be a whole number, at least 100, got 99"),
+        ({"noise": 0.0}, "noise must be a finite number, positive"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
         ({"num_heads": 3}, "num_heads must divide the width 32, got 3"),
     ],
 )

@@ -14,10 +14,10 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("Trees: at most", lambda r: {"errors": 2 * r.errors}),
         ("Two-layer functions: no more", lambda r: {"errors": 2 * r.errors}),
-        ("less error than least squares", lambda r: {"rivals": 0.5 * r.rivals}),
+        ("less error than least squares", lambda r: {"baselines": 0.5 * r.baselines}),
         ("learned in part", lambda r: {"errors": 2 * r.errors}),
         ("the lasso is still twice", lambda r: {"errors": 0.1 * r.errors}),
-        ("networks trained on sparse", lambda r: {"strangers": 0.5 * r.errors[2]}),
+        ("networks trained on sparse", lambda r: {"transferred": 0.5 * r.errors[2]}),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
@@ -28,19 +28,18 @@ def test_least_squares_of_least_norm_misses_what_it_has_not_seen(smoke):
     """Oracle: it finds a random projection of w, of N of d dimensions: (1 − N/d) is left of 1."""
     config = experiment.PRESETS["smoke"]
     left = 1 - config.num_examples / config.dimension
-    assert smoke.rivals[0, 0] == pytest.approx(left, rel=0.5)
-    assert np.all(smoke.rivals[:, 1] <= smoke.nothing * 1.05)
+    assert smoke.baselines[0, 0] == pytest.approx(left, rel=0.5)
+    assert np.all(smoke.baselines[:, 1] <= smoke.nothing * 1.05)
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimension": 1}, "dimension must be between 2 and 64, got 1"),
-        ({"num_examples": 8}, "num_examples must be from 1 to below the dimension, got 8"),
+        ({"dimension": 1}, "dimension must be a whole number, from 2 to 64, got 1"),
+        ({"num_examples": 8}, "num_examples must be below the dimension 8, got 8"),
         ({"sparsity": 9}, "sparsity must be at most the dimension 8, got 9"),
-        ({"depth": 21}, "depth must be at most 20, got 21"),
-        ({"slack": -1.0}, "slack must be between 0 and 10"),
-        ({"num_test": 1}, "descent_steps and num_seeds must be at least 1 and num_test 100"),
+        ({"tree_depth": 21}, "tree_depth must be a whole number, from 1 to 20, got 21"),
+        ({"num_test": 1}, "num_test must be a whole number, at least 100"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -12,7 +12,7 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "change"),
     [
-        ("Sampled risks", lambda r: {"deviation": r.deviation + 9}),
+        ("Sampled linear risks", lambda r: {"deviation": r.deviation + 9}),
         ("has the theorem's risk", lambda r: {"linear_noisy": 1.5 * r.linear_noisy}),
         ("costs linear attention of full rank", lambda r: {"linear_noisy": r.linear_noisy[::-1]}),
         ("Noise costs the large softmax", lambda r: {"noisy": r.noisy[::-1]}),
@@ -41,13 +41,13 @@ def test_exact_costs_of_the_best_matrices_are_those_of_the_theorem(smoke):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimension": 1}, "dimension must be between 2 and 64, got 1"),
-        ({"rank": 4}, "rank must be from 1 to below the dimension, got 4"),
-        ({"ratio": 1.0}, "ratio must be above 1"),
-        ({"noises": (1.0, 2.0)}, "noises must grow from 0"),
-        ({"num_test": 3}, "num_test must be at least 100"),
+        ({"dimension": 1}, "dimension must be a whole number, from 2 to 64, got 1"),
+        ({"rank": 4}, "rank must be below the dimension, got 4"),
+        ({"ratio": 1.0}, "ratio must be a finite number, above 1"),
+        ({"noises": (1.0, 2.0)}, "noises must begin with 0"),
+        ({"num_test": 3}, "num_test must be a whole number, at least 100"),
         ({"num_heads": 3}, "num_heads must divide the width 32, got 3"),
-        ({"linear_steps": 0}, "num_steps must be at least 1, got 0"),
+        ({"linear_steps": 0}, "linear_steps must be a whole number, at least 1, got 0"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -1,4 +1,4 @@
-"""Two bounds for looped transformers: one grows exponentially with the loops, one falls with them.
+"""Two bounds for looped transformers: one grows exponentially with the loops, the other falls.
 
 An earlier bound, 8Td²2^{2T}/√n, holds from 64T²d⁴2^{4T} examples on: every further loop asks for 16
 times as many. The bound e^{−T/2κ}, with κ of the prompt, holds for every prompt and falls with
@@ -10,55 +10,49 @@ Source: shi · looped-vs-gatmiry · Theorem 8.17; shi · looped-bound · Theorem
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int, Key
+from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, holds, identity
-from theorylab.experiments.drawing import panels
-from theorylab.incontext import (
-    exponential_bound,
-    exponential_examples,
-    gaussian_moment,
-)
+from theorylab.experiments.drawing import curves, label_axes, panels
+from theorylab.fields import Count, Seeded, Several, within
+from theorylab.incontext import exponential_bound, exponential_examples, gaussian_moment
 from theorylab.progress import report
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"e^{-T/2\kappa} \quad\text{against}\quad 8Td^2 2^{2T}/\sqrt{n}"
 
 EARLIER = Source("shi", "looped-vs-gatmiry", "Theorem 8.17")
 BOUND = Source("shi", "looped-bound", "Theorem 8.16")
-# 64T²d⁴2^{4T} at d = 4, as the catalogue has them.
-NEEDED = {1: 2.6e5, 5: 4.3e11, 10: 1.8e18}
+TARGETS = (0.1, 0.01, 0.001)  # errors for which the examples that each bound needs are compared
+NEEDED = {1: 2.6e5, 5: 4.3e11, 10: 1.8e18}  # 64T²d⁴2^{4T} at d = 4, as the catalogue has them
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Prompts of several lengths, and at the lengths that the earlier bound needs."""
 
-    dimension: int = 4  # d
-    examples: tuple[int, ...] = (16, 64, 256, 1024, 4096)  # n
-    num_loops: int = 10  # T, the most
-    errors: tuple[float, ...] = (0.1, 0.01, 0.001)  # what is to be reached
-    num_seeds: int = 200  # prompts of each length
-    seed: int = 0
+    dimension: Annotated[int, within(2, 64)] = 4  # d
+    examples: Several[Count] = (16, 64, 256, 1024, 4096)  # n
+    num_loops: Annotated[int, within(2, 30)] = 10  # T, the most
+    num_seeds: Annotated[int, within(1, 10**5)] = 200  # prompts of each length
 
     def __post_init__(self) -> None:
-        if not 2 <= self.dimension <= 64:
-            raise ValueError(f"dimension must be between 2 and 64, got {self.dimension}.")
-        if not self.examples or min(self.examples) <= self.dimension:
+        super().__post_init__()
+        if min(self.examples) <= self.dimension:
             raise ValueError(f"examples must be more than dimension, got {self.examples}.")
-        if not 2 <= self.num_loops <= 30:
-            raise ValueError(f"num_loops must be between 2 and 30, got {self.num_loops}.")
-        if not self.errors or not all(0 < error < 1 for error in self.errors):
-            raise ValueError(f"errors must be between 0 and 1, got {self.errors}.")
-        if not 1 <= self.num_seeds <= 10**5:
-            raise ValueError(f"num_seeds must be between 1 and 100000, got {self.num_seeds}.")
+
+    @property
+    def loops(self) -> Float[np.ndarray, " t"]:
+        """1, …, T."""
+        return np.arange(1.0, self.num_loops + 1)
 
 
 PRESETS = {
@@ -68,76 +62,61 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: axes loops (t), lengths (n), seeds (s), targets (e)."""
+    """Axes: loops (t), lengths of prompts (n), seeds (s), TARGETS (e)."""
 
-    loops: Int[np.ndarray, " t"]
-    examples: Int[np.ndarray, " n"]
-    error: Float[np.ndarray, "n s t"]
-    bound: Float[np.ndarray, "n s t"]  # e^{−T/2κ}
-    earlier: Float[np.ndarray, "n t"]
-    needed: Float[np.ndarray, " t"]  # examples from which the earlier bound holds
-    long_error: Float[np.ndarray, "t s"]  # T loops at that many examples
-    long_bound: Float[np.ndarray, "t s"]  # e^{−T/2κ} there
-    long_earlier: Float[np.ndarray, " t"]  # and the earlier bound
-    targets: Float[np.ndarray, " e"]
-    enough: Float[np.ndarray, "e 2"]  # examples for the target by each bound, at the same T
-    dimension: int
-
-
-def memory(config: Config) -> int:
-    """Bytes of second moments and errors of all seeds."""
-    return 8 * 4 * config.num_seeds * (config.dimension**2 + config.num_loops)
+    error: Float[Measured, "n s t"]
+    bound: Float[Measured, "n s t"]  # e^{−T/2κ}
+    earlier: Float[Measured, "n t"]  # the earlier bound
+    needed: Float[Measured, " t"]  # examples from which the earlier bound holds
+    long_error: Float[Measured, "t s"]  # T loops at that many examples
+    long_bound: Float[Measured, "t s"]  # e^{−T/2κ} there
+    long_earlier: Float[Measured, " t"]  # and the earlier bound
+    enough: Float[Measured, "e 2"]  # examples for the target by each bound, at the same T
 
 
 def run(config: Config) -> Result:
     """Measure errors at all lengths, and at the lengths of the earlier bound."""
-    d, loops = config.dimension, np.arange(1, config.num_loops + 1)
-    needed = np.array([exponential_examples(float(t), d) for t in loops])
-    key = jax.random.key(config.seed)
     report("measuring errors", 0.0)
+    d, key = float(config.dimension), jax.random.key(config.seed)
+    examples = np.array(config.examples, float)
+    needed = np.vectorize(exponential_examples)(config.loops, d)
 
-    def measured(place: int, n: float) -> list[np.ndarray]:
+    def measured(place: int, n: float) -> tuple[Array, Array]:
         keys = jax.random.split(jax.random.fold_in(key, place), config.num_seeds)
-        found = _errors(keys, jnp.asarray(n), jnp.asarray(loops, float), jnp.zeros(d))
-        return [np.asarray(part) for part in found]
+        return _errors(keys, jnp.asarray(n), jnp.asarray(config.loops), config.dimension)
 
-    error, bound = zip(
-        *(measured(place, float(n)) for place, n in enumerate(config.examples)), strict=True
+    short = [measured(place, n) for place, n in enumerate(examples)]
+    error, bound = (jnp.stack(part) for part in zip(*short, strict=True))
+    long = [measured(1001 + place, n) for place, n in enumerate(needed)]
+    long_error, long_bound = (
+        jnp.stack([each[:, place] for place, each in enumerate(part)])
+        for part in zip(*long, strict=True)
     )
-    long = [measured(1000 + int(t), float(n)) for t, n in zip(loops, needed, strict=True)]
     return Result(
-        loops=loops,
-        examples=np.array(config.examples),
-        error=np.stack(error),
-        bound=np.stack(bound),
-        earlier=np.array(
-            [[exponential_bound(float(t), float(n), d) for t in loops] for n in config.examples]
-        ),
+        error=error,
+        bound=bound,
+        earlier=np.vectorize(exponential_bound)(config.loops, examples[:, None], d),
         needed=needed,
-        long_error=np.stack([part[0][:, t - 1] for t, part in zip(loops, long, strict=True)]),
-        long_bound=np.stack([part[1][:, t - 1] for t, part in zip(loops, long, strict=True)]),
-        long_earlier=np.array(
-            [exponential_bound(float(t), float(n), d) for t, n in zip(loops, needed, strict=True)]
-        ),
-        targets=np.array(config.errors),
-        enough=np.array([_enough(error, d) for error in config.errors]),
-        dimension=d,
+        long_error=long_error,
+        long_bound=long_bound,
+        long_earlier=np.vectorize(exponential_bound)(config.loops, needed, d),
+        enough=np.array([_enough(target, d) for target in TARGETS]),
     )
 
 
-@jax.jit
+@partial(jax.jit, static_argnames="dimension")
 def _errors(
-    keys: Key[jax.Array, " s"], n: jax.Array, loops: jax.Array, zero: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+    keys: Key[Array, " s"], n: Float[Array, ""], loops: Float[Array, " t"], dimension: int
+) -> tuple[Float[Array, "s t"], Float[Array, "s t"]]:
     """|⟨output, θ*⟩ − 1| after every number of loops, and e^{−T/2κ}, for every prompt.
 
     From 0 with η = 1/L the product is 1 − Σ_i (1 − λ_i/L)ᵀ c_i², c the coefficients of θ*.
     """
 
-    def one(key: RandomKey) -> tuple[jax.Array, jax.Array]:
+    def one(key: RandomKey) -> tuple[Array, Array]:
         moment_key, theta_key = jax.random.split(key)
-        values, vectors = jnp.linalg.eigh(gaussian_moment(moment_key, n, len(zero)))
-        theta = jax.random.normal(theta_key, zero.shape)
+        values, vectors = jnp.linalg.eigh(gaussian_moment(moment_key, n, dimension))
+        theta = jax.random.normal(theta_key, (dimension,))
         squares = (vectors.T @ theta) ** 2 / (theta @ theta)
         shares = 1 - values / values[-1]
         error = (shares[None, :] ** loops[:, None]) @ squares
@@ -146,7 +125,7 @@ def _errors(
     return jax.vmap(one)(keys)
 
 
-def _enough(error: float, dimension: int) -> tuple[float, float]:
+def _enough(error: float, dimension: float) -> tuple[float, float]:
     """Examples that each bound asks for, at the loops that suffice for κ = 2.
 
     For e^{−T/2κ} ≤ ε with κ ≤ 2, T = 4 log(1/ε); and κ ≤ 2, by the edges of Gaussian designs, from
@@ -157,12 +136,10 @@ def _enough(error: float, dimension: int) -> tuple[float, float]:
     return float(own), float(exponential_examples(loops, dimension) / error**2)
 
 
-def _listed(result: Result) -> tuple[np.ndarray, np.ndarray]:
+def _listed(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
     """Needed examples at the listed loops, and the list's numbers; none where d is not 4."""
-    pairs = [(t, NEEDED[int(t)]) for t in result.loops if int(t) in NEEDED]
-    pairs = pairs if result.dimension == 4 else []
-    found = [result.needed[result.loops == t][0] for t, _ in pairs]
-    return np.array(found), np.array([value for _, value in pairs])
+    known = [t for t in NEEDED if t <= config.num_loops and config.dimension == 4]
+    return result.needed[np.array(known, int) - 1], np.array([NEEDED[t] for t in known])
 
 
 CLAIMS = (
@@ -193,7 +170,7 @@ CLAIMS = (
     ),
     Claim(
         "At d = 4 it needs 2.6·10⁵ examples for 1 loop, 4.3·10¹¹ for 5, 1.8·10¹⁸ for 10.",
-        judge=lambda r, c: identity(*_listed(r), 0.03),
+        judge=lambda r, c: identity(*_listed(r, c), 0.03),
         source=EARLIER,
     ),
     Claim(
@@ -202,8 +179,8 @@ CLAIMS = (
         source=EARLIER,
     ),
     Claim(
-        "Outside its condition the earlier bound says nothing: it is above 1, with few examples.",
-        judge=lambda r, c: holds(r.earlier[r.examples < r.needed[0]] - 1),
+        "With fewer examples than it needs, the earlier bound is above 1 and says nothing.",
+        judge=lambda r, c: holds(r.earlier[np.array(c.examples) < r.needed[0]] - 1),
         source=EARLIER,
         kind="control",
     ),
@@ -212,21 +189,19 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Errors and bounds over loops, over examples, and the examples needed."""
-    figure, axes = panels(
-        "error by loops (longest prompts)", "error by examples", "examples needed"
-    )
-    axes[0].semilogy(result.loops, np.median(result.error[-1], axis=0), "o", label="measured")
-    axes[0].semilogy(result.loops, np.median(result.bound[-1], axis=0), "--", label="new bound")
-    axes[0].semilogy(result.loops, result.earlier[-1], ":", label="earlier bound")
-    axes[0].set_xlabel("loops")
-    middle = len(result.loops) // 2
-    axes[1].loglog(result.examples, np.median(result.error[:, :, middle], axis=1), "o")
-    axes[1].loglog(result.examples, np.median(result.bound[:, :, middle], axis=1), "--")
-    axes[1].loglog(result.examples, result.earlier[:, middle], ":")
-    axes[1].set_xlabel(f"examples, {result.loops[middle]} loops")
-    axes[2].loglog(result.targets, result.enough[:, 0], "o--", label="new bound")
-    axes[2].loglog(result.targets, result.enough[:, 1], "o:", label="earlier bound")
-    axes[2].set_xlabel("error to reach")
-    axes[0].legend(frameon=False, fontsize=8)
-    axes[2].legend(frameon=False, fontsize=8)
+    loops, middle = config.loops, config.num_loops // 2
+    figure, axes = panels("longest prompts", f"{middle + 1} loops", "examples that a bound needs")
+    for axis, x, cut in (
+        (axes[0], loops, np.s_[-1]),
+        (axes[1], config.examples, np.s_[..., middle]),
+    ):
+        error, bound = (part[cut] if axis is axes[0] else part[cut].T for part in result[:2])
+        curves(axis, x, {"measured": error, "new bound": bound})
+        axis.plot(x, result.earlier[cut], ":", label="earlier bound")
+    label_axes(axes[0], "loops", "error", "y")
+    label_axes(axes[1], "examples", "error", "xy")
+    for name, enough in zip(("new bound", "earlier bound"), result.enough.T, strict=True):
+        axes[2].plot(TARGETS, enough, "o-", label=name)
+    label_axes(axes[2], "error to reach", "examples", "xy")
+    axes[2].legend(fontsize=7)
     return figure

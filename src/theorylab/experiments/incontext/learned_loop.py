@@ -1,10 +1,10 @@
-"""Does training find the loop that is gradient descent?
+"""Training finds the looped transformer that is gradient descent.
 
 The looped transformer is gradient descent for the right Q, P and η. Here these are learned instead,
 all entries of Q and P and a rate for every loop, by Adam on fresh prompts of unit vectors θ*: the
 loss is the mean of ‖output − αθ*‖². The source only constructs the weights; whether training finds
 them is asked here. It begins with random numbers around a small multiple of the identity. (From
-random numbers alone, `hint` 0, some runs end at a worse loop.)
+random numbers alone, some runs end at a worse loop.)
 
 It is asked twice: for inputs N(0, I), and for inputs N(0, Λ) with different eigenvalues. There the
 learned P is near diag(Λ⁻¹, 0): descent that knows Λ, and better than descent that does not.
@@ -13,7 +13,7 @@ Source: shi · looped-gd · Theorem 8.14; shi · looped-tf · §8.2.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,66 +23,60 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.experiments.checks import refuse_negative, refuse_nonpositive
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, image, panels
+from theorylab.fields import AboveOne, Positive, Seeded, within
 from theorylab.incontext import LoopWeights, descent_weights, loop, loop_prompt
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
+
+from ._transformers import draw_training
 
 PRECISION = "float32"
 FORMULA = r"Z \leftarrow Z - \eta_t (M \circ (ZQZ^\top)) ZP"
 
 DESCENT = Source("shi", "looped-gd", "Theorem 8.14")
 MODEL = Source("shi", "looped-tf", "§8.2")
-START = 0.1  # standard deviation of the random part of the first Q and P
+IDENTITY = 0.3  # multiple of the identity in the first Q and P
+NOISE = 0.1  # standard deviation of their random part
+NUM_RATES = 60  # constant rates that descent may choose from
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Prompts, loops and the training."""
 
-    dimension: int = 3  # d
-    num_examples: int = 12  # n
-    num_loops: int = 3  # T
-    ratio: float = 3.0  # of neighbouring eigenvalues of Λ, their sum as for the identity
-    hint: float = 0.3  # multiple of the identity in the first Q and P
-    num_steps: int = 1500  # of training
-    batch_size: int = 64  # fresh prompts in a step
-    learning_rate: float = 0.02
-    num_rates: int = 60  # constant rates that descent may choose from
-    num_test: int = 2000  # prompts to test on
-    num_seeds: int = 6  # at least 6 to conclude
-    seed: int = 0
+    dimension: Annotated[int, within(1, 32)] = 3  # d
+    num_examples: Annotated[int, within(2, 10**4)] = 12  # n
+    num_loops: Annotated[int, within(1, 100)] = 3  # T
+    ratio: AboveOne = 3.0  # of neighbouring eigenvalues of Λ, their sum as for the identity
+    num_steps: Annotated[int, within(2, 10**7)] = 1500  # of training
+    batch_size: Annotated[int, within(1, 10**5)] = 64  # fresh prompts in a step
+    learning_rate: Positive = 0.02
+    num_test: Annotated[int, within(100, 10**6)] = 2000  # prompts to test on
+    num_seeds: Annotated[int, within(1, 10**4)] = 6  # at least 6 to conclude
 
-    def __post_init__(self) -> None:
-        refuse_negative(self)
-        limits = (
-            ("dimension", 1, 32), ("num_examples", 2, 10**4), ("num_loops", 1, 100),
-            ("num_steps", 2, 10**7), ("batch_size", 1, 10**5), ("num_rates", 2, 10**4),
-            ("num_test", 100, 10**6), ("num_seeds", 1, 10**4),
-        )  # fmt: skip
-        for name, least, most in limits:
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(
-                    f"{name} must be between {least} and {most}, got {getattr(self, name)}."
-                )
-        if not self.ratio > 1:
-            raise ValueError(f"ratio must be above 1, got {self.ratio}.")
-        if not 0 <= self.hint <= 1:
-            raise ValueError(f"hint must be between 0 and 1, got {self.hint}.")
-        refuse_nonpositive(self, "learning_rate")
+    @property
+    def spectrum(self) -> Float[np.ndarray, " d"]:
+        """The eigenvalues of Λ."""
+        spectrum = self.ratio ** -np.arange(self.dimension)
+        return spectrum * (self.dimension / spectrum.sum())
 
 
 PRESETS = {
     "smoke": Config(
-        dimension=2, num_examples=8, num_loops=2, ratio=6.0, num_steps=400, batch_size=32,
+        dimension=2,
+        num_examples=8,
+        num_loops=2,
+        ratio=6.0,
+        num_steps=400,
+        batch_size=32,
         num_test=500,
     ),
     "paper": Config(
         dimension=4, num_examples=16, num_loops=10, num_steps=100000, batch_size=256, num_seeds=10
     ),
-}  # fmt: skip
+}
 
 
 class Loop(NamedTuple):
@@ -102,44 +96,33 @@ class Prompts(NamedTuple):
 class Result(NamedTuple):
     """Axes: law of the inputs (2: N(0, I), N(0, Λ)), s runs, t steps, e = d + 1."""
 
-    losses: Float[np.ndarray, "2 s t"]
-    query_key: Float[np.ndarray, "2 s e e"]  # Q
-    projection: Float[np.ndarray, "2 s e e"]  # P
-    errors: Float[np.ndarray, "2 s"]  # mean ‖output − αθ*‖² over mean ‖αθ*‖²
-    untrained: Float[np.ndarray, "2 s"]
-    descent: Float[np.ndarray, "2"]  # of the constructed weights at the best constant rate
-    spectrum: Float[np.ndarray, " d"]  # of Λ
-
-
-def memory(config: Config) -> int:
-    """Bytes of the rows of all prompts in all loops, on two cores."""
-    prompts = max(config.num_test, config.batch_size)
-    rows = (config.num_examples + 1) * (config.dimension + config.num_examples + 2)
-    return 2 * 4 * 3 * (config.num_loops + 1) * prompts * rows
+    losses: Float[Measured, "2 s t"]
+    query_key: Float[Measured, "2 s e e"]  # Q
+    projection: Float[Measured, "2 s e e"]  # P
+    errors: Float[Measured, "2 s"]  # mean ‖output − αθ*‖² over mean ‖αθ*‖²
+    untrained: Float[Measured, "2 s"]
+    descent: Float[Measured, "2"]  # of the constructed weights at the best constant rate
 
 
 def run(config: Config) -> Result:
     """Learn loops for both laws in one program, and test them beside descent."""
     train_key, test_key = jax.random.split(jax.random.key(config.seed))
-    spectrum = float(config.ratio) ** -np.arange(config.dimension)
-    spectrum *= config.dimension / spectrum.sum()
-    roots = jnp.stack([jnp.eye(config.dimension), jnp.diag(jnp.sqrt(jnp.array(spectrum)))])
+    roots = jnp.stack([jnp.eye(config.dimension), jnp.diag(jnp.sqrt(jnp.array(config.spectrum)))])
 
-    def learned(given: tuple[RandomKey, Float[Array, "d d"]]) -> tuple[Array, ...]:
+    def learned(given: tuple[RandomKey, Float[Array, "d d"]]) -> dict[str, Array]:
         key, root = given
         start, end, losses = _learn(config, key, root)
         tests = _prompts(config, test_key, root, config.num_test)
-        return losses, *end.weights, _error(end, tests), _error(start, tests)
+        errors = {"errors": _error(end, tests), "untrained": _error(start, tests)}
+        return {"losses": losses, **end.weights._asdict(), **errors}
 
     report("training, all steps in one program", 0.0)
     keys = jnp.tile(jax.random.split(train_key, config.num_seeds), 2)
     found = ensemble(learned, (keys, jnp.repeat(roots, config.num_seeds, axis=0)))
-    losses, queries, projections, errors, untrained = (
-        np.asarray(part).reshape(2, config.num_seeds, *part.shape[1:]) for part in found
-    )
     report("descent", 0.9)
-    descent = np.asarray(jax.jit(jax.vmap(lambda root: _descent(config, test_key, root)))(roots))
-    return Result(losses, queries, projections, errors, untrained, descent, spectrum)
+    descent = jax.jit(jax.vmap(lambda root: _descent(config, test_key, root)))(roots)
+    by_law = jax.tree.map(lambda part: part.reshape(2, config.num_seeds, *part.shape[1:]), found)
+    return Result(**by_law, descent=descent)
 
 
 def _prompts(config: Config, key: RandomKey, root: Float[Array, "d d"], number: int) -> Prompts:
@@ -170,9 +153,9 @@ def _learn(
     """Adam, its rate falling to 0: the loop before and after, and losses."""
     start_key, prompt_key = jax.random.split(key)
     size = config.dimension + 1
-    flat = START * jax.random.normal(start_key, (2 * size, size))
-    hint = config.hint * jnp.eye(size)
-    weights = LoopWeights(hint + flat[:size], hint + flat[size:])
+    flat = NOISE * jax.random.normal(start_key, (2 * size, size))
+    identity = IDENTITY * jnp.eye(size)
+    weights = LoopWeights(identity + flat[:size], identity + flat[size:])
     start = Loop(weights, jnp.ones(config.num_loops))
     schedule = optax.cosine_decay_schedule(config.learning_rate, config.num_steps)
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))
@@ -197,25 +180,21 @@ def _descent(config: Config, key: RandomKey, root: Float[Array, "d d"]) -> Float
     def error(rate: Array) -> Array:
         return _error(Loop(weights, jnp.full(config.num_loops, rate)), tests)
 
-    rates = 2 * jnp.arange(1, config.num_rates + 1) / config.num_rates
-    return jax.lax.map(error, rates).min()
+    return jax.lax.map(error, 2 * jnp.arange(1, NUM_RATES + 1) / NUM_RATES).min()
 
 
-def _likeness(matrices: Float[np.ndarray, "s e e"], construction: np.ndarray) -> np.ndarray:
-    """|cos| of every matrix with the constructed one; the sign of Q and P is free together."""
-    products = np.abs(np.einsum("sij,ij->s", matrices, construction))
-    return products / np.linalg.norm(matrices, axis=(1, 2)) / np.linalg.norm(construction)
+def _likeness(matrices: Float[np.ndarray, "s e e"], *diagonal: float) -> np.ndarray:
+    """|cos| of every matrix with a diagonal one; the sign of Q and P is free together."""
+    other = np.diag(diagonal)
+    products = np.abs(np.einsum("sij,ij->s", matrices, other))
+    return products / np.linalg.norm(matrices, axis=(1, 2)) / np.linalg.norm(other)
 
 
-def _constructed(result: Result) -> tuple[np.ndarray, np.ndarray]:
-    """Q = I and P = diag(I_d, 0)."""
-    identity = np.eye(len(result.spectrum) + 1)
-    return identity, np.diag([*np.ones(len(result.spectrum)), 0.0])
-
-
-def _whitening(result: Result) -> np.ndarray:
-    """P = diag(Λ⁻¹, 0)."""
-    return np.diag([*1 / result.spectrum, 0.0])
+def _projections(result: Result, config: Config, law: int) -> tuple[np.ndarray, np.ndarray]:
+    """|cos| of P with the constructed diag(I, 0), and with diag(Λ⁻¹, 0)."""
+    learned = result.projection[law]
+    constructed = _likeness(learned, *np.ones(config.dimension), 0.0)
+    return constructed, _likeness(learned, *1 / config.spectrum, 0.0)
 
 
 # Another seed gave likenesses of 0.99 (Q), 0.96 to 0.98 (P) and 0.82 against 0.99 (skewed inputs),
@@ -228,12 +207,14 @@ CLAIMS = (
     ),
     Claim(
         "The learned Q is a multiple of the constructed one: |cos| is at least 0.95.",
-        judge=lambda r, c: median_at_least(_likeness(r.query_key[0], _constructed(r)[0]), 0.95),
+        judge=lambda r, c: median_at_least(
+            _likeness(r.query_key[0], *np.ones(c.dimension + 1)), 0.95
+        ),
         source=DESCENT,
     ),
     Claim(
         "The learned P is a multiple of the constructed one: |cos| is at least 0.9.",
-        judge=lambda r, c: median_at_least(_likeness(r.projection[0], _constructed(r)[1]), 0.9),
+        judge=lambda r, c: median_at_least(_projections(r, c, 0)[0], 0.9),
         source=DESCENT,
     ),
     Claim(
@@ -243,14 +224,11 @@ CLAIMS = (
     ),
     Claim(
         "For skewed inputs the learned P is more like diag(Λ⁻¹, 0) than like the constructed one.",
-        judge=lambda r, c: ordered(
-            _likeness(r.projection[1], _constructed(r)[1]),
-            _likeness(r.projection[1], _whitening(r)),
-        ),
+        judge=lambda r, c: ordered(*_projections(r, c, 1)),
         source=MODEL,
     ),
     Claim(
-        "The start does not descend: its error is at least three times the learned loop's.",
+        "Before training the loop is not descent: its error is at least three times as large.",
         judge=lambda r, c: median_at_least(r.untrained[0] / r.errors[0], 3.0),
         source=DESCENT,
         kind="control",
@@ -259,20 +237,12 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Losses over steps, and the learned matrices of the first run beside the construction."""
+    """Losses over steps, and the learned matrices of the first run."""
     figure, axes = panels("training", "Q, isotropic inputs", "P, isotropic inputs", "P, skewed")
-    window = max(result.losses.shape[2] // 100, 1)
-    steps = result.losses.shape[2] // window
-    for law, name in enumerate(("isotropic", "skewed")):
-        means = result.losses[law, :, : steps * window].reshape(-1, steps, window).mean(axis=2)
-        axes[0].plot(window * np.arange(steps), means.T, color=COLOURS[law], alpha=0.4)
-        axes[0].plot([], [], color=COLOURS[law], label=name)
-        axes[0].axhline(result.descent[law], **THEORY)
-    axes[0].set(xlabel="step", ylabel="error", yscale="log")
-    axes[0].legend(frameon=False, fontsize=7)
+    draw_training(axes[0], {"isotropic": result.losses[0], "skewed": result.losses[1]})
+    for error in result.descent:
+        axes[0].axhline(error, **THEORY)
     tables = result.query_key[0, 0], result.projection[0, 0], result.projection[1, 0]
     for axis, table in zip(axes[1:], tables, strict=True):
-        size = np.abs(table).max()
-        axis.imshow(table, cmap="RdBu", vmin=-size, vmax=size)
-        axis.grid(False)
+        image(axis, table)
     return figure

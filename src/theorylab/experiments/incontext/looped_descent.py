@@ -9,7 +9,7 @@ Source: shi · looped-gd · Lemma 8.13, Theorem 8.14, Lemma 8.11; shi · looped-
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,8 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_most, holds, median_at_least
-from theorylab.experiments.drawing import panels
+from theorylab.experiments.drawing import THEORY, label_axes, panels
+from theorylab.fields import Count, Seeded, Several, within
 from theorylab.incontext import (
     descent_weights,
     last_row_mask,
@@ -28,7 +29,7 @@ from theorylab.incontext import (
     masked_attention,
 )
 from theorylab.progress import report
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"-\alpha^{-1} q_{t+1} = \theta_t - \eta X^\top (X\theta_t - y) = \theta_{t+1}"
@@ -40,27 +41,21 @@ MASK = Source("shi", "looped-tf", "§8.2")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random prompts of several sizes, with a start and a learning rate for every loop."""
 
-    dimensions: tuple[int, ...] = (1, 4, 16)  # d of each case
-    examples: tuple[int, ...] = (5, 32, 64)  # n of each case
-    num_loops: int = 1000  # T
-    num_seeds: int = 20  # prompts of each case
-    seed: int = 0
+    dimensions: Several[Count] = (1, 4, 16)  # d of each case
+    examples: Several[Annotated[int, within(2, 10**5)]] = (5, 32, 64)  # n of each case
+    num_loops: Annotated[int, within(1, 10**6)] = 1000  # T
+    num_seeds: Annotated[int, within(1, 10**5)] = 20  # prompts of each case
 
     def __post_init__(self) -> None:
-        if len(self.dimensions) != len(self.examples) or not self.dimensions:
-            raise ValueError(
-                "dimensions and examples must be as many and not none, "
-                f"got {self.dimensions} and {self.examples}."
-            )
-        for d, n in zip(self.dimensions, self.examples, strict=True):
-            if not 1 <= d < n <= 100000:
-                raise ValueError(f"examples must be more than dimensions, got {n} for {d}.")
-        for name, most in (("num_loops", 1000000), ("num_seeds", 100000)):
-            if not 1 <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be between 1 and {most}, got {getattr(self, name)}.")
+        super().__post_init__()
+        d, n = self.dimensions, self.examples
+        if len(d) != len(n):
+            raise ValueError(f"dimensions and examples must be as many, got {d} and {n}.")
+        if any(most >= least for most, least in zip(d, n, strict=True)):
+            raise ValueError(f"examples must be more than dimensions, got {n} for {d}.")
 
 
 PRESETS = {
@@ -70,24 +65,15 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: axes cases (c), seeds (s), loops (t). Differences are relative."""
+    """Axes: cases (c), seeds (s), loops (t). Differences are relative."""
 
-    difference: Float[np.ndarray, "c s"]  # loops against descent, the largest of all loops
-    lemma: Float[np.ndarray, "c s"]  # attention against its closed form
-    elsewhere: Float[np.ndarray, "c s"]  # the largest entry of attention above the last row
-    moved: Float[np.ndarray, "c s"]  # how far examples and α moved
-    solution: Float[np.ndarray, "c s"]  # distance of the output over α from θ*
-    unmasked: Float[np.ndarray, "c s"]  # loops without the mask against descent, after ten
-    distance: Float[np.ndarray, "c t"]  # of the first seed from θ*, over the loops
-
-
-def memory(config: Config) -> int:
-    """Bytes of the attention scores and paths of all seeds of a case."""
-    sizes = [
-        3 * (n + 1) ** 2 + 2 * config.num_loops * d
-        for n, d in zip(config.examples, config.dimensions, strict=True)
-    ]
-    return 8 * config.num_seeds * max(sizes)
+    difference: Float[Measured, "c s"]  # loops against descent, the largest of all loops
+    lemma: Float[Measured, "c s"]  # attention against its closed form
+    elsewhere: Float[Measured, "c s"]  # the largest entry of attention above the last row
+    moved: Float[Measured, "c s"]  # how far examples and α moved
+    solution: Float[Measured, "c s"]  # distance of the output over α from θ*
+    unmasked: Float[Measured, "c s"]  # loops without the mask against descent, after ten
+    distance: Float[Measured, "c t"]  # of the first seed from θ*, over the loops
 
 
 def run(config: Config) -> Result:
@@ -97,14 +83,14 @@ def run(config: Config) -> Result:
         report(f"looping over {n} examples in {d} dimensions", place / len(config.dimensions))
         key = jax.random.fold_in(jax.random.key(config.seed), place)
         keys = jax.random.split(key, config.num_seeds)
-        compare = jax.jit(jax.vmap(lambda key, d=d, n=n: _compared(key, d, n, config.num_loops)))
-        *measured, distance = map(np.asarray, compare(keys))
-        cases.append([*measured, distance[0]])
-    return Result(*(np.stack(part) for part in zip(*cases, strict=True)))
+        compare = jax.jit(jax.vmap(lambda key, d=d, n=n: _comparison(key, d, n, config.num_loops)))
+        compared = compare(keys)
+        cases.append(compared._replace(distance=compared.distance[0]))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *cases)
 
 
-def _compared(key: RandomKey, d: int, n: int, num_loops: int) -> tuple[jax.Array, ...]:
-    """The fields of the result, for one prompt."""
+def _comparison(key: RandomKey, d: int, n: int, num_loops: int) -> Result:
+    """What is measured on one prompt."""
     x_key, vector_key, rate_key = jax.random.split(key, 3)
     x = jax.random.normal(x_key, (n, d))
     theta, start, (alpha, *_) = jax.random.normal(vector_key, (3, d))
@@ -119,21 +105,23 @@ def _compared(key: RandomKey, d: int, n: int, num_loops: int) -> tuple[jax.Array
     closed = jnp.append(start @ x.T @ x + alpha * y @ x, 0.0)
     everywhere = loop(weights, prompt, rates[:10], jnp.ones((n + 1, n + 1)))
     scale = jnp.abs(path).max(axis=1)
-    return (
-        (jnp.abs(looped.outputs - path).max(axis=1) / scale).max(),
-        jnp.abs(attention[-1] - closed).max() / jnp.abs(closed).max(),
-        jnp.abs(attention[:-1]).max(),
-        jnp.abs(looped.rows - prompt)[:-1].max() + jnp.abs(looped.rows[-1, -1] - alpha),
-        jnp.linalg.norm(looped.outputs[-1] / alpha - theta),
-        jnp.abs(everywhere.outputs[-1] - path[min(9, num_loops - 1)]).max(),
-        jnp.linalg.norm(looped.outputs / alpha - theta[None, :], axis=1),
+    return Result(
+        difference=(jnp.abs(looped.outputs - path).max(axis=1) / scale).max(),
+        lemma=jnp.abs(attention[-1] - closed).max() / jnp.abs(closed).max(),
+        elsewhere=jnp.abs(attention[:-1]).max(),
+        moved=jnp.abs(looped.rows - prompt)[:-1].max() + jnp.abs(looped.rows[-1, -1] - alpha),
+        solution=jnp.linalg.norm(looped.outputs[-1] / alpha - theta),
+        unmasked=jnp.abs(everywhere.outputs[-1] - path[min(9, num_loops - 1)]).max(),
+        distance=jnp.linalg.norm(looped.outputs / alpha - theta[None, :], axis=1),
     )
 
+
+DIFFERENCE = 1e-10  # between loops and descent
 
 CLAIMS = (
     Claim(
         "Loops are steps of gradient descent to 10⁻¹⁰, for every loop of every prompt.",
-        judge=lambda r, c: at_most(r.difference.max(), 1e-10),
+        judge=lambda r, c: at_most(r.difference.max(), DIFFERENCE),
         source=THEOREM,
     ),
     Claim(
@@ -153,7 +141,7 @@ CLAIMS = (
         source=THEOREM,
     ),
     Claim(
-        "Without noise and with more examples than dimensions the loops come to θ*.",
+        "Without noise and with more examples than dimensions the loops converge to θ*.",
         judge=lambda r, c: at_most(np.median(r.solution), 1e-8),
         source=SOLUTION,
     ),
@@ -171,13 +159,13 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Distance from θ* over the loops, and differences from descent."""
     figure, axes = panels("distance from θ*, one prompt of each size", "loops against descent")
-    for distance in result.distance:
-        axes[0].loglog(np.arange(1, len(distance) + 1), np.maximum(distance, 1e-17))
-    axes[0].set_xlabel("loops")
-    for place, difference in enumerate(result.difference):
-        axes[1].semilogy(np.sort(np.maximum(difference, 1e-17)), "o", label=f"size {place + 1}")
-    axes[1].axhline(1e-10, color="#222222", linestyle="--")
-    axes[1].set_xlabel("prompt")
-    axes[1].set_ylabel("relative difference")
-    axes[1].legend(frameon=False, fontsize=8)
+    for d, n, distance, difference in zip(
+        config.dimensions, config.examples, result.distance, result.difference, strict=True
+    ):
+        axes[0].plot(np.arange(1, len(distance) + 1), np.maximum(distance, 1e-17))
+        axes[1].plot(np.sort(np.maximum(difference, 1e-17)), "o", label=f"d = {d}, n = {n}")
+    axes[1].axhline(DIFFERENCE, **THEORY)
+    axes[1].legend(fontsize=7)
+    label_axes(axes[0], "loops", logarithmic="xy")
+    label_axes(axes[1], "prompt", "relative difference", "y")
     return figure

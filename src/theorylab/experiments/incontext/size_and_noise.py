@@ -1,11 +1,11 @@
-"""Larger models are more easily distracted: small and large ones under noisy and flipped labels.
+"""Noisy and flipped labels cost larger models more.
 
 Linear attention of low and of full rank, and a narrow and a wide softmax transformer, are trained
 on the same clean prompts: x ~ N(0, Λ) with falling eigenvalues, y = ⟨w, x⟩, w ~ N(0, I). Then the
-labels in the prompt are made worse; the query's answer never is.
+labels in the prompt are corrupted; the query's answer never is.
 
     noise   on a task that lies in the first directions, which the small model reads too
-    flips   each label turned round with probability p, on tasks as in training
+    flips   each label's sign flipped with probability p, on tasks as in training
 
 The linear risks are exact: noise costs σ²/M tr(BΛ), and flips up to 4 tr(Λ²A), both of which grow
 with the rank. On a task that small and large read alike, flips cost both the same: there it is
@@ -16,7 +16,7 @@ Source: shi · rank-behaviour · Theorems 5.4.2, 5.4.3; shi · llm-label-flip ·
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,24 +25,23 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_most, identity, median_at_most, ordered
-from theorylab.experiments.checks import refuse_negative
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
+from theorylab.fields import AboveOne, Count, Increasing, NonNegative, within
 from theorylab.incontext import (
-    InContextRecipe,
     Pretraining,
     Prompts,
-    learn_prompts,
     optimal_matrix,
     pretrain,
     prompt_model,
-    prompt_predictions,
     rooted_prompts,
     task_risk,
 )
 from theorylab.models import Transformer
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
+
+from ._transformers import TrainedOnPrompts, trained
 
 PRECISION = "float32"
 FORMULA = r"R(\sigma) - R(0) = \frac{\sigma^2}{M} \operatorname{tr}(A\Lambda A^\top\Lambda)"
@@ -54,104 +53,98 @@ FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)  # p of the flips
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(TrainedOnPrompts):
     """A geometric spectrum; a small and a large model of each kind."""
 
-    dimension: int = 4  # d, and the rank of the large linear model
-    ratio: float = 1.5  # of neighbouring eigenvalues
-    num_examples: int = 8  # of a prompt, in training and in tests
-    rank: int = 1  # of the small linear model
-    noises: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)  # σ, from 0 on
-    small_width: int = 8  # channels of the small transformer, with one layer and one head
-    large_width: int = 32
-    num_layers: int = 2  # of the large one
-    num_heads: int = 4  # of the large one
-    num_steps: int = 1500  # of training
-    linear_steps: int = 1500  # of training linear attention
-    batch_size: int = 64  # fresh prompts in a step
-    learning_rate: float = 0.003  # of the transformers
-    num_test: int = 3000  # prompts of each kind to test on
-    num_seeds: int = 6  # models of each size, at least 6 to conclude
-    seed: int = 0
+    dimension: Annotated[int, within(2, 64)] = 4  # d, and the rank of the large linear model
+    ratio: AboveOne = 1.5  # of neighbouring eigenvalues
+    num_examples: Annotated[int, within(2, 1000)] = 8  # of a prompt, in training and in tests
+    rank: Count = 1  # of the small linear model
+    noises: Increasing[NonNegative] = (0.0, 0.5, 1.0, 2.0)  # σ, from 0 on
+    small_width: Count = 8  # channels of the small transformer, with one block and one head
+    num_steps: Annotated[int, within(2)] = 1500  # of training
+    linear_steps: Count = 1500  # of training linear attention
+    num_test: Annotated[int, within(100)] = 3000  # prompts of each kind to test on
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        for name, most in (("dimension", 64), ("num_examples", 1000), ("large_width", 4096)):
-            if not 2 <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be between 2 and {most}, got {getattr(self, name)}.")
-        if not 1 <= self.rank < self.dimension:
-            raise ValueError(f"rank must be from 1 to below the dimension, got {self.rank}.")
-        if not self.ratio > 1:
-            raise ValueError(f"ratio must be above 1, got {self.ratio}.")
-        levels = list(self.noises)
-        if len(levels) < 2 or levels[0] != 0 or levels != sorted(set(levels)):
-            raise ValueError(f"noises must grow from 0, got {self.noises}.")
-        if self.num_test < 100 or self.num_seeds < 1:
-            raise ValueError(
-                f"num_test must be at least 100 and num_seeds 1, got {self.num_test} and "
-                f"{self.num_seeds}."
-            )
-        _ = self.models, self.recipe, self.linear_recipe  # refuse the rest
+        super().__post_init__()
+        if self.rank >= self.dimension:
+            raise ValueError(f"rank must be below the dimension, got {self.rank}.")
+        if self.noises[0] != 0:
+            raise ValueError(f"noises must begin with 0, got {self.noises}.")
 
     @property
     def models(self) -> tuple[Transformer, Transformer]:
         """The small and the large transformer."""
-        sizes = (self.small_width, 1, 1), (self.large_width, self.num_layers, self.num_heads)
-        small, large = (prompt_model(self.dimension, self.num_examples, *size) for size in sizes)
-        return small, large
+        small = prompt_model(self.dimension, self.num_examples, self.small_width, 1, 1)
+        return small, self.model(self.num_examples)
 
     @property
-    def recipe(self) -> InContextRecipe:
-        """How transformers are trained."""
-        return InContextRecipe(
-            self.num_steps, self.batch_size, self.num_examples, self.learning_rate
-        )
+    def covariance(self) -> Float[Array, "d d"]:
+        """Λ, geometric from 1 on."""
+        return jnp.diag(self.ratio ** -jnp.arange(self.dimension))
 
     @property
-    def linear_recipe(self) -> Pretraining:
-        """How linear attention is trained."""
-        return Pretraining(self.linear_steps, self.batch_size, self.num_examples)
+    def task(self) -> Float[Array, " d"]:
+        """A task in the directions that the small linear model reads."""
+        return jnp.where(jnp.arange(self.dimension) < self.rank, 1.0, 0.0)
 
 
 PRESETS = {
     "smoke": Config(
-        dimension=2, ratio=2.0, num_examples=6, noises=(0.0, 4.0), small_width=4, large_width=16,
-        num_heads=2, num_steps=100, linear_steps=800, batch_size=32, learning_rate=0.01,
-        num_test=500, num_seeds=12,
+        dimension=2,
+        ratio=2.0,
+        num_examples=6,
+        noises=(0.0, 4.0),
+        small_width=4,
+        width=16,
+        num_heads=2,
+        num_steps=100,
+        linear_steps=800,
+        batch_size=32,
+        learning_rate=0.01,
+        num_test=500,
+        num_seeds=12,
     ),
     "paper": Config(
-        dimension=20, ratio=1.2, num_examples=40, rank=5, small_width=64, large_width=256,
-        num_layers=12, num_heads=8, num_steps=500000, linear_steps=20000, learning_rate=1e-4,
+        dimension=20,
+        ratio=1.2,
+        num_examples=40,
+        rank=5,
+        small_width=64,
+        width=256,
+        depth=12,
+        num_heads=8,
+        num_steps=500000,
+        linear_steps=20000,
+        learning_rate=1e-4,
         num_seeds=10,
     ),
-}  # fmt: skip
+}
 
 
 class Result(NamedTuple):
     """Axes: size (2: small, large), s models, a noises, p fractions of flips, c = a + p."""
 
-    noises: Float[np.ndarray, " a"]
-    noisy: Float[np.ndarray, "2 s a"]  # E(ŷ − ⟨w, x⟩)² of transformers, task in few directions
-    flipped: Float[np.ndarray, "2 s p"]  # tasks as in training
-    linear_noisy: Float[np.ndarray, "2 s a"]  # of trained linear attention, exact
-    linear_flipped: Float[np.ndarray, "2 s p"]
-    best_noisy: Float[np.ndarray, "2 a"]  # of the best matrix of that rank, exact
-    best_flipped: Float[np.ndarray, "2 p"]
-    narrow_flipped: Float[np.ndarray, "2 p"]  # the same, for the task in few directions
-    deviation: Float[np.ndarray, "2 s c"]  # of sampled linear risks, in standard errors
+    noisy: Float[Measured, "2 s a"]  # E(ŷ − ⟨w, x⟩)² of transformers, task in few directions
+    flipped: Float[Measured, "2 s p"]  # tasks as in training
+    linear_noisy: Float[Measured, "2 s a"]  # of trained linear attention, exact
+    linear_flipped: Float[Measured, "2 s p"]
+    best_noisy: Float[Measured, "2 a"]  # of the best matrix of that rank, exact
+    best_flipped: Float[Measured, "2 p"]
+    narrow_flipped: Float[Measured, "2 p"]  # the same, for the task in few directions
+    deviation: Float[Measured, "2 s c"]  # of sampled linear risks, in standard errors
 
 
 def memory(config: Config) -> int:
-    """Bytes of all tests, and of the activations of a part of them on two cores."""
+    """Bytes of all tests, and of the activations of a part of them."""
     cells, places = len(config.noises) + len(FRACTIONS), config.num_examples + 1
-    layer = places * (12 * config.large_width + 4 * config.num_heads * places)
-    batch = max(config.batch_size, config.num_test)
     tests = 4 * cells * config.num_test * places * (config.dimension + 1)
-    return tests + 4 * 2 * config.num_layers * layer * batch
+    return tests + config.activations(places, config.num_test)
 
 
 def run(config: Config) -> Result:
-    """Train models of both sizes on clean prompts, and test all on the same bad ones."""
+    """Train models of both sizes on clean prompts, and test all on the same corrupted ones."""
     train_key, test_key = jax.random.split(jax.random.key(config.seed))
     tests = jax.jit(lambda key: _tests(config, key))(test_key)
     keys = jax.random.split(train_key, config.num_seeds)
@@ -160,12 +153,13 @@ def run(config: Config) -> Result:
         report(f"training, size {place + 1} of 2", place / 2)
         found.append(ensemble(lambda key, r=rank, m=model: _one(config, key, r, m, tests), keys))
     softmax, matrices = (np.stack(part) for part in zip(*found, strict=True))
-    best = np.stack([optimal_matrix(_law(config), config.num_examples, rank) for rank in ranks])
-    noisy, flipped, narrow = _risks(config, jnp.concatenate([matrices, best[:, None]], axis=1))
+    best = [optimal_matrix(config.covariance, config.num_examples, rank) for rank in ranks]
+    noisy, flipped, narrow = map(
+        np.asarray, _risks(config, jnp.concatenate([matrices, np.stack(best)[:, None]], axis=1))
+    )
     cells = len(config.noises)
     exact = np.concatenate([noisy, flipped], axis=2)[:, :-1]
     return Result(
-        noises=np.array(config.noises),
         noisy=softmax[..., :cells],
         flipped=softmax[..., cells:],
         linear_noisy=noisy[:, :-1],
@@ -181,35 +175,17 @@ def _one(
     config: Config, key: RandomKey, rank: int, model: Transformer, tests: Prompts
 ) -> tuple[Array, Array]:
     """Errors of a trained transformer on all tests, and the matrix of trained linear attention."""
-    root = jnp.sqrt(_law(config))
-
-    def draw(key: RandomKey) -> Prompts:
-        return rooted_prompts(key, config.batch_size, config.num_examples, root)
-
-    def error(prompts: Prompts) -> Array:
-        return jnp.mean((prompt_predictions(model, params, prompts) - prompts.target) ** 2)
-
-    params = learn_prompts(key, model, draw, config.recipe).params
-    matrix = pretrain(key, rank, _law(config), config.linear_recipe).matrix
-    return jax.lax.map(error, tests), matrix
-
-
-def _law(config: Config) -> jax.Array:
-    """Λ, geometric from 1 on."""
-    return jnp.diag(float(config.ratio) ** -jnp.arange(config.dimension))
-
-
-def _task(config: Config) -> jax.Array:
-    """A task in the directions that the small linear model reads."""
-    return jnp.where(jnp.arange(config.dimension) < config.rank, 1.0, 0.0)
+    sizes, root = (config.batch_size, config.num_examples), jnp.sqrt(config.covariance)
+    error, _ = trained(key, model, lambda key: rooted_prompts(key, *sizes, root), config.recipe)
+    recipe = Pretraining(config.linear_steps, *sizes)
+    return jax.lax.map(error, tests), pretrain(key, rank, config.covariance, recipe).matrix
 
 
 def _tests(config: Config, key: RandomKey) -> Prompts:
     """The task in few directions at every noise, then tasks as in training at every flip."""
     narrow_key, noise_key, wide_key, flip_key = jax.random.split(key, 4)
-    sizes = config.num_test, config.num_examples
-    root = jnp.sqrt(_law(config))
-    narrow = rooted_prompts(narrow_key, *sizes, root, weights=_task(config))
+    sizes, root = (config.num_test, config.num_examples), jnp.sqrt(config.covariance)
+    narrow = rooted_prompts(narrow_key, *sizes, root, weights=config.task)
     wide = rooted_prompts(wide_key, *sizes, root)
     noise, level = jax.random.normal(noise_key, sizes), jax.random.uniform(flip_key, sizes)
     cells = [narrow._replace(y=narrow.y + sigma * noise) for sigma in config.noises]
@@ -217,24 +193,23 @@ def _tests(config: Config, key: RandomKey) -> Prompts:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *cells)
 
 
-def _risks(config: Config, matrices: Float[Array, "2 k d d"]) -> list[np.ndarray]:
+def _risks(config: Config, matrices: Float[Array, "2 k d d"]) -> tuple[Array, Array, Array]:
     """Exact risks: few directions with noise; all tasks, and few directions, with flips."""
     noises, fractions = jnp.array(config.noises), jnp.array(FRACTIONS)
 
     def levels(matrix: Float[Array, "d d"]) -> tuple[Array, Array, Array]:
         def risk(task: Array, noise: Array | float, flipped: Array | float) -> Array:
-            return task_risk(matrix, task, _law(config), config.num_examples, noise, flipped)
+            return task_risk(matrix, task, config.covariance, config.num_examples, noise, flipped)
 
         def over_flips(task: Array) -> Array:
             return jax.vmap(lambda p: risk(task, 0.0, p))(fractions)
 
-        noisy = jax.vmap(lambda sigma: risk(_task(config), sigma, 0.0))(noises)
+        noisy = jax.vmap(lambda sigma: risk(config.task, sigma, 0.0))(noises)
         # The mean over w ~ N(0, I) of what is quadratic in w is the sum over coordinates.
         flipped = jax.vmap(over_flips)(jnp.eye(config.dimension)).sum(axis=0)
-        return noisy, flipped, over_flips(_task(config))
+        return noisy, flipped, over_flips(config.task)
 
-    all_levels = jax.jit(jax.vmap(jax.vmap(levels)))
-    return [np.asarray(part) for part in all_levels(matrices)]
+    return jax.jit(jax.vmap(jax.vmap(levels)))(matrices)
 
 
 def _deviations(
@@ -250,7 +225,7 @@ def _deviations(
 
 
 def _costs(risks: np.ndarray) -> np.ndarray:
-    """What the worst labels of all cost, over the clean ones: (small, large) by models."""
+    """What the most corrupted labels cost, over the clean ones: (small, large) by models."""
     return risks[..., -1] - risks[..., 0]
 
 
@@ -262,7 +237,7 @@ def _excess(result: Result) -> np.ndarray:
 
 CLAIMS = (
     Claim(
-        "Sampled risks of linear attention, with noise and flips, are the exact ones: 4.5 errors.",
+        "Sampled linear risks, with noise and flips, are the exact ones to 4.5 standard errors.",
         judge=lambda r, c: at_most(np.abs(r.deviation).max(), 4.5),
         source=RISK,
     ),
@@ -298,7 +273,7 @@ CLAIMS = (
     ),
     Claim(
         "On a task that both ranks can read, flips cost both linear models the same.",
-        judge=lambda r, c: identity(_costs(r.narrow_flipped)[0], _costs(r.narrow_flipped)[1], 1e-5),
+        judge=lambda r, c: identity(*_costs(r.narrow_flipped), 1e-5),
         source=FLIPS,
     ),
     Claim(
@@ -312,21 +287,13 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Errors over noise and over flips, for both kinds of model."""
-    figure, axes = panels(
-        "linear attention, noise", "linear attention, flips", "transformers, noise",
-        "transformers, flips",
-    )  # fmt: skip
+    kinds = ("linear attention", "softmax transformers")
+    figure, axes = panels(*(f"{kind}, {labels}" for kind in kinds for labels in ("noise", "flips")))
     tables = result.linear_noisy, result.linear_flipped, result.noisy, result.flipped
-    theory = result.best_noisy, result.best_flipped
-    for place, (axis, table) in enumerate(zip(axes, tables, strict=True)):
-        levels = result.noises if place % 2 == 0 else np.array(FRACTIONS)
-        for size, name in enumerate(("small", "large")):
-            axis.plot(levels, table[size].T, color=COLOURS[size], alpha=0.3)
-            middle = np.median(table[size], axis=0)
-            axis.plot(levels, middle, "o-", color=COLOURS[size], label=name)
-            if place < 2:
-                axis.plot(levels, theory[place][size], **THEORY)
-        axis.set_xlabel("noise σ" if place % 2 == 0 else "labels turned round")
-        axis.set_ylabel("mean square error")
-        axis.legend(frameon=False, fontsize=7)
+    for axis, (small, large), place in zip(axes, tables, (0, 1, 0, 1), strict=True):
+        levels = (config.noises, FRACTIONS)[place]
+        curves(axis, levels, {"small": small, "large": large}, "o-")
+        label_axes(axis, ("noise σ", "fraction of labels flipped")[place], "mean square error")
+    for axis, theory in zip(axes, (result.best_noisy, result.best_flipped), strict=False):
+        axis.plot(axis.lines[0].get_xdata(), theory.T, **THEORY)
     return figure
