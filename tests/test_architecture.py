@@ -207,7 +207,6 @@ STILL_MANY_CLAIMS = {
     "features/emergence/parity_six",
     "features/fourier/maximum_margin",
     "features/fourier/neurons",
-    "features/gradient/gradient_features",
     "features/gradient/uniform_parity",
     "features/local_signal/infinite_patch_kernel",
     "features/local_signal/patch_lower_bound",
