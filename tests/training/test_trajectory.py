@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from theorylab.training import Trajectory, every, logarithmic
-from theorylab.training.trajectory import record
+from theorylab.training.trajectory import run_and_record
 
 
 def count(steps, measure=lambda params: params) -> Trajectory:
     """A run whose state is the number of steps that it has taken."""
-    return record(
+    return run_and_record(
         lambda state, step: state + 1.0, jnp.array(0.0), steps, measure, lambda state: state
     )
 
@@ -30,7 +30,7 @@ def test_measurements_are_taken_after_the_chosen_numbers_of_steps(steps):
 
 def test_advance_is_told_the_number_of_the_step():
     """Oracle: 0 + 1 + ... + 9 = 45."""
-    sums = record(lambda s, step: s + step, jnp.array(0), [3, 10], lambda s: s, lambda s: s)
+    sums = run_and_record(lambda s, step: s + step, jnp.array(0), [3, 10], lambda s: s, lambda s: s)
     np.testing.assert_array_equal(sums.records, [3, 45])
 
 
@@ -54,7 +54,7 @@ def test_divergence_is_recorded_where_it_first_shows(bad):
 
 def test_divergence_of_parameters_counts_even_if_nothing_shows_in_the_records():
     double = lambda state, step: state * 1e200  # noqa: E731
-    run = record(double, jnp.array(1.0), [0, 1, 2, 3], lambda p: p < 1, lambda p: p)
+    run = run_and_record(double, jnp.array(1.0), [0, 1, 2, 3], lambda p: p < 1, lambda p: p)
     assert run.diverged
     assert run.diverged_at == 2
 

@@ -69,8 +69,8 @@ def hessian_in_ball(
         num_directions: How many random directions, at least 1.
         num_ascent: How many steps of ascent, each of half the radius.
         num_steps: How many products with the Hessian one norm takes.
-        used: A tree like the parameters, 0 at entries that are none (as `dag_ensemble` fills
-            up its vectors) and 1 elsewhere: random directions then spend no length on nothing.
+        used: A tree like the parameters: 1 at entries that are parameters, 0 at padding (which
+            `dag_ensemble` adds); random directions are 0 at padding.
 
     Example:
         >>> cubic = lambda w, x: (w**3).sum()[None, None] * x / 6  # ‖H_f‖ = max |w|

@@ -10,8 +10,8 @@
 
 The Gauss–Newton operator is what remains of the Hessian of ℓ(f(w)) without ∇²f; both agree where
 the network is linear in w or where it fits (∇ℓ = 0). What does not depend on v is computed once,
-when the operator is made; one application then costs about two gradients. (Whoever has no memory
-to keep that for all samples takes `batched_operator`, which computes it anew.)
+when the operator is made; one application then costs about two gradients. Where that takes too much
+memory for all samples at once, `batched_operator` computes it again for each batch.
 
 The second derivative of a ReLU is 0 here, also at its kink: delta functions are left out.
 

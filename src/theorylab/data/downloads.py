@@ -1,4 +1,4 @@
-"""Images that are too many to come with the install, and any images by their name.
+"""Image sets that are downloaded, and all image sets by name.
 
     mnist            70000 digits of 28×28, the first 60000 for training
     fashion_mnist    70000 pieces of clothing of 28×28, the first 60000 for training

@@ -267,7 +267,7 @@ def hypercube_mixture(
 
 
 def hypercube_accuracy(num_bits: int, deviation: float) -> float:
-    """½ + ½ (1 − 2Φ(−1/σ))ᵏ: how often the best guess of a corner's parity is right.
+    """½ + ½ (1 − 2Φ(−1/σ))ᵏ: the accuracy of the best classifier of a corner's parity.
 
     Args:
         num_bits: k.

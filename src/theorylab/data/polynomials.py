@@ -56,7 +56,7 @@ def low_rank_polynomial(
     rank: Rank = 2,
     noise: float = 0.1,
 ) -> Dataset:
-    """Draw x ~ N(0, I_d), and answer y = f*(x) + σε.
+    """Draw x ~ N(0, I_d), with targets y = f*(x) + σε.
 
     Args:
         key: Draws inputs and noise.

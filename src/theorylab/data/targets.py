@@ -30,7 +30,7 @@ def linear_teacher(
     weights: Float[Array, "d k"],
     noise: float = 0.0,
 ) -> Dataset:
-    """Answer y = xW + σε.
+    """Draw inputs from their law, with targets y = xW + σε.
 
     Args:
         key: Draws inputs and noise.
@@ -61,7 +61,7 @@ def network_teacher(
     params: Params,
     noise: float = 0.0,
 ) -> Dataset:
-    """Answer y = f(θ, x) + σε, with any network f that maps inputs (n, d) to outputs (n, k).
+    """Draw inputs, with targets y = f(θ, x) + σε of any network f: inputs (n, d) ─► (n, k).
 
     Example:
         >>> from theorylab.data import Sphere
@@ -74,7 +74,7 @@ def network_teacher(
 
 
 def parity(key: RandomKey, num_samples: int, dimension: int, num_bits: int) -> Dataset:
-    """Answer y = x₁x₂⋯x_b, the product of the first b of d fair signs; the others say nothing.
+    """Draw d fair signs, with the target y = x₁x₂⋯x_b; the other signs are irrelevant.
 
     Example:
         >>> data = parity(jax.random.key(0), num_samples=4, dimension=6, num_bits=2)
@@ -92,7 +92,7 @@ def parity(key: RandomKey, num_samples: int, dimension: int, num_bits: int) -> D
 def chebyshev(
     num_samples: int, degree: int, points: Literal["even", "chebyshev"] = "even"
 ) -> Dataset:
-    """Answer y = T_k(x) on n points of [−1, 1]: evenly spaced, or the roots of Tₙ.
+    """Give y = T_k(x) at n points of [−1, 1]: evenly spaced, or the roots of Tₙ.
 
     Example:
         >>> chebyshev(3, degree=2).y[:, 0].tolist()

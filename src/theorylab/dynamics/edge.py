@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 from theorylab.curvature import sharpness
 from theorylab.training import Trajectory
 from theorylab.training.losses import check_positive
-from theorylab.training.trajectory import record
+from theorylab.training.trajectory import run_and_record
 from theorylab.typing import Params, RandomKey, Scalar
 
 
@@ -83,7 +83,7 @@ def watch(
     loss = objective(params)
     zero = jnp.zeros_like(loss)
     start = _State(params, loss, zero)
-    run = record(stretch, start, np.arange(num_records + 1), measure, lambda state: state)
+    run = run_and_record(stretch, start, np.arange(num_records + 1), measure, lambda state: state)
     return run._replace(
         steps=gap * run.steps,
         params=run.params.params,

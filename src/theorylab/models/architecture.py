@@ -32,7 +32,7 @@ class Architecture(abc.ABC):
 
     @abc.abstractmethod
     def output_shape(self, input_shape: Shape) -> Shape:
-        """Say the shape that comes out, or why `input_shape` cannot come in."""
+        """Give the output shape; raise if the layer cannot take `input_shape`."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Dense(Architecture):
 
     Args:
         width: The number of channels that come out.
-        bias: False: no bias here, whatever biases the network has.
+        bias: False: this layer has no bias, even if the network has biases.
         weight_scale: σ_w of this layer, in place of the parametrization's.
         bias_scale: σ_b of this layer, in place of the parametrization's.
 
@@ -74,7 +74,7 @@ class Conv(Architecture):
         window: The size of the window along every position axis.
         strides: The steps of the window; (): 1 along every axis.
         padding: "valid" (none), "same" (zeros) or "circular" (wrapped around); see `windows`.
-        bias: False: no bias here, whatever biases the network has.
+        bias: False: this layer has no bias, even if the network has biases.
         weight_scale: σ_w of this layer, in place of the parametrization's.
         bias_scale: σ_b of this layer, in place of the parametrization's.
         shared: False: every position has weights of its own, as in a locally connected layer.
@@ -116,7 +116,7 @@ class ConvTranspose(Architecture):
         window: The size of the window along every position axis.
         strides: By how much positions are spread apart; (): 1 along every axis.
         padding: "valid", "same" or "circular", of the convolution that this one transposes.
-        bias: False: no bias here, whatever biases the network has.
+        bias: False: this layer has no bias, even if the network has biases.
         weight_scale: σ_w of this layer, in place of the parametrization's.
         bias_scale: σ_b of this layer, in place of the parametrization's.
 
@@ -270,8 +270,9 @@ class BatchNorm(Architecture):
         y = γ (x − mean)/√(variance + ε) + β
 
     The statistics are those of the batch that is given, in training and in testing: there are no
-    running means. So an output depends on the other inputs of its batch, `in_batches` says of
-    which, and no kernel of two inputs is defined; a linearisation goes through the statistics.
+    running means. So an output depends on the other inputs of its batch (`in_batches` fixes which
+    these are), and no kernel of two inputs is defined. A linearisation differentiates through
+    the statistics.
 
     Args:
         affine: True: γ (initially 1) and β (initially 0) are trained; False: they are 1 and 0.

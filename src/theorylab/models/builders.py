@@ -1,4 +1,4 @@
-"""Architectures that everybody uses, from a few numbers.
+"""Common architectures from a few numbers.
 
 Source: zhu · dag-zoo · A.4–A.6, A.14–A.15.
 """
@@ -21,7 +21,7 @@ def mlp(
         widths: The number of neurons of every hidden layer; none makes a linear model.
         num_outputs: The number of outputs k.
         activation: φ, by name or as a function.
-        output_bias: False: no bias on the outputs, whatever biases the network has.
+        output_bias: False: the outputs have no bias, even if the network has biases.
 
     Example:
         >>> mlp([8], 1) == Serial(Dense(8), Activation("relu"), Dense(1))

@@ -1,12 +1,12 @@
-"""Graphs of the architectures that everybody uses, and of some that nobody does.
+"""Directed acyclic graphs of common architectures, and of some unusual ones.
 
     fully_connected       f⁽ˡ⁾ = φ(W⁽ˡ⁾f⁽ˡ⁻¹⁾/√m_{ℓ−1})
     densely_connected     every layer reads the input and all layers before it
     residual              f⁽ˡ⁾ = φ(f̃⁽ˡ⁾) + f⁽ˡ⁻¹⁾ wherever the sizes agree
     convolutional         windows along one axis, with shared weights and zeros at the border
     bottleneck_neurons    fully connected, but for a few neurons that read very little
-    random_dag          layers whose neurons read random ones before, each as many as it likes
-    drop_edges            any graph with a part of its edges taken away, once and for all
+    random_dag          layers whose neurons read random earlier ones, with different in-degrees
+    drop_edges            any graph with some of its edges removed before training
 
 The first two number the weights as the parameters of `network(mlp(…))` and `network(densenet(…))`
 are in a row, and `convolutional` as those of `network(cnn(…))`: with the same weights they are the
@@ -246,7 +246,7 @@ def random_dag(
 
 
 def drop_edges(key: RandomKey, given: Dag, probability: float) -> Dag:
-    """Take edges away, each with the same probability, before any training; not dropout.
+    """Remove each edge with the same probability before training (this is not dropout).
 
     In-degrees, and so scales, are those of what remains. A vertex that would lose all its edges
     keeps one of them, because 1/√0 is no scale.

@@ -66,7 +66,7 @@ class SelfAttention(Architecture):
         head_width: m, the channels of every head.
         scaling: "root": scale = 1/√m; "linear": 1/m.
         tied: True: W_Q = W_K in every head.
-        bias: False: no bias after W_O, whatever biases the network has.
+        bias: False: no bias after W_O, even if the network has biases.
 
     Example:
         >>> SelfAttention(channels=8, num_heads=2, head_width=4).output_shape((5, 3))
@@ -130,7 +130,7 @@ class Upsample(Architecture):
 
 @dataclass(frozen=True)
 class Dropout(Architecture):
-    """Every coordinate is kept with some probability, and divided by it; evaluation keeps all.
+    """Keep every coordinate with some probability and divide it by that; keep all in evaluation.
 
     Args:
         keep: The probability.

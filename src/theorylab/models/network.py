@@ -50,10 +50,10 @@ from .parts import (
     LayerPlace,
     NetworkSettings,
     SideInputs,
-    aggregate,
+    aggregation,
     dropout,
     fixed,
-    linear,
+    linear_layer,
     normalization,
     self_attention,
 )
@@ -77,7 +77,7 @@ class Model(NamedTuple):
             argument has the graph of every input, for an `Aggregate` that has none.
         learning_rates: Gives the factor of the learning rate of every array of parameters, as
             numbers in the structure of `params`.
-        parameters: The declaration of the parameters, which `summary` tells.
+        parameters: The declaration of the parameters; `summary` prints it.
         noisy: Computes outputs as in training, with the noise of every `Dropout`:
             (params, inputs, key) ─► outputs; a fourth argument has the graphs.
 
@@ -146,7 +146,7 @@ def network(
 
 
 def in_batches(apply: Apply, batch_size: int) -> Apply:
-    """A network that is given so many inputs at a time: what counts if it has a `BatchNorm`.
+    """Make a network that takes its inputs in batches, which matters if it has a `BatchNorm`.
 
     Args:
         apply: Any network.
@@ -184,7 +184,7 @@ def _read(layer: Architecture, place: LayerPlace, settings: NetworkSettings) -> 
         case Concatenate():
             return _concatenate(layer, place, settings)
         case Dense():
-            return linear(layer, (place.shape[-1], layer.width), jnp.matmul, place, settings)
+            return linear_layer(layer, (place.shape[-1], layer.width), jnp.matmul, place, settings)
         case Conv() | ConvTranspose():
             return _convolution(layer, place, settings)
         case SelfAttention():
@@ -192,7 +192,7 @@ def _read(layer: Architecture, place: LayerPlace, settings: NetworkSettings) -> 
         case LayerNorm() | BatchNorm():
             return normalization(layer, place, settings)
         case Aggregate():
-            return aggregate(layer, place)
+            return aggregation(layer, place)
         case Dropout():
             return dropout(layer, place)
     return fixed(_function(layer, place), place)
@@ -230,7 +230,7 @@ def _convolution(
     else:
         convolution, copies = convolve_locally, layer.output_shape(place.shape)[:-1]
     product = partial(convolution, strides=layer.strides, padding=layer.padding)
-    return linear(layer, shape, product, place, settings, copies)
+    return linear_layer(layer, shape, product, place, settings, copies)
 
 
 def _serial(serial: Serial, place: LayerPlace, settings: NetworkSettings) -> FiniteLayer:

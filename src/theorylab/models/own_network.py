@@ -28,7 +28,7 @@ _KNOWN: WeakKeyDictionary[Apply, set[tuple[int, ...]]] = WeakKeyDictionary()
 
 
 def check_params(params: Any) -> None:
-    """Raise unless params are a tree of floating arrays, with at least one; shapes of them will do.
+    """Raise unless params are a tree with at least one leaf, all floating arrays or their shapes.
 
     Example:
         >>> check_params({"weight": jnp.ones(3), "activation": jnp.tanh})
@@ -106,9 +106,9 @@ def check_one_by_one(apply: Apply, params: Params, x1: Array, x2: Array | None =
 
 
 def as_static(apply: Apply) -> Apply:
-    """A network that compiled programs can be looked up by: itself, unless it has no hash.
+    """Give the network itself if it can be hashed, so that its compiled program is found again.
 
-    One without a hash is wrapped, and compiled anew at every call.
+    A network without a hash is wrapped, and compiled at every call.
 
     Example:
         >>> apply = lambda params, x: x @ params

@@ -108,7 +108,7 @@ def draw_weights(
 
 
 def summary(parameters: Params) -> str:
-    """Tell the arrays of a network: shape, size, role, scales; and the size of all.
+    """Print the arrays of a network: shape, size, role and scales, and the total size.
 
     Args:
         parameters: A pytree of `Parameter`s, such as `model.parameters`.

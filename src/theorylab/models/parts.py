@@ -39,7 +39,7 @@ class NetworkSettings(NamedTuple):
 
 
 class LayerPlace(NamedTuple):
-    """Where a layer stands: what comes in, is it wide, and are these the last weights?"""
+    """Place of a layer: its input shape, whether that is wide, whether its weights are last."""
 
     shape: Shape
     wide: bool
@@ -47,7 +47,7 @@ class LayerPlace(NamedTuple):
 
 
 class SideInputs(NamedTuple):
-    """What a network may be given beside its inputs.
+    """What a network may receive in addition to its inputs.
 
     Args:
         graphs: The graph of every input, (n, nodes, nodes).
@@ -83,7 +83,7 @@ def fixed(function: Callable[[Array], Array], place: LayerPlace) -> FiniteLayer:
     return FiniteLayer((), lambda params, x, beside: function(x), place.wide)
 
 
-def linear(
+def linear_layer(
     layer: Dense | Conv | ConvTranspose,
     shape: Shape,
     product: Callable[[Array, Array], Array],
@@ -105,7 +105,7 @@ def linear(
         >>> from theorylab.models.parametrization import NTK
         >>> place = LayerPlace((4,), wide=False, last=False)
         >>> settings = NetworkSettings(NTK(), "zero", "normal")
-        >>> layer = linear(Dense(8), (4, 8), jnp.matmul, place, settings)
+        >>> layer = linear_layer(Dense(8), (4, 8), jnp.matmul, place, settings)
         >>> sorted(layer.parameters), layer.parameters["weight"].role
         (['bias', 'weight'], 'input')
     """
@@ -204,11 +204,12 @@ def normalization(
     return FiniteLayer(parameters, apply, place.wide)
 
 
-def aggregate(layer: Aggregate, place: LayerPlace) -> FiniteLayer:
+def aggregation(layer: Aggregate, place: LayerPlace) -> FiniteLayer:
     """Read a sum over neighbours, of one graph or of a graph for every input.
 
     Example:
-        >>> layer = aggregate(Aggregate(((0.0, 1.0), (1.0, 0.0))), LayerPlace((2, 1), True, False))
+        >>> swap = Aggregate(((0.0, 1.0), (1.0, 0.0)))
+        >>> layer = aggregation(swap, LayerPlace((2, 1), wide=True, last=False))
         >>> layer.apply((), jnp.array([[[1.0], [2.0]]]), SideInputs()).ravel().tolist()
         [2.0, 1.0]
     """

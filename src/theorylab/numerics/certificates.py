@@ -16,8 +16,8 @@ and after j steps from a random start in p dimensions, whatever the spectrum,
     λ_max(A′) ≤ θ_max + ε (λ_max − λ_min)     except with probability δ,
     √ε = log(1.648 √p / δ) / (2j − 1)
 
-This is why a residual is no bound for the k-th eigenvalue, and a field `bounds` exists: residuals
-that vanish are compatible with a greater eigenvalue that nobody has seen. The price is steps. Where
+So a residual does not bound the error of the k-th eigenvalue; the field `bounds` does. A greater
+eigenvalue may be missed although all residuals vanish. The bound costs further steps. Where
 a gap of εs (of the spread s = λ_max − λ_min) parts an eigenvalue from what is left, its bound is of
 the order of the residual; where there is none (two values only, a bulk) it is εs. `needed_checks`
 turns this round: a share of 1 % takes 60 to 90 checks for any size up to a million, one of 5 % some
@@ -131,7 +131,7 @@ def certified_eigenpairs(
 
 
 def needed_checks(share: float, size: int, k: int, risk: float = 1e-3) -> int:
-    """How many checks bound an eigenvalue to so much of the spread, beside the residuals.
+    """The number of checks that bound an eigenvalue to a share of the spread, plus the residuals.
 
     Args:
         share: The excess wanted, over λ_max − λ_min of what is left.
@@ -153,7 +153,7 @@ def needed_checks(share: float, size: int, k: int, risk: float = 1e-3) -> int:
 
 
 def unsure_share(num_checks: int, size: int, k: int, risk: float = 1e-3) -> float:
-    """What share of the spread so many checks leave open: ε/(1 − 2ε), or all there is.
+    """The share of the spread that a number of checks leaves open: ε/(1 − 2ε), at most 1.
 
     Example:
         >>> round(unsure_share(89, 1_000_000, 10), 4), unsure_share(5, 1_000_000, 10)

@@ -7,7 +7,7 @@
     Clopper–Pearson quantiles of Beta laws         a probability; at least the confidence
 
 Here x₍ᵢ₎ is the i-th smallest of n samples. All of this runs on the host. If a sample is not
-finite, every number of the interval is NaN: nothing is known, and no comparison will say so.
+finite, all numbers of the interval are NaN, and every comparison with them is false.
 """
 
 import math

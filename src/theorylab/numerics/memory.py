@@ -1,4 +1,4 @@
-"""How much memory there is, so that what cannot fit is refused before any work, and not killed."""
+"""How much memory is free, so that what cannot fit is refused before any work."""
 
 import os
 from collections.abc import Callable, Iterator

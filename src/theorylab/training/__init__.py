@@ -26,6 +26,7 @@ from .optimizers import nesterov as nesterov
 from .optimizers import with_learning_rates as with_learning_rates
 from .schedules import catapults as catapults
 from .schedules import follow_critical as follow_critical
+from .schedules import scheduled as scheduled
 from .schedules import stepwise as stepwise
 from .schedules import triangular as triangular
 from .sgd import Batches as Batches

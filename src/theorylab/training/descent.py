@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import Params
 
-from .trajectory import Measure, Steps, Trajectory, record
+from .trajectory import Measure, Steps, Trajectory, run_and_record
 
 State = tuple[Params, Any]  # parameters and the optimiser's state
 
@@ -44,7 +44,7 @@ def descend(
         return updated(objective, state, optimizer)
 
     state = (params, optimizer.init(params))
-    return record(advance, state, steps, measure, params_of=lambda state: state[0])
+    return run_and_record(advance, state, steps, measure, params_of=lambda state: state[0])
 
 
 def updated(

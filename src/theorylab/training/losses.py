@@ -237,7 +237,7 @@ _TERMS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def check_positive(what: str, value: Real[ArrayLike, "..."]) -> None:
-    """Raise unless numbers are positive; what is traced (swept by vmap) has no value yet.
+    """Raise unless all numbers are positive; traced ones have no value yet and pass.
 
     Example:
         >>> check_positive("learning_rate", 0.0)

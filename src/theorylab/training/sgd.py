@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 from theorylab.typing import Params, RandomKey
 
 from .descent import updated
-from .trajectory import Measure, Steps, Trajectory, all_finite, first_failure, record
+from .trajectory import Measure, Steps, Trajectory, all_finite, first_failure, run_and_record
 
 
 @runtime_checkable
@@ -111,7 +111,7 @@ def sgd(
         return _State(_learned(loss_of, state.learner, optimizer, drawn), sampler)
 
     state = _State((params, optimizer.init(params)), new_sampler(key, len(dataset.x)))
-    return record(advance, state, steps, measure, params_of=lambda state: state.learner[0])
+    return run_and_record(advance, state, steps, measure, params_of=lambda state: state.learner[0])
 
 
 class Batch(NamedTuple):
@@ -213,7 +213,7 @@ def new_sampler(
     key: RandomKey,
     num_samples: int,
 ) -> Sampler:
-    """The sampler before the first batch: at the end of an epoch that never was.
+    """Make the sampler before the first batch; its first draw shuffles the first epoch.
 
     Example:
         >>> int(new_sampler(jax.random.key(0), num_samples=5).position)

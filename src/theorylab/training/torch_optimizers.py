@@ -67,7 +67,7 @@ def torch_optimizer(name: TorchOptimizer, learning_rate: Scalar) -> optax.Gradie
 def select_optimizer(
     optimizers: Sequence[optax.GradientTransformation], index: int | Int[Array, ""]
 ) -> optax.GradientTransformation:
-    """Give the optimiser with this number, chosen when it runs: one program for all of them.
+    """Select an optimiser at run time, so that one compiled program serves all of them.
 
     Args:
         optimizers: Optimisers of the same parameters.

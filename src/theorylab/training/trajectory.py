@@ -71,7 +71,7 @@ def logarithmic(total: int, count: int) -> Int[np.ndarray, " t"]:
 
 
 def checked_steps(steps: Steps) -> Int[np.ndarray, " t"]:
-    """The recorded steps as a NumPy array, once it is sure that they increase from 0 on.
+    """Give the recorded steps as a NumPy array; raise unless they increase from 0 on.
 
     Example:
         >>> checked_steps([0, 5, 10])
@@ -89,7 +89,7 @@ def checked_steps(steps: Steps) -> Int[np.ndarray, " t"]:
     return array
 
 
-def record(
+def run_and_record(
     advance: Callable[[Any, Int[Array, ""]], Any],
     state: Any,
     steps: Steps,
@@ -106,7 +106,8 @@ def record(
         params_of: The parameters in a state.
 
     Example:
-        >>> run = record(lambda w, step: 2 * w, jnp.array(1.0), [0, 1, 3], lambda w: w, lambda w: w)
+        >>> same = lambda w: w
+        >>> run = run_and_record(lambda w, step: 2 * w, jnp.array(1.0), [0, 1, 3], same, same)
         >>> run.records.tolist()
         [1.0, 2.0, 8.0]
     """

@@ -2,9 +2,9 @@
 
     begin ─► check ─► step … step ─► check ─► … ─► L_train < target ─► what was best
 
-Networks are compared where they fit equally well, not after as many steps or epochs. A check takes
-the loss of all training samples, which may end the run, and that of the validation samples, of
-which the best is kept, with its parameters. A run that is no longer finite ends at the next check.
+Networks are compared at one training loss, not after one number of steps or epochs. A check
+computes the loss on all training samples, which may end the run, and on the validation samples: the
+parameters with the least validation loss are kept. A run that diverges ends at the next check.
 All of it is one compiled `jax.lax.while_loop`: jit it, vmap it, or give it to `ensemble`.
 
 Source: zhu · agop-sgd · §4.4 (train to 10⁻³, report at the best validation loss).
@@ -98,7 +98,7 @@ def train_until(
     key: RandomKey,
     event: Event | None = None,
 ) -> StoppedRun:
-    """Minimise an empirical risk until it is small, and keep what validated best.
+    """Minimise an empirical risk to a target, and keep the parameters with the best validation.
 
     Args:
         loss_of: L̂(w; x, y), the loss of samples, such as `empirical_risk(loss, apply)`.

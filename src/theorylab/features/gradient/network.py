@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int
 
 from theorylab.data import Dataset
 from theorylab.training import Trajectory, zero_one
-from theorylab.training.trajectory import Measure, Steps, record
+from theorylab.training.trajectory import Measure, Steps, run_and_record
 from theorylab.typing import RandomKey, Scalar
 
 Loss = Literal["hinge", "logistic"]
@@ -193,7 +193,7 @@ def train(
         drawn = sampler(jax.random.fold_in(key, step), num_samples)
         return gradient_step(network, empirical_law(drawn), schedule, step, loss)
 
-    return record(advance, start, steps, measure, params_of=lambda network: network)
+    return run_and_record(advance, start, steps, measure, params_of=lambda network: network)
 
 
 def learn_online(
@@ -247,7 +247,7 @@ def train_exactly(
     def advance(network: ReluNetwork, step: Int[Array, ""]) -> ReluNetwork:
         return gradient_step(network, law, schedule, step, loss)
 
-    return record(advance, start, steps, measure, params_of=lambda network: network)
+    return run_and_record(advance, start, steps, measure, params_of=lambda network: network)
 
 
 def gradient_step(

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from theorylab.training import Trajectory
-from theorylab.training.trajectory import Steps, record
+from theorylab.training.trajectory import Steps, run_and_record
 from theorylab.typing import Scalar
 
 from .network import FiniteLaw, ReluNetwork, margin_loss
@@ -70,7 +70,7 @@ def descend_outputs(
     def advance(outputs: Float[Array, " m"], step: Int[Array, ""]) -> Float[Array, " m"]:
         return outputs - learning_rates[step] * jax.grad(loss)(outputs)
 
-    return record(advance, network.outputs, steps, loss, params_of=lambda outputs: outputs)
+    return run_and_record(advance, network.outputs, steps, loss, params_of=lambda outputs: outputs)
 
 
 def descent_bound(

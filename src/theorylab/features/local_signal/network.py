@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from theorylab.data.patches import PatchLaw, signal_among_noise
 from theorylab.kernels.gated_patches import soft_threshold as soft_threshold
 from theorylab.training import Trajectory, logistic
-from theorylab.training.trajectory import Steps, record
+from theorylab.training.trajectory import Steps, run_and_record
 from theorylab.typing import RandomKey, Scalar
 
 
@@ -96,4 +96,4 @@ def learn_filter(
         batch = signal_among_noise(jax.random.fold_in(key, step), law, batch_size)
         return descend_on_batch(params, batch.x, batch.y, rates)
 
-    return record(advance, start, steps, lambda params: params, lambda params: params)
+    return run_and_record(advance, start, steps, lambda params: params, lambda params: params)

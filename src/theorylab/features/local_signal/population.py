@@ -33,7 +33,7 @@ from jaxtyping import Array, Float
 
 from theorylab.data.patches import PatchLaw
 from theorylab.training import Trajectory, ensemble
-from theorylab.training.trajectory import Steps, record
+from theorylab.training.trajectory import Steps, run_and_record
 
 from .network import Rates, soft_threshold
 from .projected import State, signal_slopes
@@ -143,7 +143,7 @@ def descend_population(
     def measure(state: State) -> tuple[State, Risk]:
         return state, risk(state, law, grid)
 
-    return record(advance, start, steps, measure, lambda state: state)
+    return run_and_record(advance, start, steps, measure, lambda state: state)
 
 
 def descend_each(

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from theorylab.data.patches import PatchLaw
 from theorylab.training import Trajectory
-from theorylab.training.trajectory import Steps, record
+from theorylab.training.trajectory import Steps, run_and_record
 from theorylab.typing import RandomKey
 
 from .network import Filter, Rates, small_filter, soft_threshold
@@ -133,4 +133,4 @@ def learn_projected(
     def advance(state: State, step: Array) -> State:
         return projected_step(jax.random.fold_in(key, step), state, law, rates, batch_size)
 
-    return record(advance, start, steps, lambda state: state, lambda state: state)
+    return run_and_record(advance, start, steps, lambda state: state, lambda state: state)

@@ -49,7 +49,7 @@ from theorylab.models import Model, network
 from theorylab.progress import report
 from theorylab.training import catapults, descend, ensemble, every, gradient_descent, squared
 from theorylab.training.descent import updated
-from theorylab.training.trajectory import record
+from theorylab.training.trajectory import run_and_record
 from theorylab.typing import Params, RandomKey, Scalar
 
 PRECISION = "float32"
@@ -221,7 +221,7 @@ def _raise(config: Config, draw: Draw, most: Int[Array, ""], key: RandomKey) -> 
         rates = schedule.learning_rate, schedule.num_raises
         return (parts.loss, parts.top[0], parts.kernel_norm, *rates)
 
-    return record(
+    return run_and_record(
         lambda state, step: updated(objective, state, optimizer),
         (params, optimizer.init(params)),
         every(1, config.num_steps),

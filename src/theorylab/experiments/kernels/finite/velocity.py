@@ -45,7 +45,7 @@ from theorylab.models import Model, Standard, mlp, network
 from theorylab.numerics import rank_correlations, spearman
 from theorylab.progress import report
 from theorylab.training import cross_entropy, ensemble, every, zero_one
-from theorylab.training.trajectory import record
+from theorylab.training.trajectory import run_and_record
 from theorylab.typing import Params, RandomKey
 
 PRECISION = "float32"
@@ -167,7 +167,7 @@ def _one(key: RandomKey, train: Dataset, test: Dataset, config: Config) -> dict[
     def kernel(params: Params) -> Float[Array, "p p"]:
         return ntk(model.apply, params, points)
 
-    first = record(
+    first = run_and_record(
         _step(model, train, for_batches, config),
         start,
         every(config.interval, config.num_steps),
