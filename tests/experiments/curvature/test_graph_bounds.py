@@ -28,5 +28,5 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 def test_bad_configs_are_told():
     with pytest.raises(ValueError, match="failure must be in"):
         experiment.Config(failure=0.7)
-    with pytest.raises(ValueError, match="radius must be positive"):
+    with pytest.raises(ValueError, match="radius must be a finite number, positive"):
         experiment.Config(radius=-1.0)

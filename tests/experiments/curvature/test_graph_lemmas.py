@@ -38,7 +38,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 def test_bad_configs_are_told():
     with pytest.raises(ValueError, match="widths must be at least 8"):
         experiment.Config(widths=(4, 8))
-    with pytest.raises(ValueError, match="num_steps must be at least 2"):
+    with pytest.raises(ValueError, match="num_steps must be a whole number, at least 2"):
         experiment.Config(num_steps=1)
 
 

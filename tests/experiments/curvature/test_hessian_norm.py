@@ -38,10 +38,10 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     ("fields", "words"),
     [
         ({"widths": (4, 8)}, "widths must be at least 8"),
-        ({"widths": (64, 32)}, "two or more and grow"),
-        ({"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
+        ({"widths": (64, 32)}, "two or more and increasing"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1, got 0"),
         ({"radii": (0.5, 1.0)}, "radii must begin with 1"),
-        ({"radii": (1.0, 1.0)}, "radii must be one or more and grow"),
+        ({"radii": (1.0, 1.0)}, "radii must be one or more and increasing"),
     ],
 )
 def test_bad_configs_are_told(fields, words):

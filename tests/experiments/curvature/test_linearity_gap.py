@@ -32,5 +32,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 def test_bad_configs_are_told():
     with pytest.raises(ValueError, match=r"radii must be in \(0, 1\]"):
         experiment.Config(radii=(0.5, 2.0))
-    with pytest.raises(ValueError, match="radii must be two or more and grow"):
+    with pytest.raises(
+        ValueError, match="radii must be finite numbers, two or more and increasing, each positive"
+    ):
         experiment.Config(radii=(1.0,))

@@ -23,7 +23,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 
 
 def test_bad_configs_are_told():
-    with pytest.raises(ValueError, match="num_outputs must be at least 2"):
+    with pytest.raises(ValueError, match="num_outputs must be a whole number, at least 2"):
         experiment.Config(num_outputs=1)
-    with pytest.raises(ValueError, match="widths must be two or more and grow"):
+    with pytest.raises(ValueError, match="two or more and increasing"):
         experiment.Config(widths=(64, 32))

@@ -29,5 +29,5 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 def test_bad_configs_are_told():
     with pytest.raises(ValueError, match="where tanh is curved"):
         experiment.Config(output=0.0)
-    with pytest.raises(ValueError, match="num_steps must be at least 1"):
+    with pytest.raises(ValueError, match="num_steps must be a whole number, at least 1"):
         experiment.Config(num_steps=0)

@@ -31,7 +31,7 @@ def test_a_corrupted_result_is_not_supported(smoke, verdict, words, change):
     ("change", "message"),
     [
         ({"num_operators": 4}, "num_operators must be at least 5, got 4"),
-        ({"density_probes": 1}, "density_probes must be at least 2, got 1"),
+        ({"density_probes": 1}, "density_probes must be a whole number, at least 2, got 1"),
         ({"size": 31}, "size must be even, got 5, 24 and 31"),
     ],
 )

@@ -89,15 +89,15 @@ def test_memory_grows_with_the_square_of_the_width():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_hidden", 0, "num_hidden must be at least 1, got 0"),
-        ("num_draws", 0, "num_draws must be at least 1, got 0"),
-        ("num_samples", -1, "num_samples must be at least 1, got -1"),
+        ("num_hidden", 0, "num_hidden must be a whole number, at least 1, got 0"),
+        ("num_draws", 0, "num_draws must be a whole number, at least 1, got 0"),
+        ("num_samples", -1, "num_samples must be a whole number, at least 1, got -1"),
         ("widths", (64,), r"two or more different counts, got \(64,\)"),
         ("widths", (), r"two or more different counts, got \(\)"),
         ("widths", (0, 64), "two or more different counts"),
         ("widths", (128, 64), r"widths must grow, got \(128, 64\)"),
         ("learning_rate", 1.5, r"learning_rate must be in \(0, 1\), got 1.5"),
-        ("learning_rate", math.nan, r"learning_rate must be in \(0, 1\), got nan"),
+        ("learning_rate", math.nan, "learning_rate must be a finite number, got nan"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

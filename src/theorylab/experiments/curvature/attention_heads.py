@@ -23,8 +23,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between
 from theorylab.curvature import output_hessian, spectral_norm
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Plural, Seeded
 from theorylab.models import Architecture, Dense, GlobalPool, SelfAttention, Serial
 from theorylab.models import network as network_of
 from theorylab.progress import report
@@ -41,23 +41,18 @@ HEADS, WIDE = range(2)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random attention blocks of growing width, on random positions."""
 
-    widths: tuple[int, ...] = (8, 16, 32, 64)  # m
-    head_width: int = 4  # of each of m heads
-    num_positions: int = 4  # that attend to each other
-    num_inputs: int = 6  # of each position
-    num_seeds: int = 48  # random networks of each kind and width
-    num_steps: int = 12  # products with the Hessian for one norm
-    seed: int = 0  # of all randomness
+    widths: Increasing[Count] = (8, 16, 32, 64)  # m
+    head_width: Count = 4  # of each of m heads
+    num_positions: Plural = 4  # that attend to each other
+    num_inputs: Count = 6  # of each position
+    num_seeds: Count = 48  # random networks of each kind and width
+    num_steps: Plural = 12  # products with the Hessian for one norm
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        refuse_below(self, 1, "head_width", "num_inputs", "num_seeds")
-        refuse_below(self, 2, "num_positions", "num_steps")
-        if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
-            raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
+        super().__post_init__()
         if self.widths[0] < 2:
             raise ValueError(f"widths must be at least 2, got {self.widths}.")
 

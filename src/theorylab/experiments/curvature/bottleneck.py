@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, median_at_least, ordered
 from theorylab.curvature import dag_norms
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Seeded
 from theorylab.models import Dag
 from theorylab.models.dag_builders import bottleneck_neurons, densely_connected, fully_connected
 from theorylab.progress import report
@@ -37,19 +37,17 @@ NAMES = ("fully connected", "two neurons of in-degree 1", "narrow layer", "narro
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random tanh networks of four layers with bottlenecks in the second hidden one."""
 
-    widths: tuple[int, ...] = (32, 64, 128, 256, 512)  # neurons m of a wide hidden layer
+    widths: Increasing[Count] = (32, 64, 128, 256, 512)  # neurons m of a wide hidden layer
     narrow: int = 2  # bottleneck neurons, or neurons of the narrow layer
-    num_inputs: int = 4  # inputs d
-    num_seeds: int = 24  # random networks of each kind and width
-    num_steps: int = 16  # products with the Hessian for one norm
-    seed: int = 0  # of all randomness
+    num_inputs: Count = 4  # inputs d
+    num_seeds: Count = 24  # random networks of each kind and width
+    num_steps: Count = 16  # products with the Hessian for one norm
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
-        refuse_unordered(self, 2, "widths")
+        super().__post_init__()
         if not 1 <= self.narrow <= self.widths[0] // 2:
             raise ValueError(
                 f"narrow must be in 1 to {self.widths[0] // 2}, half of the least width, "

@@ -35,12 +35,10 @@ from theorylab.curvature import (
 )
 from theorylab.data import sphere
 from theorylab.experiments.checks import (
-    count_fields,
     refuse_below,
-    refuse_nonpositive,
-    refuse_unordered,
 )
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded
 from theorylab.models import Dag, activation
 from theorylab.models.dag_builders import densely_connected, drop_edges, fully_connected, random_dag
 from theorylab.numerics import power_law
@@ -65,22 +63,19 @@ NAMES = ("fully connected", "densely connected", "half of the edges", "in-degree
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Gaussian weights of the last layer, drawn again and again over the same other weights."""
 
-    widths: tuple[int, ...] = (4, 6, 9, 13)  # neurons m of each of two hidden layers
-    num_inputs: int = 2  # inputs d
-    radius: float = 3.0  # R, by which the weights are moved
+    widths: Increasing[Count] = (4, 6, 9, 13)  # neurons m of each of two hidden layers
+    num_inputs: Plural = 2  # inputs d
+    radius: Positive = 3.0  # R, by which the weights are moved
     failure: float = 0.05  # probability with which the bounds may fail
-    num_draws: int = 2000  # draws of the last layer's weights
-    num_seeds: int = 64  # other weights, for the order of ν
-    seed: int = 0  # of all randomness
+    num_draws: Plural = 2000  # draws of the last layer's weights
+    num_seeds: Plural = 64  # other weights, for the order of ν
 
     def __post_init__(self) -> None:
-        refuse_below(self, 2, *count_fields(self))
-        refuse_unordered(self, 2, "widths")
+        super().__post_init__()
         refuse_below(self, 4, "widths")
-        refuse_nonpositive(self, "radius")
         if not 0 < self.failure < 0.5:
             raise ValueError(f"failure must be in (0, 0.5), got {self.failure}.")
 

@@ -37,13 +37,8 @@ from theorylab.curvature import (
     read_lengths,
 )
 from theorylab.data import sphere
-from theorylab.experiments.checks import (
-    refuse_below,
-    refuse_negative,
-    refuse_nonpositive,
-    refuse_unordered,
-)
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded
 from theorylab.models.dag_builders import densely_connected, fully_connected, random_dag
 from theorylab.progress import report
 from theorylab.typing import RandomKey
@@ -69,23 +64,18 @@ FEW = 4  # in-degree of neurons that read little, and size of the matrices U
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random softplus networks of two hidden layers that grow alike, or one faster."""
 
-    widths: tuple[int, ...] = (12, 24, 48, 64)  # neurons m of the first layer
-    num_inputs: int = 4  # inputs d
-    num_seeds: int = 20  # random networks of each kind and width
-    num_steps: int = 8  # products with the Hessian for one norm
-    radius: float = 1.0  # R, the distance from the start at which some networks are measured
-    num_moved: int = 20  # networks of each width there; of 8 an interval is ±0.2 wide
-    seed: int = 0  # of all randomness
+    widths: Increasing[Count] = (12, 24, 48, 64)  # neurons m of the first layer
+    num_inputs: Count = 4  # inputs d
+    num_seeds: Count = 20  # random networks of each kind and width
+    num_steps: Plural = 8  # products with the Hessian for one norm
+    radius: Positive = 1.0  # R, the distance from the start at which some networks are measured
+    num_moved: Count = 20  # networks of each width there; of 8 an interval is ±0.2 wide
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        refuse_below(self, 1, "num_inputs", "num_seeds", "num_moved")
-        refuse_below(self, 2, "num_steps")
-        refuse_nonpositive(self, "radius")
-        refuse_unordered(self, 2, "widths")
+        super().__post_init__()
         if self.widths[0] < 8:
             raise ValueError(f"widths must be at least 8, got {self.widths}.")
 

@@ -49,8 +49,8 @@ from theorylab.curvature import (
     two_layer_norm,
 )
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Seeded
 from theorylab.models import Dag, dag_network
 from theorylab.models.dag_builders import (
     convolutional,
@@ -91,28 +91,27 @@ NAMES = (
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random tanh networks of growing width on graphs of many kinds."""
 
-    widths: tuple[int, ...] = (64, 128, 256, 512)  # neurons of a hidden layer
-    num_inputs: int = 16  # inputs d
+    widths: Increasing[Count] = (64, 128, 256, 512)  # neurons of a hidden layer
+    num_inputs: Count = 16  # inputs d
     drop: float = 0.1  # probability of an edge to be dropped
-    num_seeds: int = 32  # random networks of each kind and width
-    num_ball: int = 12  # of the fully connected ones, around which the ball is searched
-    num_steps: int = 16  # products with the Hessian for one norm
+    num_seeds: Count = 32  # random networks of each kind and width
+    num_ball: Count = 12  # of the fully connected ones, around which the ball is searched
+    num_steps: Count = 16  # products with the Hessian for one norm
     radii: tuple[float, ...] = (1.0, 2.0, 4.0)  # radii R of balls around the initial weights
-    num_directions: int = 2  # random ones in which a ball is searched
-    num_ascent: int = 6  # steps uphill from the best of them
-    seed: int = 0  # of all randomness
+    num_directions: Count = 2  # random ones in which a ball is searched
+    num_ascent: Count = 6  # steps uphill from the best of them
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
-        refuse_unordered(self, 2, "widths")
+        super().__post_init__()
         if self.widths[0] < 8:
             raise ValueError(f"widths must be at least 8, got {self.widths}.")
         if not 0 <= self.drop < 1:
             raise ValueError(f"drop must be in [0, 1), got {self.drop}.")
-        refuse_unordered(self, 1, "radii")
+        if not self.radii or tuple(sorted(set(self.radii))) != self.radii:
+            raise ValueError(f"radii must be one or more and increasing, got {self.radii}.")
         if self.radii[0] != 1:
             raise ValueError(f"radii must begin with 1, of which a claim speaks, got {self.radii}.")
 

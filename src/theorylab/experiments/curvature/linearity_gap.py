@@ -29,8 +29,8 @@ from theorylab.claims import (
 )
 from theorylab.curvature import output_hessian
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Positive, Seeded
 from theorylab.models import linearize
 from theorylab.models.dag_builders import fully_connected
 from theorylab.numerics import eigenpairs
@@ -52,21 +52,19 @@ TOP, GRADIENT, RANDOM, DESCENT = range(4)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random fully connected tanh networks, and points at distance R from their weights."""
 
-    widths: tuple[int, ...] = (64, 128, 256, 512)  # width m of every hidden layer
-    radii: tuple[float, ...] = (0.25, 0.5, 1.0)  # distances R
-    num_hidden: int = 2  # hidden layers
-    num_inputs: int = 4  # inputs d
-    num_seeds: int = 16  # random networks at each width
-    num_steps: int = 16  # products with the Hessian for one eigenvector
-    num_descent: int = 20  # steps of gradient descent on one example
-    seed: int = 0  # of all randomness
+    widths: Increasing[Count] = (64, 128, 256, 512)  # width m of every hidden layer
+    radii: Increasing[Positive] = (0.25, 0.5, 1.0)  # distances R
+    num_hidden: Count = 2  # hidden layers
+    num_inputs: Count = 4  # inputs d
+    num_seeds: Count = 16  # random networks at each width
+    num_steps: Count = 16  # products with the Hessian for one eigenvector
+    num_descent: Count = 20  # steps of gradient descent on one example
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
-        refuse_unordered(self, 2, "widths", "radii")
+        super().__post_init__()
         if not 0 < self.radii[0] <= self.radii[-1] <= 1:
             raise ValueError(f"radii must be in (0, 1], got {self.radii}.")
 

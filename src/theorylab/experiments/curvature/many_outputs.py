@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, holds
 from theorylab.curvature import TensorNorm, tensor_norm, two_layer_tensor_norm
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_below, refuse_negative
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Plural, Seeded
 from theorylab.models.dag_builders import fully_connected
 from theorylab.progress import report
 from theorylab.training import dag_ensemble
@@ -39,23 +39,18 @@ TENSOR = Source("zhu", "hessian-norm", "Cor. A.3.1")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random tanh networks of growing width, with a few outputs."""
 
-    widths: tuple[int, ...] = (32, 64, 128, 256)  # neurons m of each of two hidden layers
-    num_inputs: int = 4  # inputs d
-    num_outputs: int = 4  # outputs d_L
-    num_seeds: int = 16  # random networks of each width
-    num_rounds: int = 6  # in which the directions v and s are renewed
-    num_steps: int = 16  # products with a Hessian in each
-    seed: int = 0  # of all randomness
+    widths: Increasing[Count] = (32, 64, 128, 256)  # neurons m of each of two hidden layers
+    num_inputs: Count = 4  # inputs d
+    num_outputs: Plural = 4  # outputs d_L
+    num_seeds: Count = 16  # random networks of each width
+    num_rounds: Count = 6  # in which the directions v and s are renewed
+    num_steps: Plural = 16  # products with a Hessian in each
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        refuse_below(self, 1, "num_inputs", "num_seeds", "num_rounds")
-        refuse_below(self, 2, "num_outputs", "num_steps")
-        if len(self.widths) < 2 or tuple(sorted(set(self.widths))) != self.widths:
-            raise ValueError(f"widths must be two or more and grow, got {self.widths}.")
+        super().__post_init__()
         if self.widths[0] < 8:
             raise ValueError(f"widths must be at least 8, got {self.widths}.")
 

@@ -25,8 +25,8 @@ from theorylab.claims import Claim, Source, exponent_between, holds, median_betw
 from theorylab.curvature import output_hessian, spectral_norm
 from theorylab.data import sphere
 from theorylab.dynamics import polyak_ratio
-from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Seeded
 from theorylab.kernels import ntk
 from theorylab.models.dag_builders import fully_connected
 from theorylab.progress import report
@@ -43,23 +43,21 @@ LOSS = squared("half_sum")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random fully connected tanh networks, with ψ = tanh on the output and without."""
 
-    widths: tuple[int, ...] = (64, 128, 256, 512, 1024)  # width m of every hidden layer
-    num_hidden: int = 2  # hidden layers
-    num_inputs: int = 4  # inputs d
+    widths: Increasing[Count] = (64, 128, 256, 512, 1024)  # width m of every hidden layer
+    num_hidden: Count = 2  # hidden layers
+    num_inputs: Count = 4  # inputs d
     output: float = 0.66  # where ψ is evaluated; at 0 its second derivative is 0
-    num_seeds: int = 16  # random networks at each width
-    num_steps: int = 16  # products with the Hessian for one norm
-    num_samples: int = 4  # points that are learned
-    num_descent: int = 2000  # steps of gradient descent; after 600 one loss in all is above 0.001
-    num_records: int = 8  # times at which the kernel is looked at, geometric
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 16  # random networks at each width
+    num_steps: Count = 16  # products with the Hessian for one norm
+    num_samples: Count = 4  # points that are learned
+    num_descent: Count = 2000  # steps of gradient descent; after 600 one loss in all is above 0.001
+    num_records: Count = 8  # times at which the kernel is looked at, geometric
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
-        refuse_unordered(self, 2, "widths")
+        super().__post_init__()
         if not 0.1 <= abs(self.output) <= 2:
             raise ValueError(
                 f"output must be 0.1 to 2 in magnitude, where tanh is curved, got {self.output}."

@@ -37,8 +37,9 @@ from theorylab.claims import (
     probability_at_least,
 )
 from theorylab.curvature import output_hessian, spectral_norm
-from theorylab.experiments.checks import count_fields, refuse_below
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Plural, Seeded
 from theorylab.numerics import (
     certified_eigenpairs,
     lanczos,
@@ -69,24 +70,22 @@ WIDTH, DIMENSION = 64, 4  # of the network with ± pairs
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random symmetric operators of five kinds, and what is found of them without their matrix."""
 
-    num_operators: int = 1000  # of all kinds together
-    size: int = 60  # dimensions p of an operator
-    num_values: int = 5  # eigenvalues that are wanted
-    num_steps: int = 24  # Lanczos steps that look for them
-    num_checks: int = 30  # Lanczos steps that look at what is left
-    density_size: int = 600  # dimensions of the covariance matrix
-    density_steps: int = 60  # Lanczos steps of one probe of the density
-    density_probes: int = 20  # random vectors of a density
-    num_seeds: int = 12  # densities, and networks
-    seed: int = 0  # of all randomness
+    num_operators: Count = 1000  # of all kinds together
+    size: Count = 60  # dimensions p of an operator
+    num_values: Count = 5  # eigenvalues that are wanted
+    num_steps: Count = 24  # Lanczos steps that look for them
+    num_checks: Count = 30  # Lanczos steps that look at what is left
+    density_size: Count = 600  # dimensions of the covariance matrix
+    density_steps: Count = 60  # Lanczos steps of one probe of the density
+    density_probes: Plural = 20  # random vectors of a density
+    num_seeds: Count = 12  # densities, and networks
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self), "size", "density_size", "density_steps")
+        super().__post_init__()
         refuse_below(self, 5, "num_operators")
-        refuse_below(self, 2, "density_probes")
         if not self.num_values <= self.num_steps < self.size or self.size % 2:
             raise ValueError(
                 "num_values, num_steps and size must grow, and size must be even, "

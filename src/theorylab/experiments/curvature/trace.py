@@ -33,8 +33,8 @@ from theorylab.claims import (
     probability_at_most,
     probability_between,
 )
-from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Checked, Plural, Seed
 from theorylab.models import mlp, network
 from theorylab.numerics import trace
 from theorylab.numerics.trace import TraceEstimate
@@ -54,17 +54,17 @@ HELD = ("low rank", "Gauss–Newton of few samples")  # of which Q holds all
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Operators of many kinds, and many estimates of their traces."""
 
     size: int = 60  # dimensions p of an operator
-    num_repeats: int = 4000  # intervals of each trace: 95 % of them is known to 0.7 %
-    num_probes: int = 20  # random vectors z
-    rank: int = 10  # directions Q
-    seed: int = 0  # of all randomness
+    num_repeats: Plural = 4000  # intervals of each trace: 95 % of them is known to 0.7 %
+    num_probes: Plural = 20  # random vectors z
+    rank: Plural = 10  # directions Q
+    seed: Seed = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 2, *count_fields(self), "rank")
+        super().__post_init__()
         if self.size < 2 * self.rank or self.size % 4:
             raise ValueError(
                 f"size must be a multiple of 4 of at least {2 * self.rank}, twice the rank, "

@@ -17,7 +17,7 @@ Eqs 2.129–2.143, Thm 2.6.3.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, digits, mnist5k
 from theorylab.experiments.drawing import THEORY, curves, panels
-from theorylab.fields import Choice, Count, OpenFraction, Seeded
+from theorylab.fields import Count, OpenFraction, Seeded
 from theorylab.generalization import tangent_bounds
 from theorylab.kernels import Descent, predicted_outputs, two_layer, weight_distance
 from theorylab.numerics import rank_correlations
@@ -62,7 +62,7 @@ NETWORK_LEVELS = (0.0, 0.4)  # parts of random labels at which networks are trai
 class Config(Seeded):
     """Pairs of handwritten digits, more and more of them with random labels."""
 
-    images: Choice["digits", "mnist5k"] = "digits"  # which images
+    images: Literal["digits", "mnist5k"] = "digits"  # which images
     num_samples: Count = 200  # training images n
     num_test: Count = 150  # test images
     num_levels: Count = 11  # parts of random labels from 0 to 1

@@ -38,8 +38,8 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import dual, infinite_kernels, ntk, relative_frobenius
 from theorylab.models import NTK, Model, MuP, mlp, network
 from theorylab.progress import report
@@ -66,21 +66,20 @@ LOSS = squared("half_sum")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random networks of growing width: their tangent kernels before and after training."""
 
     widths: tuple[int, ...] = (64, 160, 400, 1000)  # width m of every hidden layer
-    num_hidden: int = 2  # hidden layers L
-    num_inputs: int = 8  # inputs d
-    num_samples: int = 8  # points on the sphere, where kernels are compared and trained
-    num_steps: int = 40  # steps of gradient descent
+    num_hidden: Count = 2  # hidden layers L
+    num_inputs: Count = 8  # inputs d
+    num_samples: Count = 8  # points on the sphere, where kernels are compared and trained
+    num_steps: Count = 40  # steps of gradient descent
     learning_rate: float = 0.4  # in units of the critical one, 2/λ_max of the limit
-    num_seeds: int = 24  # random networks at each width that are trained
-    num_draws: int = 8  # random networks of each seed whose squared errors are averaged
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 24  # random networks at each width that are trained
+    num_draws: Count = 8  # random networks of each seed whose squared errors are averaged
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
+        super().__post_init__()
         if len(set(self.widths)) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more different counts, got {self.widths}.")
         if tuple(sorted(self.widths)) != self.widths:

@@ -194,10 +194,10 @@ def test_figure_has_three_panels(smoke):
         ("num_patches", (2, 9), r"growing from 3, got \(2, 9\)"),
         ("num_patches", (9, 9), r"growing from 3, got \(9, 9\)"),
         ("num_samples", 7, "num_samples must be at least 8, got 7"),
-        ("threshold", 0.0, "threshold must be positive, got 0.0"),
-        ("threshold", float("inf"), "threshold must be positive, got inf"),
+        ("threshold", 0.0, "threshold must be a finite number, positive, got 0.0"),
+        ("threshold", float("inf"), "threshold must be a finite number, positive, got inf"),
         ("ridge", 0.0, "ridge must be at least 1e-12, got 0.0"),
-        ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
+        ("num_seeds", 0, "num_seeds must be a whole number, at least 1, got 0"),
         ("num_draws", 1, "num_draws must be at least num_seeds, 2, got 1"),
     ],
 )

@@ -53,7 +53,10 @@ def test_a_wide_resnet_is_compared_too():
         ({"num_train": 0}, "num_train must be in"),
         ({"base": 0}, "base must be in"),
         ({"background": "tiles", "classes": tuple(range(10))}, "classes must leave out some"),
-        ({"tangent_rates": (-1.0,)}, "tangent_rates must be positive"),
+        (
+            {"tangent_rates": (-1.0,)},
+            "tangent_rates must be finite numbers, one or more, each positive",
+        ),
         ({"placement_seeds": 9}, "placement_seeds must be in"),
         ({"batch_size": 3000}, "batch_size must be at most num_train"),
     ],

@@ -51,9 +51,9 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_tests", 0, "num_tests must be at least 1, got 0"),
-        ("num_inputs", 1, "num_inputs must be at least 2, got 1"),
-        ("noise", 0.0, "noise must be positive, got 0.0"),
+        ("num_tests", 0, "num_tests must be a whole number, at least 1, got 0"),
+        ("num_inputs", 1, "num_inputs must be a whole number, at least 2, got 1"),
+        ("noise", 0.0, "noise must be a finite number, positive, got 0.0"),
         ("num_samples", 5, "num_samples must be a multiple of num_folds >= 2, got 5 and 2"),
     ],
 )

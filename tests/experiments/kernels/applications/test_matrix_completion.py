@@ -37,8 +37,8 @@ def test_every_part_of_the_matrix_is_what_it_says():
         ("rank", 31, "rank must be at most rows and columns, got 31"),
         ("share", 1.0, r"share must be in \(0, 1\), got 1.0"),
         ("noise", -1.0, "noise must be at least 0, got -1.0"),
-        ("ridge", 0.0, "ridge must be positive, got 0.0"),
-        ("num_trials", 0, "num_trials must be at least 1, got 0"),
+        ("ridge", 0.0, "ridge must be a finite number, positive, got 0.0"),
+        ("num_trials", 0, "num_trials must be a whole number, at least 1, got 0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

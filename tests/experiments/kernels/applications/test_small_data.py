@@ -52,7 +52,7 @@ def test_kernel_regression_is_that_of_scikit_learn():
         ("sizes", (20, 10), r"sizes must be counts that grow, got \(20, 10\)"),
         ("sizes", (), "sizes must be counts"),
         ("num_test", 1797, "at most 1797 together, got 1803"),
-        ("width", 0, "width must be at least 1, got 0"),
+        ("width", 0, "width must be a whole number, at least 1, got 0"),
         ("learning_rates", (0.0,), r"learning_rates must be positive, got \(0.0,\)"),
     ],
 )

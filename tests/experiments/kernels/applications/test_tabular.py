@@ -61,7 +61,7 @@ def test_training_rows_are_standard_and_have_all_classes_in_their_share():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_splits", 0, "num_splits must be at least 1, got 0"),
+        ("num_splits", 0, "num_splits must be a whole number, at least 1, got 0"),
         ("num_train", 10, r"num_train must be in \[40, 2048\], got 10"),
     ],
 )

@@ -37,12 +37,12 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_tests", 0, "num_tests must be at least 1, got 0"),
+        ("num_tests", 0, "num_tests must be a whole number, at least 1, got 0"),
         ("widths", (16, 8), r"widths must grow, got \(16, 8\)"),
         ("widths", (8,), r"widths must be two or more counts, got \(8,\)"),
         ("num_samples", 9, "num_samples must be at most 8, got 9"),
         ("num_seeds", 3, "num_seeds must be a multiple of num_groups = 2, got 3"),
-        ("time", math.inf, "time must be positive, got inf"),
+        ("time", math.inf, "time must be a finite number, positive, got inf"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

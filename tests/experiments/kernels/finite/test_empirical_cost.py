@@ -72,7 +72,7 @@ def test_figure_has_three_panels(smoke):
         ("outputs", (4, 1), "outputs must be two or more growing counts"),
         ("outputs", (1, 256), "must be at most 256, so that nothing is done in blocks"),
         ("num_positions", 3, "num_positions must be at least 4, got 3"),
-        ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
+        ("num_seeds", 0, "num_seeds must be a whole number, at least 1, got 0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -52,7 +52,7 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_inputs", 0, "num_inputs must be at least 1, got 0"),
+        ("num_inputs", 0, "num_inputs must be a whole number, at least 1, got 0"),
         ("widths", (8, 8), r"widths must be two or more different counts, got \(8, 8\)"),
         ("num_samples", 9, "num_samples must be at most 8, got 9"),
         ("num_seeds", 3, "num_seeds must be a multiple of num_groups = 2, got 3"),

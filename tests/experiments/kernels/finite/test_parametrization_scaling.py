@@ -52,7 +52,7 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_standard", 0, "num_standard must be at least 1, got 0"),
+        ("num_standard", 0, "num_standard must be a whole number, at least 1, got 0"),
         ("widths", (8,), r"widths must be two or more different counts, got \(8,\)"),
         ("num_seeds", 3, "num_seeds must be a multiple of num_groups = 2, got 3"),
         ("time", 20.0, r"time must be in \(0, 1.333\) to be stable, got 20.0"),

@@ -79,12 +79,12 @@ def test_memory_grows_with_the_draws():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_positions", 1, "num_positions must be at least 2, got 1"),
-        ("num_draws", 1, "num_draws must be at least 2, got 1"),
-        ("head_width", 0, "head_width must be at least 1, got 0"),
+        ("num_positions", 1, "num_positions must be a whole number, at least 2, got 1"),
+        ("num_draws", 1, "num_draws must be a whole number, at least 2, got 1"),
+        ("head_width", 0, "head_width must be a whole number, at least 1, got 0"),
         ("widths", (8,), r"widths must be two or more growing counts, got \(8,\)"),
         ("num_heads", (2, 1), "num_heads must be two or more growing counts"),
-        ("scale", 0.0, "scale must be positive, got 0.0"),
+        ("scale", 0.0, "scale must be a finite number, positive, got 0.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -34,7 +34,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 
 
 def test_bad_configs_are_refused():
-    with pytest.raises(ValueError, match="num_layers must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_layers must be a whole number, at least 1, got 0"):
         experiment.Config(num_layers=0)
     with pytest.raises(ValueError, match="widths must be two or more different counts"):
         experiment.Config(widths=(8,))

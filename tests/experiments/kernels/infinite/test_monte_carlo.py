@@ -56,7 +56,7 @@ def test_figure_has_three_panels(smoke):
         ("digit_draws", (4, 1), "digit_draws must be two or more growing counts"),
         ("num_draws", 600, "num_draws must be a power of 2, at least 512, got 600"),
         ("num_test", 1790, "there are 1797 digits"),
-        ("ridge", 0.0, "ridge must be positive, got 0.0"),
+        ("ridge", 0.0, "ridge must be a finite number, positive, got 0.0"),
         ("num_points", 0, "num_points must be at least 1, got 0"),
     ],
 )

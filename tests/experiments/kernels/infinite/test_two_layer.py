@@ -50,7 +50,7 @@ def test_figure_has_four_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_samples", 0, "num_samples must be at least 1, got 0"),
+        ("num_samples", 0, "num_samples must be a whole number, at least 1, got 0"),
         ("widths", (8,), "widths must be two or more counts"),
         ("widths", (8, 4), "widths must grow"),
         ("num_steps", 15, "num_steps must be a multiple of 10, got 15"),

@@ -41,7 +41,7 @@ def test_the_figure_draws_every_output_and_mode(smoke):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"width": 0}, "width must be a whole number, at least 1, got 0"),
         ({"num_samples": 9}, "num_samples must be at most 2 num_inputs = 8, got 9"),
         ({"num_steps": 1000}, "num_steps must be above 1000, got 1000"),
     ],

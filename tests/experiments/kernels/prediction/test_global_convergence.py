@@ -47,7 +47,7 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
+        ("num_seeds", 0, "num_seeds must be a whole number, at least 1, got 0"),
         ("widths", (4, 2), "widths must be two or more growing counts"),
         ("samples", (4,), "samples must be two or more growing counts"),
         ("num_steps", 30, "num_steps must be a multiple of 20, got 30"),

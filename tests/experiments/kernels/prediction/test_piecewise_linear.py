@@ -45,7 +45,7 @@ def test_figure_has_two_panels(smoke):
         ("updates", (2, 8, 20), r"updates must grow from 1, got \(2, 8, 20\)"),
         ("updates", (1, 2, 32), "updates must have two numbers from 8 on, and reach 20"),
         ("num_workers", 3, "num_workers must be at most num_samples = 2, got 3"),
-        ("time", 0.0, "time must be positive, got 0.0"),
+        ("time", 0.0, "time must be a finite number, positive, got 0.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

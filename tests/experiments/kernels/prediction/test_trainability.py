@@ -41,8 +41,8 @@ def test_layers_beyond_the_depth_do_not_matter():
     ("field", "value", "message"),
     [
         ("num_cells", 9, "num_cells must be at least 10, got 9"),
-        ("num_seeds", 1, "num_seeds must be at least 2, got 1"),
-        ("width", 0, "width must be at least 1, got 0"),
+        ("num_seeds", 1, "num_seeds must be a whole number, at least 2, got 1"),
+        ("width", 0, "width must be a whole number, at least 1, got 0"),
         ("num_samples", 2000, "num_samples must be at most 1797, got 2000"),
         ("learning_rate", 1.0, r"learning_rate must be in \(0, 1\), got 1.0"),
     ],

@@ -54,8 +54,8 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("width", 0, "width must be at least 1, got 0"),
-        ("num_networks", 1, "num_networks must be at least 2, got 1"),
+        ("width", 0, "width must be a whole number, at least 1, got 0"),
+        ("num_networks", 1, "num_networks must be a whole number, at least 2, got 1"),
         ("num_steps", (5, 3), r"num_steps must be growing counts, got \(5, 3\)"),
         ("num_steps", (), r"num_steps must be growing counts, got \(\)"),
         ("learning_rate", 1.0, r"learning_rate must be in \(0, 1\), got 1\.0"),

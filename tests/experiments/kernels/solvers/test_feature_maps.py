@@ -52,7 +52,7 @@ def test_the_figure_draws_every_order_and_kernel(smoke):
     [
         ({"max_order": 11}, r"max_order must be in \[2, 10\], got 11"),
         ({"num_points": 21}, "num_points must be at least twice the power kernel's rank, 22"),
-        ({"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1, got 0"),
     ],
 )
 def test_a_config_outside_its_domain_is_refused(change, message):

@@ -49,12 +49,12 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
+        ("num_seeds", 0, "num_seeds must be a whole number, at least 1, got 0"),
         ("sizes", (100,), r"two or more growing counts, got \(100,\)"),
         ("sizes", (100, 4995), "leave room for the tests among 5000 digits"),
         ("multiples", (5.0, 1.0), "multiples must be growing numbers"),
         ("multiples", (1.0, 50.0), r"multiples must be in \(0, √n\], got \(1.0, 50.0\)"),
-        ("ridge", 0.0, r"ridge must be positive, got 0\.0"),
+        ("ridge", 0.0, r"ridge must be a finite number, positive, got 0\.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

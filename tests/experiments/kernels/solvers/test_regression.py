@@ -37,7 +37,7 @@ def test_the_figure_draws_three_kernels_and_every_direction(smoke):
         ({"num_samples": 9}, r"num_samples must be in \[2, 8\], got 9"),
         ({"num_tests": 2}, "num_tests must be at least 3, got 2"),
         ({"num_steps": 10}, "num_steps must be at least 1000, got 10"),
-        ({"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1, got 0"),
     ],
 )
 def test_a_config_outside_its_domain_is_refused(change, message):

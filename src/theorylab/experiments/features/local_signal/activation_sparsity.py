@@ -29,7 +29,7 @@ from theorylab.data.downloads import image_shape
 from theorylab.experiments.drawing import panels
 from theorylab.features import accuracy
 from theorylab.features.activity import activations, active_shares
-from theorylab.fields import ImageSet
+from theorylab.fields import ImageSet, Seeded
 from theorylab.models import (
     Activation,
     Architecture,
@@ -59,7 +59,7 @@ FROZEN = 1e-4  # by how much the control learns slower
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Active neurons of every ReLU layer along training."""
 
     images: ImageSet = "digits"
@@ -76,9 +76,9 @@ class Config:
     weight_decay: float = 0.0005  # in front of ‖w‖²
     num_records: int = 9  # how often neurons are counted, about 0, 1, 2, 4, … epochs
     num_seeds: int = 6  # at least 6 to conclude
-    seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("shrink", "width", "widening", "num_train", "num_probed", "batch_size"):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 1000000], got {getattr(self, name)}.")

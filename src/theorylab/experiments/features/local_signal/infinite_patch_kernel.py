@@ -50,9 +50,10 @@ from theorylab.claims import (
 )
 from theorylab.data import patch_law, signal_among_noise
 from theorylab.data.patches import PatchLaw, noise_scale
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features import local_signal
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.kernels import threshold_kernel
 from theorylab.progress import report
 from theorylab.typing import RandomKey, Scalar
@@ -72,26 +73,24 @@ TENTH = 0.1
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Exact kernels of infinitely many gates, fitted to few samples of many patches."""
 
     num_patches: tuple[int, ...] = (13, 42, 111)  # noisy patches k, where k/log²k is nearly whole
     num_samples: int = 60  # samples n, of which each is left out once
-    threshold: float = 1.0  # t of all gates; the signal has length 1
+    threshold: Positive = 1.0  # t of all gates; the signal has length 1
     ridge: float = 1e-6  # added to the diagonal, over its mean
-    num_seeds: int = 9  # sets of samples
+    num_seeds: Count = 9  # sets of samples
     num_draws: int = 400  # sets of samples for the mean without thresholds
-    seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         k = self.num_patches
         if len(k) < 2 or min(k) < 3 or any(np.diff(k) <= 0):
             raise ValueError(f"num_patches must be two or more numbers growing from 3, got {k}.")
         refuse_below(self, 8, "num_samples")
-        refuse_nonpositive(self, "threshold")
         if not 1e-12 <= self.ridge < math.inf:  # rounding makes eigenvalues of -1e-15
             raise ValueError(f"ridge must be at least 1e-12, got {self.ridge}.")
-        refuse_below(self, 1, "num_seeds")
         if self.num_draws < self.num_seeds:
             raise ValueError(
                 f"num_draws must be at least num_seeds, {self.num_seeds}, got {self.num_draws}."

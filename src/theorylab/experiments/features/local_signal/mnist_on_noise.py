@@ -53,6 +53,7 @@ from theorylab.experiments.features.local_signal._own_kernel import (
     strided_cnn,
 )
 from theorylab.features import accuracy
+from theorylab.fields import Seeded
 from theorylab.kernels import cholesky_solve, infinite_kernels, ntk
 from theorylab.models import NTK, Standard, network
 from theorylab.models.unfold import im2col
@@ -74,7 +75,7 @@ CHANNELS = 8  # of the first convolution at width factor 1; the second has twice
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """A small network and its kernels on digits in noise."""
 
     images: Literal["digits", "mnist5k", "mnist"] = "mnist5k"
@@ -96,9 +97,9 @@ class Config:
     width_factors: tuple[int, ...] = (1, 4)  # of the finite kernels on black
     ridge: float = 1e-5  # of all kernels, in units of the mean diagonal
     num_seeds: int = 6  # networks and draws of pictures, at least 6 to conclude
-    seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.refuse_negative(self)
         checks.refuse_classes(self.classes, 10)
         for name in ("shrink", "kernel_shrink", "batch_size", *checks.count_fields(self)):

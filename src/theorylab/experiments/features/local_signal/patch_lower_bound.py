@@ -44,6 +44,7 @@ from theorylab.claims import (
 from theorylab.data import patch_law, signal_among_noise
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Checked, Count, Seed
 from theorylab.kernels import gated_patches
 from theorylab.progress import report
 
@@ -68,24 +69,24 @@ PROJECTIONS = (0.5, 1.5, 2.5)  # g of single gates that are simulated
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Random gates, by closed forms at many k and by simulation at one."""
 
     num_draws: int = 4000  # random sets of gates
     num_patches: int = 1000  # noisy patches k in the simulation
     num_samples: int = 8000  # samples in the simulation, half of them to fit
-    num_fitted: int = 40  # sets of eight gates whose weights are fitted to samples
+    num_fitted: Count = 40  # sets of eight gates whose weights are fitted to samples
     num_fitted_samples: int = 4000  # for each of them, half of them to fit
     ratio: float = 0.93  # threshold of the one learned filter over its length
-    seed: int = 0  # of all randomness
+    seed: Seed = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         refuse_below(self, 6, "num_draws")
         if self.num_patches < 300:  # fewer inputs have no gate of the largest projection
             raise ValueError(f"num_patches must be at least 300, got {self.num_patches}.")
         refuse_below(self, 4, "num_samples")
         refuse_below(self, 400, "num_fitted_samples")
-        refuse_below(self, 1, "num_fitted")
         if not 0 <= self.ratio < 1:
             raise ValueError(f"ratio must be in [0, 1), got {self.ratio}.")
 

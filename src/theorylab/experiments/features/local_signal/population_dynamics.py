@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds, identity
 from theorylab.data import patch_law
 from theorylab.data.patches import noise_scale
-from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.local_signal import (
     Rates,
@@ -48,6 +48,7 @@ from theorylab.features.local_signal import (
     variance_ratio,
     within,
 )
+from theorylab.fields import Checked, Plural, Positive, Seed, Whole
 from theorylab.progress import report
 from theorylab.training import logarithmic
 from theorylab.typing import RandomKey
@@ -75,26 +76,24 @@ SOUND = (2000, 5000, 10000, 100000)  # k at which a threshold of 2√log k spare
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Descent on the true risk, up to an error of 0.01 and, with more patches, beyond."""
 
-    num_patches: int = 1000  # noise patches k
-    learning_rate: float = 0.1  # η; η_b = η/k
-    num_steps: int = 10000
-    start_rest: float = 0.005  # v at the start
-    beyond_patches: int = 3000  # k of the descent beyond an error of 0.01
-    beyond_rate: float = 0.02  # its η; η_b = η/10
-    num_points: int = 20  # random filters whose gradients are simulated
-    num_samples: int = 20000  # samples for each of them
-    seed: int = 0  # of the simulation
+    num_patches: Whole = 1000  # noise patches k
+    learning_rate: Positive = 0.1  # η; η_b = η/k
+    num_steps: Whole = 10000
+    start_rest: Positive = 0.005  # v at the start
+    beyond_patches: Whole = 3000  # k of the descent beyond an error of 0.01
+    beyond_rate: Positive = 0.02  # its η; η_b = η/10
+    num_points: Plural = 20  # random filters whose gradients are simulated
+    num_samples: Plural = 20000  # samples for each of them
+    seed: Seed = 0  # of the simulation
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
+        super().__post_init__()
         for name in ("num_patches", "beyond_patches"):
             noise_scale(getattr(self, name))  # refuses what has none
         refuse_below(self, 10, "num_steps")
-        refuse_below(self, 2, "num_points", "num_samples")
-        refuse_nonpositive(self, "learning_rate", "beyond_rate", "start_rest")
 
 
 PRESETS = {

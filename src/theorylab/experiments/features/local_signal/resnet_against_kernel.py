@@ -41,7 +41,7 @@ from theorylab.claims import Claim, Source, median_at_least, median_at_most, ord
 from theorylab.data import Dataset, image_set
 from theorylab.data.backgrounds import Background, Placement, downsample, on_backgrounds_apart
 from theorylab.data.downloads import image_shape
-from theorylab.experiments.checks import refuse_classes, refuse_negative, refuse_nonpositive
+from theorylab.experiments.checks import refuse_classes
 from theorylab.experiments.drawing import panels
 from theorylab.experiments.features.local_signal._own_kernel import (
     KernelComparison,
@@ -51,7 +51,7 @@ from theorylab.experiments.features.local_signal._own_kernel import (
     retention,
     strided_cnn,
 )
-from theorylab.fields import ImageSet
+from theorylab.fields import ImageSet, Positive, Seeded, Several, Whole
 from theorylab.models import Architecture, Standard, in_batches, network, wide_resnet
 from theorylab.models.unfold import im2col
 from theorylab.progress import report
@@ -70,35 +70,34 @@ KEPT, KEPT_OF_DIGITS = 0.93, 0.85  # of its accuracy, by the network; both are t
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """A network and its linearisation on images with a growing background."""
 
     images: ImageSet = "digits"
-    shrink: int = 1  # the side of the square that becomes one pixel
+    shrink: Whole = 1  # the side of the square that becomes one pixel
     classes: tuple[int, ...] = (0, 1, 2, 3, 4)  # the others may be tiles
     background: Literal["gaussian", "texture", "tiles", "all"] = "gaussian"
     levels: tuple[float, ...] = (0.25, 1.0)  # of noise, in units of the strongest; 0 comes first
     placement: Literal["anywhere", "random_corner", "fixed_corner"] = "fixed_corner"
-    placement_seeds: int = 0  # seeds that try the other placements too, with the first background
+    placement_seeds: Whole = 0  # seeds that try the other placements too, with the first background
     architecture: Literal["cnn", "wide_resnet"] = "wide_resnet"
     norm: Literal["layer", "batch"] = "batch"  # of a wide_resnet
-    width: int = 1  # the widening factor of a wide_resnet; channels of a CNN's first convolution
-    base: int = 8  # channels of a wide_resnet's first convolution; 16 in the source
-    weight_scale: float = 1.0  # σ_w; Glorot's rule has about 0.5, 0.8 and 1.4 in the three layers
-    num_train: int = 500
-    num_test: int = 400
-    batch_size: int = 50
-    num_epochs: int = 30
-    learning_rate: float = 0.005  # of the network
+    width: Whole = 1  # the widening factor of a wide_resnet; channels of a CNN's first convolution
+    base: Whole = 8  # channels of a wide_resnet's first convolution; 16 in the source
+    weight_scale: Positive = 1.0  # σ_w; Glorot's rule has 0.5, 0.8 and 1.4 in the three layers
+    num_train: Whole = 500
+    num_test: Whole = 400
+    batch_size: Whole = 50
+    num_epochs: Whole = 30
+    learning_rate: Positive = 0.005  # of the network
     weight_decay: float = 1.0  # of the network, in units of the learning rate
-    tangent_rates: tuple[float, ...] = (0.005, 0.02)  # learning rates of the linearisation
+    tangent_rates: Several[Positive] = (0.005, 0.02)  # learning rates of the linearisation
     train_tangent: bool = False  # whether it is trained too; it is solved in any case
-    num_iterations: int = 40  # of the regression
-    num_seeds: int = 6  # images, noise and networks, at least 6 to conclude
-    seed: int = 0  # of all randomness
+    num_iterations: Whole = 40  # of the regression
+    num_seeds: Whole = 6  # images, noise and networks, at least 6 to conclude
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
+        super().__post_init__()
         refuse_classes(self.classes, 10)
         sizes = ("width", "num_train", "num_test", "batch_size", "num_epochs", "num_iterations")
         for name in ("shrink", "base", *sizes, "num_seeds"):
@@ -113,7 +112,6 @@ class Config:
         rising = (0.0, *self.levels)
         if not self.levels or any(b <= a for a, b in zip(rising, self.levels, strict=False)):
             raise ValueError(f"levels must be positive and increasing, got {self.levels}.")
-        refuse_nonpositive(self, "learning_rate", "weight_scale", "tangent_rates")
         if not 0 <= self.weight_decay < 1e6:
             raise ValueError(f"weight_decay must be in [0, 1000000), got {self.weight_decay}.")
         if "tiles" in self.backgrounds and len(self.classes) > 9:

@@ -32,7 +32,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import PatchLaw, patch_law
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.local_signal import (
     Grid,
@@ -43,6 +43,7 @@ from theorylab.features.local_signal import (
     learn_projected,
     small_state,
 )
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.progress import report
 from theorylab.training import ensemble, every
 from theorylab.typing import RandomKey
@@ -75,30 +76,28 @@ COARSE = Grid(num_frequencies=64, spacing=0.15, num_nodes=64)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """SGD on one filter, with the noise of the theory and with the printed one."""
 
     num_patches: int = 1000  # noise patches k
     num_inputs: int = 10  # dimension d of a patch
-    learning_rate: float = 0.1  # η of the filter
-    bias_factor: float = 1.0  # η_b = factor · η/k
-    batch_size: int = 500  # fresh samples in a step
+    learning_rate: Positive = 0.1  # η of the filter
+    bias_factor: Positive = 1.0  # η_b = factor · η/k
+    batch_size: Count = 500  # fresh samples in a step
     num_steps: int = 2000
     table_steps: int = 10000  # of descent on the true risk at k = 1000, beside a table
-    printed_noise: float = 1.0  # σ as the source prints it
-    printed_batch: int = 100  # fresh samples in a step with that noise
+    printed_noise: Positive = 1.0  # σ as the source prints it
+    printed_batch: Count = 100  # fresh samples in a step with that noise
     printed_steps: int = 1000
-    num_seeds: int = 6  # runs of each kind, at least 6 to conclude
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 6  # runs of each kind, at least 6 to conclude
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, least in (("num_patches", 2), ("num_inputs", 2)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        refuse_below(self, 1, "batch_size", "printed_batch", "num_seeds")
         refuse_below(self, RECORDS, "num_steps", "printed_steps")
         refuse_below(self, 1000, "table_steps")
-        refuse_nonpositive(self, "learning_rate", "bias_factor", "printed_noise")
 
     @property
     def rates(self) -> Rates:

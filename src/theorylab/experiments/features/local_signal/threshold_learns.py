@@ -36,7 +36,7 @@ from theorylab.claims import (
 )
 from theorylab.data import patch_law
 from theorylab.data.patches import noise_scale
-from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.local_signal import (
     Grid,
@@ -48,6 +48,7 @@ from theorylab.features.local_signal import (
     learn_projected,
     small_state,
 )
+from theorylab.fields import Count, Positive, Seeded, Whole
 from theorylab.numerics import power_law
 from theorylab.progress import report
 from theorylab.training import ensemble, every
@@ -70,30 +71,29 @@ COARSE = Grid(num_frequencies=64, spacing=0.15, num_nodes=64)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Descent on the true risk at several k, and SGD at one; η_b = η/10."""
 
-    num_patches: int = 1000  # k of the long descent
-    learning_rate: float = 0.1  # its η
-    num_steps: int = 30000
-    failing_patches: int = 100  # k of a descent that fails, with η = 0.1
-    dying_patches: int = 3000  # k of a descent that dies, with η = 0.1
+    num_patches: Whole = 1000  # k of the long descent
+    learning_rate: Positive = 0.1  # its η
+    num_steps: Whole = 30000
+    failing_patches: Whole = 100  # k of a descent that fails, with η = 0.1
+    dying_patches: Whole = 3000  # k of a descent that dies, with η = 0.1
     timed_patches: tuple[int, ...] = (1000, 3000, 10000)  # k of those that are timed
-    timed_rate: float = 0.02  # their η, and that of SGD
-    timed_steps: int = 12000
-    sgd_patches: int = 1000  # k of SGD
-    sgd_batch: int = 100  # fresh samples in a step
-    sgd_steps: int = 2000
-    learned_patches: int = 10000  # k of SGD that is to err on 1 %, with η = 0.02 too
-    learned_ratio: float = 0.03  # its η_b/η
-    learned_batch: int = 50
-    learned_steps: int = 2000  # the true risk has an error of 1 % after 1400
-    num_seeds: int = 6  # runs of SGD, at least 6 to conclude
-    num_ratios: int = 100  # thresholds that are tried at every k
-    seed: int = 0  # of SGD
+    timed_rate: Positive = 0.02  # their η, and that of SGD
+    timed_steps: Whole = 12000
+    sgd_patches: Whole = 1000  # k of SGD
+    sgd_batch: Count = 100  # fresh samples in a step
+    sgd_steps: Whole = 2000
+    learned_patches: Whole = 10000  # k of SGD that is to err on 1 %, with η = 0.02 too
+    learned_ratio: Positive = 0.03  # its η_b/η
+    learned_batch: Count = 50
+    learned_steps: Whole = 2000  # the true risk has an error of 1 % after 1400
+    num_seeds: Count = 6  # runs of SGD, at least 6 to conclude
+    num_ratios: Count = 100  # thresholds that are tried at every k
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
+        super().__post_init__()
         sizes = (self.num_patches, self.failing_patches, self.dying_patches, self.sgd_patches)
         sizes += (self.learned_patches,)
         for size in sizes + self.timed_patches:
@@ -106,8 +106,6 @@ class Config:
         for name in ("sgd_steps", "learned_steps"):
             if not RECORDS <= (steps := getattr(self, name)) <= self.timed_steps:
                 raise ValueError(f"{name} must be in [{RECORDS}, {self.timed_steps}], got {steps}.")
-        refuse_below(self, 1, "sgd_batch", "learned_batch", "num_seeds", "num_ratios")
-        refuse_nonpositive(self, "learning_rate", "timed_rate", "learned_ratio")
 
 
 PRESETS = {

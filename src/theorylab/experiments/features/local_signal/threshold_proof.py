@@ -27,7 +27,6 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity
 from theorylab.data import PatchLaw, patch_law
 from theorylab.data.patches import noise_scale
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.local_signal import (
     Constants,
@@ -45,6 +44,7 @@ from theorylab.features.local_signal import (
     start_bound,
     start_misses,
 )
+from theorylab.fields import Checked, Plural, Positive
 from theorylab.progress import report
 from theorylab.training import every
 
@@ -68,22 +68,21 @@ COARSE = Grid(num_frequencies=64, spacing=0.15, num_nodes=64)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Descent on the true risk, η_b = η/10, and closed forms."""
 
     num_patches: int = 10000  # k, so many that the proof's threshold spares the signal
-    num_inputs: int = 10  # dimension d of a patch
-    learning_rate: float = 0.02  # η
+    num_inputs: Plural = 10  # dimension d of a patch
+    learning_rate: Positive = 0.02  # η
     num_steps: int = 1200
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         noise_scale(self.num_patches)  # refuses what has none
         if self.num_patches < first_sound_size():
             raise ValueError(f"num_patches must be above 1600, got {self.num_patches}.")
-        refuse_below(self, 2, "num_inputs")
         if not RECORDS <= self.num_steps <= 10**7:
             raise ValueError(f"num_steps must be in [{RECORDS}, 10000000], got {self.num_steps}.")
-        refuse_nonpositive(self, "learning_rate")
 
 
 PRESETS = {

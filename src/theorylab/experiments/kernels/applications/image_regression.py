@@ -32,6 +32,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Seeded
 from theorylab.kernels import cholesky_solve, infinite_kernels
 from theorylab.kernels.fourier_features import (
     basic_frequencies,
@@ -56,7 +57,7 @@ EMBEDDINGS = ("none", "basic", "positional", "gaussian")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random images, half of whose pixels are known."""
 
     image_size: int = 64  # pixels along each side
@@ -68,9 +69,9 @@ class Config:
     width: int = 64  # of the networks, with two hidden layers
     num_steps: int = 200  # of Adam
     num_seeds: int = 8  # images
-    seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in vars(self).items():
             if name != "seed" and not value > 0:
                 raise ValueError(f"{name} must be positive, got {value}.")

@@ -26,6 +26,7 @@ from scipy.interpolate import griddata
 from theorylab.claims import Claim, Source, at_least, identity, ordered
 from theorylab.data import mnist5k
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Checked, Seed
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.applications.completion import complete
 from theorylab.models import NTK, Activation, Architecture, AvgPool, Conv, Serial
@@ -42,15 +43,16 @@ SMALL = 8  # pixels, where shifts are looked at
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Digits with missing pixels, filled in by two networks and by interpolation."""
 
     halvings: int = 0  # how often images are made half as large first, from 28 × 28
     missing: float = 0.3  # share of missing pixels
     num_images: int = 24  # digits
-    seed: int = 0  # of all randomness
+    seed: Seed = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.halvings not in (0, 1):
             raise ValueError(f"halvings must be 0 or 1, got {self.halvings}.")
         if not 0 < self.missing < 1:

@@ -21,8 +21,8 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Count, Plural, Positive, Seeded
 from theorylab.kernels import (
     hybrid_kernel,
     infinite_kernels,
@@ -45,24 +45,21 @@ RIDGE = 0.1  # in units of the mean of K(x, x)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Inputs with two binary factors: kernel ridge regression of one, and of their parity."""
 
     num_samples: int = 40  # training inputs
-    num_tests: int = 100  # inputs where errors are counted
-    num_inputs: int = 10  # inputs d
-    strong: float = 2.0  # the size of the factor a
-    weak: float = 1.2  # the size of the factor b
-    noise: float = 0.3  # standard deviation of every coordinate
-    bandwidth: float = 0.1  # of similarity, in units of the mean of K(x, x)
+    num_tests: Count = 100  # inputs where errors are counted
+    num_inputs: Plural = 10  # inputs d
+    strong: Positive = 2.0  # the size of the factor a
+    weak: Positive = 1.2  # the size of the factor b
+    noise: Positive = 0.3  # standard deviation of every coordinate
+    bandwidth: Positive = 0.1  # of similarity, in units of the mean of K(x, x)
     num_folds: int = 4  # of cross-validation
-    num_seeds: int = 30  # random datasets
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 30  # random datasets
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_tests", "num_seeds")
-        refuse_below(self, 2, "num_inputs")
-        refuse_nonpositive(self, "strong", "weak", "noise", "bandwidth")
+        super().__post_init__()
         if self.num_folds < 2 or self.num_samples < 1 or self.num_samples % self.num_folds:
             raise ValueError(
                 f"num_samples must be a multiple of num_folds >= 2, "

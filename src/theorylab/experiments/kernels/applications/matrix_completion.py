@@ -21,8 +21,8 @@ from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, identity, median_at_most, ordered, probability_at_least
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Checked, Count, Positive, Seed
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.applications.completion import complete, entry_kernel, soft_impute
 from theorylab.models import NTK, mlp
@@ -37,25 +37,24 @@ NUM_STEPS = 60  # of soft-impute
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Completion of random matrices of low rank, with noise."""
 
-    num_rows: int = 30  # rows of the matrix
-    num_columns: int = 40  # columns d
-    rank: int = 3  # of the matrix without noise
+    num_rows: Count = 30  # rows of the matrix
+    num_columns: Count = 40  # columns d
+    rank: Count = 3  # of the matrix without noise
     noise: float = 0.3  # deviation of the noise; entries have variance 1
     share: float = 0.5  # of the entries that are observed
-    ridge: float = 0.3  # of the network's kernel; the best of six on matrices of another seed
-    num_trials: int = 100  # random matrices
-    seed: int = 0  # of all randomness
+    ridge: Positive = 0.3  # of the network's kernel; the best of six on matrices of another seed
+    num_trials: Count = 100  # random matrices
+    seed: Seed = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_rows", "num_columns", "rank", "num_trials")
+        super().__post_init__()
         if self.rank > min(self.num_rows, self.num_columns):
             raise ValueError(f"rank must be at most rows and columns, got {self.rank}.")
         if not 0 < self.share < 1:
             raise ValueError(f"share must be in (0, 1), got {self.share}.")
-        refuse_nonpositive(self, "ridge")
         if not 0 <= self.noise < math.inf:
             raise ValueError(f"noise must be at least 0, got {self.noise}.")
 

@@ -25,8 +25,8 @@ from scipy.stats import levene
 
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_between, ordered
 from theorylab.data import digits
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Checked, Count, Seed
 from theorylab.kernels import infinite_kernels
 from theorylab.models import NTK, Standard, mlp, network
 from theorylab.progress import report
@@ -44,22 +44,22 @@ RIDGE = 1e-4  # of the mean of the kernel's diagonal: single precision
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Kernel regression and networks on few handwritten digits."""
 
     sizes: tuple[int, ...] = (10, 20, 40, 80, 160, 320)  # labelled examples m
-    num_test: int = 600  # examples to be predicted
-    num_splits: int = 20  # random training and test sets
-    num_hidden: int = 2  # hidden layers, of the kernel and of the network
-    width: int = 128  # of the network's hidden layers
-    num_steps: int = 150  # of Adam, all examples at once
+    num_test: Count = 600  # examples to be predicted
+    num_splits: Count = 20  # random training and test sets
+    num_hidden: Count = 2  # hidden layers, of the kernel and of the network
+    width: Count = 128  # of the network's hidden layers
+    num_steps: Count = 150  # of Adam, all examples at once
     learning_rates: tuple[float, ...] = (0.001, 0.004, 0.016)  # the best in hindsight counts
-    seed: int = 0  # of all randomness
+    seed: Seed = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.sizes or min(self.sizes) < 1 or tuple(sorted(self.sizes)) != self.sizes:
             raise ValueError(f"sizes must be counts that grow, got {self.sizes}.")
-        refuse_below(self, 1, "num_test", "num_splits", "num_hidden", "width", "num_steps")
         if max(self.sizes) + self.num_test > 1797:
             needed = max(self.sizes) + self.num_test
             raise ValueError(f"sizes and num_test must be at most 1797 together, got {needed}.")

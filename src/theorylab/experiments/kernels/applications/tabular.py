@@ -27,8 +27,8 @@ from scipy.stats import friedmanchisquare, rankdata
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, median_between
 from theorylab.data import TABLES, Dataset, table
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Checked, Count, Seed
 from theorylab.kernels import NTKClassifier, infinite_kernels
 from theorylab.models import NTK, mlp
 from theorylab.progress import report
@@ -71,18 +71,18 @@ UCI = (
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Five classifiers on small tables."""
 
     tables: Literal["bundled", "openml"] = "bundled"  # which tables
     num_train: int = 120  # rows to learn from, at most three fifths of a table
-    num_test: int = 300  # rows to classify, at most
-    num_trees: int = 100  # of a random forest
-    num_splits: int = 10  # random training and test parts of every table
-    seed: int = 0  # of all randomness
+    num_test: Count = 300  # rows to classify, at most
+    num_trees: Count = 100  # of a random forest
+    num_splits: Count = 10  # random training and test parts of every table
+    seed: Seed = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_test", "num_trees", "num_splits")
+        super().__post_init__()
         if not 40 <= self.num_train <= 2048:
             raise ValueError(f"num_train must be in [40, 2048], got {self.num_train}.")
 

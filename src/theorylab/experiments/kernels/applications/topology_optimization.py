@@ -39,8 +39,8 @@ from theorylab.claims import (
     median_at_most,
     trend,
 )
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.applications import elasticity, topology
 from theorylab.models import NTK, Model, mlp, network
@@ -57,28 +57,26 @@ MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """The right half of a beam on two supports, loaded in the middle."""
 
-    num_columns: int = 60  # squares along the half beam
-    num_rows: int = 20  # and across it
+    num_columns: Count = 60  # squares along the half beam
+    num_rows: Count = 20  # and across it
     volume: float = 0.5  # part of the area that is filled, V
     frequencies: tuple[float, ...] = (1.0, 3.0, 9.0)  # ω, per height of the beam
-    bias_scale: float = 3.0  # β, the deviation of the phases
-    width: int = 512  # neurons
-    num_steps: int = 150  # of gradient descent with momentum
-    learning_rate: float = 10.0  # over the mean of the limit kernel's diagonal, for log C
-    num_seeds: int = 8  # random networks
-    seed: int = 0  # of all randomness
+    bias_scale: Positive = 3.0  # β, the deviation of the phases
+    width: Count = 512  # neurons
+    num_steps: Count = 150  # of gradient descent with momentum
+    learning_rate: Positive = 10.0  # over the mean of the limit kernel's diagonal, for log C
+    num_seeds: Count = 8  # random networks
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_columns", "num_rows", "width", "num_steps", "num_seeds")
+        super().__post_init__()
         if not 0 < self.volume < 1:
             raise ValueError(f"volume must be in (0, 1), got {self.volume}.")
         grow = tuple(sorted(set(self.frequencies))) == self.frequencies
         if len(self.frequencies) < 2 or not grow or self.frequencies[0] <= 0:
             raise ValueError(f"frequencies must be two or more that grow, got {self.frequencies}.")
-        refuse_nonpositive(self, "bias_scale", "learning_rate")
 
 
 PRESETS = {

@@ -34,8 +34,8 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.kernels import (
     corrected_kernel,
     predicted_outputs,
@@ -70,21 +70,20 @@ RELU_STEP = 0.05  # of gradient descent, a tenth of what is stable
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Networks with one hidden layer: their kernel and outputs after training, and predicted."""
 
     widths: tuple[int, ...] = (64, 128, 256, 512)  # width m of the hidden layer
-    num_inputs: int = 8  # inputs d
-    num_samples: int = 3  # training inputs n
-    num_tests: int = 2  # inputs where outputs are predicted
-    target_scale: float = 1.5  # targets are ± this; they move the mean kernel by their square
-    time: float = 15.0  # of gradient flow of ½ Σ (f − y)²
-    num_seeds: int = 120  # random networks of each width
-    num_groups: int = 6  # groups of networks, over each of which means are taken
-    seed: int = 0  # of all randomness
+    num_inputs: Count = 8  # inputs d
+    num_samples: Count = 3  # training inputs n
+    num_tests: Count = 2  # inputs where outputs are predicted
+    target_scale: Positive = 1.5  # targets are ± this; they move the mean kernel by their square
+    time: Positive = 15.0  # of gradient flow of ½ Σ (f − y)²
+    num_seeds: Count = 120  # random networks of each width
+    num_groups: Count = 6  # groups of networks, over each of which means are taken
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
+        super().__post_init__()
         if len(self.widths) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more counts, got {self.widths}.")
         if tuple(sorted(set(self.widths))) != self.widths:
@@ -96,7 +95,6 @@ class Config:
                 f"num_seeds must be a multiple of num_groups = {self.num_groups}, "
                 f"got {self.num_seeds}."
             )
-        refuse_nonpositive(self, "target_scale", "time")
 
 
 PRESETS = {

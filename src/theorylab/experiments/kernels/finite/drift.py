@@ -41,9 +41,9 @@ from theorylab.claims import (
 )
 from theorylab.data import image_set, sphere
 from theorylab.data.downloads import image_shape
-from theorylab.experiments.checks import count_fields, refuse_below, refuse_unordered
+from theorylab.experiments.checks import refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import ImageSet
+from theorylab.fields import ImageSet, Plural, Seeded
 from theorylab.models.dag_builders import densely_connected, drop_edges
 from theorylab.progress import report
 from theorylab.training import dag_ensemble, descend, gradient_descent, logarithmic, squared
@@ -63,22 +63,21 @@ GONE = 0.3  # probability with which edges go where they are counted; ½ would n
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Densely connected tanh networks of three layers, thinned out, that fit a few points."""
 
     widths: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512)  # neurons m of a hidden layer
     inputs: Literal["sphere", "images"] = "sphere"  # what is learned, with labels ±1
     images: ImageSet = "digits"  # if they are: classes 0 and 2 (CIFAR-2 in the source)
-    num_inputs: int = 10  # inputs d on the sphere
-    num_samples: int = 10  # points that are learned
+    num_inputs: Plural = 10  # inputs d on the sphere
+    num_samples: Plural = 10  # points that are learned
     drop: float = 0.5  # probability of an edge to be dropped
-    num_steps: int = 600  # steps of gradient descent
-    num_records: int = 16  # times at which the kernel is compared, geometric
-    num_seeds: int = 32  # random networks at each width: a next one may move hardly less
-    seed: int = 0  # of all randomness
+    num_steps: Plural = 600  # steps of gradient descent
+    num_records: Plural = 16  # times at which the kernel is compared, geometric
+    num_seeds: Plural = 32  # random networks at each width: a next one may move hardly less
 
     def __post_init__(self) -> None:
-        refuse_below(self, 2, *count_fields(self))
+        super().__post_init__()
         refuse_unordered(self, 3, "widths")
         if self.widths[-2] < WIDE:
             raise ValueError(

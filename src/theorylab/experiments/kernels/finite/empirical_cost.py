@@ -21,8 +21,9 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds
-from theorylab.experiments.checks import count_fields, refuse_below
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import ntk_costs, ntk_full
 from theorylab.kernels.finite import Method
 from theorylab.models import Activation, Conv, Dense, GlobalPool, Model, Serial, mlp, network
@@ -38,20 +39,19 @@ METHODS: tuple[Method, ...] = ("jacobian", "products", "structured")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """A fully connected and a convolutional network, of several widths and numbers of outputs."""
 
     widths: tuple[int, ...] = (16, 48, 144)  # width of every hidden layer
     outputs: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)  # numbers of outputs k
-    num_hidden: int = 2  # hidden layers
-    num_inputs: int = 8  # inputs of the fully connected network; channels of the other
-    num_positions: int = 8  # positions of the convolutional network
-    num_samples: int = 4  # inputs n of each of the two batches
-    num_seeds: int = 8  # random networks whose kernels are compared
-    seed: int = 0  # of all randomness
+    num_hidden: Count = 2  # hidden layers
+    num_inputs: Count = 8  # inputs of the fully connected network; channels of the other
+    num_positions: Count = 8  # positions of the convolutional network
+    num_samples: Count = 4  # inputs n of each of the two batches
+    num_seeds: Count = 8  # random networks whose kernels are compared
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
+        super().__post_init__()
         for name in ("widths", "outputs"):
             counts = getattr(self, name)
             if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:

@@ -24,8 +24,8 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Finding, Source, exponent_between
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import contractions, tangent_hierarchy
 from theorylab.models.nested import nested
 from theorylab.progress import report
@@ -55,18 +55,17 @@ PATTERNS = {
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random networks with one hidden layer, and the first four orders of their hierarchy."""
 
     widths: tuple[int, ...] = (32, 64, 128, 256, 512, 1024)  # width m of the hidden layer
-    num_inputs: int = 8  # inputs d
-    num_samples: int = 2  # inputs at which the orders are measured
-    num_seeds: int = 1000  # random networks of each width
-    num_groups: int = 10  # groups of networks, over each of which means are taken
-    seed: int = 0  # of all randomness
+    num_inputs: Count = 8  # inputs d
+    num_samples: Count = 2  # inputs at which the orders are measured
+    num_seeds: Count = 1000  # random networks of each width
+    num_groups: Count = 10  # groups of networks, over each of which means are taken
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
+        super().__post_init__()
         if len(set(self.widths)) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more different counts, got {self.widths}.")
         if self.num_samples > 8:

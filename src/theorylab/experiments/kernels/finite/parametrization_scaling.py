@@ -29,8 +29,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, identity
-from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import infinite_kernels, ntk
 from theorylab.models import mlp
 from theorylab.models.nested import nested
@@ -54,20 +54,19 @@ LOSS = squared("half_sum")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Erf networks of one input and one hidden layer: their kernels before and after training."""
 
     widths: tuple[int, ...] = (256, 512, 1024, 2048, 4096)  # width m of the hidden layer
-    num_samples: int = 4  # training inputs, evenly from −2 to 2
+    num_samples: Count = 4  # training inputs, evenly from −2 to 2
     time: float = 1.0  # of training, in units in which the limit kernel is the rate
-    num_steps: int = 10  # of gradient descent in that time
-    num_seeds: int = 600  # random networks in the NTK parametrization
-    num_standard: int = 100  # and in the standard one
-    num_groups: int = 10  # groups of networks, over each of which means are taken
-    seed: int = 0  # of all randomness
+    num_steps: Count = 10  # of gradient descent in that time
+    num_seeds: Count = 600  # random networks in the NTK parametrization
+    num_standard: Count = 100  # and in the standard one
+    num_groups: Count = 10  # groups of networks, over each of which means are taken
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
+        super().__post_init__()
         if len(set(self.widths)) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more different counts, got {self.widths}.")
         if self.num_seeds % self.num_groups:

@@ -38,8 +38,9 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import Dataset, digits
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
+from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.kernels import alignment, ntk
 from theorylab.models import Model, Standard, mlp, network
 from theorylab.numerics import rank_correlations, spearman
@@ -61,30 +62,27 @@ ERROR = zero_one("mean")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """ReLU networks in the standard parametrization, trained on handwritten digits by SGD."""
 
-    width: int = 32  # neurons of every hidden layer
-    num_hidden: int = 4  # hidden layers
-    num_samples: int = 1000  # training images
-    batch_size: int = 16
-    learning_rate: float = 0.15  # in the first two thirds of training
-    num_steps: int = 2400  # of SGD
-    interval: int = 15  # steps between two times at which the kernel is compared
+    width: Count = 32  # neurons of every hidden layer
+    num_hidden: Count = 4  # hidden layers
+    num_samples: Count = 1000  # training images
+    batch_size: Count = 16
+    learning_rate: Positive = 0.15  # in the first two thirds of training
+    num_steps: Count = 2400  # of SGD
+    interval: Count = 15  # steps between two times at which the kernel is compared
     spawns: tuple[int, ...] = (0, 15, 30, 60, 600, 1200)  # steps T after which copies part
-    num_copies: int = 3  # copies for each T, over which is averaged
-    num_points: int = 40  # test images on which the kernel is measured
-    num_segment: int = 9  # points of the segment between two copies
-    num_seeds: int = 20  # random networks
-    seed: int = 0  # of all randomness
+    num_copies: Count = 3  # copies for each T, over which is averaged
+    num_points: Count = 40  # test images on which the kernel is measured
+    num_segment: Count = 9  # points of the segment between two copies
+    num_seeds: Count = 20  # random networks
 
     def __post_init__(self) -> None:
-        sizes = ("width", "num_hidden", "batch_size", "interval", "num_copies", "num_points")
-        refuse_below(self, 1, *sizes, "num_seeds")
+        super().__post_init__()
         if not 1 <= self.num_samples <= 1700:
             raise ValueError(f"num_samples must be in [1, 1700], got {self.num_samples}.")
         refuse_below(self, 3, "num_segment")
-        refuse_nonpositive(self, "learning_rate")
         if self.num_steps % self.interval or any(step % self.interval for step in self.spawns):
             raise ValueError(
                 f"num_steps and spawns must be multiples of interval = {self.interval}, "

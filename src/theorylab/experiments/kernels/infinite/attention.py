@@ -31,8 +31,8 @@ from theorylab.claims import (
     median_at_least,
     median_between,
 )
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Plural, Positive, Seeded
 from theorylab.kernels import head_kernels, mixture_kurtosis
 from theorylab.models import SelfAttention, network
 from theorylab.progress import report
@@ -50,28 +50,25 @@ NUM_OUTPUTS = 32  # of every network: given the logits they are independent
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random attention layers of growing width, and with a growing number of heads."""
 
-    num_positions: int = 4  # positions of every input
-    num_channels: int = 8  # channels c of every position
-    scale: float = 1.5  # size of an input's entries; logits have its square as deviation
+    num_positions: Plural = 4  # positions of every input
+    num_channels: Count = 8  # channels c of every position
+    scale: Positive = 1.5  # size of an input's entries; logits have its square as deviation
     widths: tuple[int, ...] = (32, 128, 512)  # width n of a single head
     num_heads: tuple[int, ...] = (1, 2, 4, 8, 16)  # heads H side by side
-    head_width: int = 64  # width of each of them
-    num_draws: int = 400  # random networks of every seed
-    num_limit_draws: int = 20000  # Gaussian logits of every seed
-    num_seeds: int = 12  # independent inputs with networks of their own
-    seed: int = 0  # of all randomness
+    head_width: Count = 64  # width of each of them
+    num_draws: Plural = 400  # random networks of every seed
+    num_limit_draws: Plural = 20000  # Gaussian logits of every seed
+    num_seeds: Count = 12  # independent inputs with networks of their own
 
     def __post_init__(self) -> None:
-        refuse_below(self, 2, "num_positions", "num_draws", "num_limit_draws")
-        refuse_below(self, 1, "num_channels", "head_width", "num_seeds")
+        super().__post_init__()
         for name in ("widths", "num_heads"):
             counts = getattr(self, name)
             if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
                 raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
-        refuse_nonpositive(self, "scale")
 
 
 PRESETS = {

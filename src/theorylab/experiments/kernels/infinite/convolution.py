@@ -23,8 +23,8 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, between, exponent_between, identity, mean_between
-from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import infinite_kernels, ntk, relative_frobenius
 from theorylab.kernels.convolution import Misprint, pooled_convolution_kernel
 from theorylab.kernels.infinite.cost import pair_operations
@@ -59,21 +59,20 @@ MISPRINTS: tuple[Misprint, ...] = ("offsets apart", "covariance at the end", "in
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random convolutional networks of growing width, on images with one axis of pixels."""
 
     widths: tuple[int, ...] = (32, 64, 128, 256, 512)  # channels m of every hidden layer
-    num_layers: int = 2  # convolutions L
-    num_pixels: int = 16  # pixels d, wrapped around
-    num_channels: int = 3  # channels n₀ of an input
-    num_samples: int = 4  # inputs, where kernels are compared
+    num_layers: Count = 2  # convolutions L
+    num_pixels: Count = 16  # pixels d, wrapped around
+    num_channels: Count = 3  # channels n₀ of an input
+    num_samples: Count = 4  # inputs, where kernels are compared
     pixel_counts: tuple[int, ...] = (8, 16, 32, 64)  # where operations are counted
-    num_seeds: int = 40  # independent groups of networks at each width
-    num_draws: int = 8  # networks of a group, whose squared errors are averaged
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 40  # independent groups of networks at each width
+    num_draws: Count = 8  # networks of a group, whose squared errors are averaged
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
+        super().__post_init__()
         for name in ("widths", "pixel_counts"):
             counts = getattr(self, name)
             if len(set(counts)) < 2 or min(counts) < 1:

@@ -35,6 +35,7 @@ from theorylab.claims import (
     identity,
 )
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Checked
 from theorylab.kernels import Dual, dual, quadrature_dual, quadrature_error
 from theorylab.models import ACTIVATIONS
 from theorylab.models.activations import Elementwise
@@ -54,7 +55,7 @@ NUM_NODES = 100  # in each direction, for smooth activations
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Gaussian pairs of all variances with all correlations."""
 
     num_correlations: int = 41  # correlations λ from −1 to 1, both ends included
@@ -63,6 +64,7 @@ class Config:
     term_counts: tuple[int, ...] = (8, 16, 32, 64, 128)  # terms K of the series
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.num_correlations < 3 or self.num_correlations % 2 == 0:
             raise ValueError(
                 f"num_correlations must be odd and at least 3, got {self.num_correlations}."

@@ -31,8 +31,8 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import digits, sphere
-from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Positive, Seeded
 from theorylab.kernels import infinite_kernels, ntk
 from theorylab.models import NTK, Model, mlp, network
 from theorylab.progress import report
@@ -49,7 +49,7 @@ NUM_OUTPUTS = 4  # averaged where the floor is measured: the same mean, with les
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Networks with four hidden layers: on points of a sphere, and on small digits."""
 
     widths: tuple[int, ...] = (10, 18, 32)  # widths n at which the floor is measured
@@ -61,11 +61,11 @@ class Config:
     digit_draws: tuple[int, ...] = (1, 4, 16)  # networks averaged for kernel regression
     num_train: int = 100  # digits to learn from
     num_test: int = 300  # digits to classify
-    ridge: float = 0.001  # of kernel regression, in units of the mean of the kernel's diagonal
+    ridge: Positive = 0.001  # of kernel regression, in units of the mean of the kernel's diagonal
     num_seeds: int = 20  # independent repetitions: networks, points and subsets of digits
-    seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in vars(self).items():
             if name.startswith(("num_", "digit_width")) and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}.")
@@ -80,7 +80,6 @@ class Config:
                 f"there are 1797 digits, got num_train = {self.num_train} and"
                 f" num_test = {self.num_test}."
             )
-        refuse_nonpositive(self, "ridge")
 
 
 PRESETS = {

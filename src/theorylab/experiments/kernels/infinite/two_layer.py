@@ -28,8 +28,8 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, holds, median_at_most
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import dual, two_layer
 from theorylab.progress import report
 from theorylab.typing import RandomKey
@@ -48,22 +48,21 @@ NUM_RECORDS = 10
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Two-layer networks of growing width, trained in their first layer to the end."""
 
     widths: tuple[int, ...] = (100, 400, 1600, 6400, 25600)  # neurons m
-    num_samples: int = 50  # points on the sphere n, labelled by the sign of x₁
-    num_inputs: int = 20  # inputs d
-    num_tests: int = 100  # points where network and kernel are compared
-    num_steps: int = 150  # steps of gradient descent, a multiple of 10
+    num_samples: Count = 50  # points on the sphere n, labelled by the sign of x₁
+    num_inputs: Count = 20  # inputs d
+    num_tests: Count = 100  # points where network and kernel are compared
+    num_steps: Count = 150  # steps of gradient descent, a multiple of 10
     learning_rate: float = 0.6  # in units of the critical one, 2/λ_max(H*)
     delta: float = 0.1  # probability δ with which the bound on all entries may fail
-    num_seeds: int = 8  # networks at each width that are trained
-    num_draws: int = 8  # random networks of each seed whose squared initial errors are averaged
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 8  # networks at each width that are trained
+    num_draws: Count = 8  # random networks of each seed whose squared initial errors are averaged
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
+        super().__post_init__()
         if len(self.widths) < 2 or min(self.widths) < 1:
             raise ValueError(f"widths must be two or more counts, got {self.widths}.")
         if tuple(sorted(set(self.widths))) != self.widths:

@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import digits
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Seeded
 from theorylab.kernels import two_layer
 from theorylab.progress import report
 from theorylab.typing import RandomKey
@@ -45,7 +46,7 @@ FITTED = 0.1  # labels are fitted when this share of the first loss is left
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Wide two-layer networks that learn digits with true, random and worst-case labels."""
 
     width: int = 4096  # neurons m
@@ -55,9 +56,9 @@ class Config:
     learning_rate: float = 0.8  # in units of the critical one, 2/λ_max(H*)
     num_directions: int = 10  # top directions whose rates are measured one by one
     num_seeds: int = 9  # draws of images, random labels and network
-    seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in vars(self).items():
             if (name.startswith("num_") or name == "width") and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}.")

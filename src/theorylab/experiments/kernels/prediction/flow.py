@@ -36,8 +36,8 @@ from theorylab.claims import (
     median_between,
 )
 from theorylab.dynamics import linear
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import (
     Descent,
     coefficients,
@@ -65,19 +65,18 @@ STEPS = (0, 1, 2, 5, 10, 30, 100, 300, 1000)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random erf networks, their linearisations, and the flow of their kernels."""
 
-    width: int = 256  # width m of the one hidden layer
-    num_inputs: int = 4  # inputs d
-    num_samples: int = 6  # training points n, on the sphere
-    num_tests: int = 5  # other points
+    width: Count = 256  # width m of the one hidden layer
+    num_inputs: Count = 4  # inputs d
+    num_samples: Count = 6  # training points n, on the sphere
+    num_tests: Count = 5  # other points
     num_steps: int = 20000  # steps of descent of the linearised network, to its end
-    num_seeds: int = 12  # random data and networks
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 12  # random data and networks
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "num_inputs", "num_samples", "num_tests", "num_seeds")
+        super().__post_init__()
         if self.num_samples > 2 * self.num_inputs:
             # With many points on a small sphere the lowest eigenvalue is tiny.
             raise ValueError(

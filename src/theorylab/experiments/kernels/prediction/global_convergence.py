@@ -32,8 +32,8 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import sphere
-from theorylab.experiments.checks import count_fields, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import two_layer
 from theorylab.progress import report
 from theorylab.typing import RandomKey
@@ -52,21 +52,20 @@ NUM_WIDE = 5  # exponents in the width are taken over so many of the largest wid
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Two-layer ReLU networks of many widths that fit random labels of more and more points."""
 
     widths: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128, 256, 512)  # neurons m
     samples: tuple[int, ...] = (8, 16, 32, 64)  # points n
-    num_inputs: int = 10  # inputs d
-    num_steps: int = 160  # steps of gradient descent, a multiple of 20
+    num_inputs: Count = 10  # inputs d
+    num_steps: Count = 160  # steps of gradient descent, a multiple of 20
     learning_rate: float = 0.25  # in units of the critical one, 2/λ_max(H*)
     radius: float = 50.0  # ‖x‖ > 1, where the bound on the rows is tried as it is printed
     delta: float = 0.1  # probability δ with which the theorems may fail
-    num_seeds: int = 8  # draws of points, labels and network
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 8  # draws of points, labels and network
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, *count_fields(self))
+        super().__post_init__()
         for name, counts in (("widths", self.widths), ("samples", self.samples)):
             if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
                 raise ValueError(f"{name} must be two or more growing counts, got {counts}.")

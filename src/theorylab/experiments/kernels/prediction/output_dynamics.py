@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, identity, median_at_least
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.kernels import ntk, ntk_vector_product
 from theorylab.models import mlp, network
 from theorylab.progress import report
@@ -45,24 +45,20 @@ LOSS = squared("half_sum")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Small tanh networks in the middle of training: how their outputs move, and their kernel."""
 
-    width: int = 32  # neurons of every hidden layer
-    num_hidden: int = 2  # hidden layers
-    num_inputs: int = 4  # inputs d
-    num_samples: int = 6  # training inputs n
-    num_steps: int = 200  # steps of training before outputs are watched
-    learning_rate: float = 0.1  # of these steps
+    width: Count = 32  # neurons of every hidden layer
+    num_hidden: Count = 2  # hidden layers
+    num_inputs: Count = 4  # inputs d
+    num_samples: Count = 6  # training inputs n
+    num_steps: Count = 200  # steps of training before outputs are watched
+    learning_rate: Positive = 0.1  # of these steps
     probes: tuple[float, ...] = (0.03, 0.01, 0.003, 0.001)  # learning rates η of the watched step
-    num_seeds: int = 20  # random networks and data
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 20  # random networks and data
 
     def __post_init__(self) -> None:
-        refuse_below(
-            self, 1, "width", "num_hidden", "num_inputs", "num_samples", "num_steps", "num_seeds"
-        )
-        refuse_nonpositive(self, "learning_rate")
+        super().__post_init__()
         if len(set(self.probes)) < 2 or min(self.probes) <= 0:
             raise ValueError(f"probes must be two or more learning rates, got {self.probes}.")
 

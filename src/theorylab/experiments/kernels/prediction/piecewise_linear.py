@@ -29,8 +29,8 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Positive, Seeded
 from theorylab.kernels import (
     Samples,
     coefficients,
@@ -54,7 +54,7 @@ SOLVER = Solver(rtol=1e-8)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Narrow tanh networks, trained piece by piece with the linearised network of each piece."""
 
     width: int = 16  # neurons of the hidden layer
@@ -63,12 +63,12 @@ class Config:
     num_tests: int = 8  # inputs where outputs are compared, beside the training inputs
     num_workers: int = 4  # who share the samples
     updates: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)  # how often it is linearised, K
-    time: float = 4.0  # of training on ½ Σ (f − y)²
-    learning_rate: float = 0.01  # of gradient descent, which takes time/learning_rate steps
+    time: Positive = 4.0  # of training on ½ Σ (f − y)²
+    learning_rate: Positive = 0.01  # of gradient descent, which takes time/learning_rate steps
     num_seeds: int = 20  # random networks and data
-    seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in vars(self).items():
             if (name.startswith("num_") or name == "width") and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}.")
@@ -83,7 +83,6 @@ class Config:
                 f"num_workers must be at most num_samples = {self.num_samples}, "
                 f"got {self.num_workers}."
             )
-        refuse_nonpositive(self, "time", "learning_rate")
 
 
 PRESETS = {

@@ -29,6 +29,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, exponent_between, identity
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Seeded
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.fourier_features import (
     basic_frequencies,
@@ -60,7 +61,7 @@ AMPLITUDE = 0.1  # of every wave of the target; small, so that the kernel stays
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Spectra of tangent kernels, and when networks on a circle have learned a wave."""
 
     num_hidden: int = 2  # hidden layers of the ReLU networks whose spectra are taken
@@ -69,9 +70,9 @@ class Config:
     width: int = 4096  # of the trained networks, with one hidden layer
     num_modes: int = 8  # waves of their target
     num_seeds: int = 8  # trained networks
-    seed: int = 0  # of their initial weights
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in vars(self).items():
             if name != "seed" and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}.")

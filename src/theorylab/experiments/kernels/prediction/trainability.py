@@ -30,6 +30,7 @@ from theorylab.claims import (
 from theorylab.data import digits
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
+from theorylab.fields import Count, Plural, Seeded
 from theorylab.kernels import ntk
 from theorylab.kernels.trainability import trainability
 from theorylab.models import activation
@@ -46,21 +47,19 @@ LOSS = squared("half_sum")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Populations of random networks, their κ at initialisation and their loss after training."""
 
     num_cells: int = 60  # networks in a population
-    num_seeds: int = 10  # populations
-    num_samples: int = 40  # digits m on which κ is measured and the network trained
-    width: int = 64  # of every hidden layer
-    max_depth: int = 6  # hidden layers at most
-    num_steps: int = 150  # of gradient descent
+    num_seeds: Plural = 10  # populations
+    num_samples: Count = 40  # digits m on which κ is measured and the network trained
+    width: Count = 64  # of every hidden layer
+    max_depth: Count = 6  # hidden layers at most
+    num_steps: Count = 150  # of gradient descent
     learning_rate: float = 0.5  # in units of the largest stable one, 2/λ₁
-    seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_samples", "width", "max_depth", "num_steps")
-        refuse_below(self, 2, "num_seeds")
+        super().__post_init__()
         refuse_below(self, 10, "num_cells")
         if self.num_samples > 1797:
             raise ValueError(f"num_samples must be at most 1797, got {self.num_samples}.")

@@ -31,8 +31,8 @@ from theorylab.claims import (
     mean_between,
 )
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Checked, Count, Plural, Seed
 from theorylab.kernels import (
     Descent,
     Prior,
@@ -62,22 +62,21 @@ LOSS = squared("half_sum")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """Networks with one hidden layer of erf neurons, trained on a few points of a sphere."""
 
-    width: int = 1024  # neurons
-    num_networks: int = 200  # random networks that are trained
-    num_inputs: int = 8  # inputs d
-    num_samples: int = 16  # training points
-    num_tests: int = 8  # points where the networks are compared with theory
-    num_outputs: int = 8  # outputs, each with targets ±1 of its own
+    width: Count = 1024  # neurons
+    num_networks: Plural = 200  # random networks that are trained
+    num_inputs: Count = 8  # inputs d
+    num_samples: Count = 16  # training points
+    num_tests: Count = 8  # points where the networks are compared with theory
+    num_outputs: Count = 8  # outputs, each with targets ±1 of its own
     num_steps: tuple[int, ...] = (3, 15, 600)  # when they are compared; the last is the end
     learning_rate: float = 0.5  # in units of the critical one
-    seed: int = 0  # of all randomness
+    seed: Seed = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "num_inputs", "num_samples", "num_tests", "num_outputs")
-        refuse_below(self, 2, "num_networks")
+        super().__post_init__()
         steps = self.num_steps
         if not steps or min(steps) < 1 or tuple(sorted(set(steps))) != steps:
             raise ValueError(f"num_steps must be growing counts, got {steps}.")

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, between
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Checked
 from theorylab.kernels.infinite.cost import computed_pairs, pair_operations
 from theorylab.models import (
     Activation,
@@ -43,7 +44,7 @@ YEAR = 365.25 * 24 * 3600  # seconds
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked):
     """A Myrtle-like network on colour images: convolutions, pooling twice, pooling over all."""
 
     sides: tuple[int, ...] = (8, 12, 16, 20, 24, 28)  # sides a of the images, multiples of 4
@@ -55,6 +56,7 @@ class Config:
     entry_seconds: float = 0.005  # of an entry of the source's Myrtle network, on its GPU
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in vars(self).items():
             if not isinstance(value, tuple) and not value > 0:
                 raise ValueError(f"{name} must be positive, got {value}.")

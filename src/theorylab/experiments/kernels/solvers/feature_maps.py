@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity, median_at_most
 from theorylab.data import sphere
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import dot_product as kernels
 from theorylab.progress import report
 
@@ -44,15 +44,15 @@ FEW = 10  # points whose tensor powers are written down
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Kernels between random points of the unit sphere in three dimensions."""
 
     num_points: int = 40  # points of the Gram matrices
     max_order: int = 8  # highest tensor power of the Gaussian kernel's features, of 3ᵏ entries
-    num_seeds: int = 20  # random sets of points
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 20  # random sets of points
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 2 <= self.max_order <= 10:
             raise ValueError(f"max_order must be in [2, 10], got {self.max_order}.")
         fewest = 2 * kernels.power_rank(3, POWER_DEGREE)
@@ -61,7 +61,6 @@ class Config:
                 "num_points must be at least twice the power kernel's rank, "
                 f"{fewest}, got {self.num_points}."
             )
-        refuse_below(self, 1, "num_seeds")
 
 
 PRESETS = {

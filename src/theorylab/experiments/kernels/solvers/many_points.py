@@ -32,8 +32,8 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import mnist5k
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.solvers import (
     cholesky_solve,
@@ -59,20 +59,19 @@ NUM_CLASSES = 10
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Digits, split at random for every seed, and the kernel of a fully connected network."""
 
     sizes: tuple[int, ...] = (250, 500, 1000, 2000)  # training points n
     multiples: tuple[float, ...] = (1.0, 5.0, 20.0)  # centres, in units of √n, at the largest n
-    num_tests: int = 1000  # test points
-    num_hidden: int = 3  # hidden layers of the network
-    ridge: float = 0.1  # λ
-    tolerance: float = 1e-4  # relative residual at which conjugate gradients stop
-    num_seeds: int = 12  # splits of the digits, each with random centres of its own
-    seed: int = 0  # of all randomness
+    num_tests: Count = 1000  # test points
+    num_hidden: Count = 3  # hidden layers of the network
+    ridge: Positive = 0.1  # λ
+    tolerance: Positive = 1e-4  # relative residual at which conjugate gradients stop
+    num_seeds: Count = 12  # splits of the digits, each with random centres of its own
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_tests", "num_hidden", "num_seeds")
+        super().__post_init__()
         if len(self.sizes) < 2 or self.sizes != tuple(sorted(set(self.sizes))):
             raise ValueError(f"sizes must be two or more growing counts, got {self.sizes}.")
         if self.sizes[0] < 25 or self.sizes[-1] + self.num_tests > 5000:
@@ -85,7 +84,6 @@ class Config:
             raise ValueError(f"multiples must be growing numbers, got {self.multiples}.")
         if not self.multiples[0] > 0 or most > math.sqrt(self.sizes[-1]):
             raise ValueError(f"multiples must be in (0, √n], got {self.multiples}.")
-        refuse_nonpositive(self, "ridge", "tolerance")
 
 
 PRESETS = {

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, holds, identity, median_at_least, median_at_most
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import Descent, predicted_outputs
 from theorylab.kernels import dot_product as kernels
 from theorylab.progress import report
@@ -40,22 +41,21 @@ JITTER = 1e-3
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Kernel regressions on random points of the unit sphere in three dimensions."""
 
     num_samples: int = 5  # training points n, fewer than the nine quadratic functions
     num_tests: int = 20  # points where predictions are made
     num_steps: int = 30000  # steps of descent on features, to its end
-    num_seeds: int = 20  # random sets of points and targets
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 20  # random sets of points and targets
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 2 <= self.num_samples <= 8:
             raise ValueError(f"num_samples must be in [2, 8], got {self.num_samples}.")
         refuse_below(self, NUM_EXTRA, "num_tests")
         if self.num_steps < STEPS[-1]:
             raise ValueError(f"num_steps must be at least {STEPS[-1]}, got {self.num_steps}.")
-        refuse_below(self, 1, "num_seeds")
 
 
 PRESETS = {
