@@ -24,9 +24,25 @@ from theorylab.lab.compilation import kept_compilations
 
 TESTS = Path(__file__).parent
 MODULES = itertools.count(1)
+SLOW = {("test_docs.py",), ("models", "test_network.py")}
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs experiments, by its path: `pytest -m "not experiments"` is the quick suite."""
+    for item in items:
+        if is_slow(item.path):
+            item.add_marker(pytest.mark.experiments)
+
+
+def is_slow(path: Path) -> bool:
+    """Whether a test file runs an experiment, all blocks of the docs, or networks of full width."""
+    if not path.is_relative_to(TESTS):
+        return False
+    parts = path.relative_to(TESTS).parts
+    return (parts[:1] == ("experiments",) and len(parts) > 2) or parts in SLOW
 
 
 def pytest_collection_finish() -> None:
