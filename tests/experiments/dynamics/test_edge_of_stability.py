@@ -94,11 +94,11 @@ def test_the_figure_is_drawn(result):
     ("fields", "message"),
     [
         ({"num_records": 2}, "num_records must be at least 30, got 2"),
-        ({"num_lanczos": 0}, "num_lanczos must be at least 1, got 0"),
-        ({"learning_rates": ()}, "learning_rates must be at least one number, got none"),
-        ({"learning_rates": (0.1, -1.0)}, "must be positive and finite, got -1.0"),
-        ({"duration": float("nan")}, "must be positive and finite, got nan"),
-        ({"image_widths": ()}, r"image_widths must be at least 1 each, got \(\)"),
+        ({"num_lanczos": 0}, "num_lanczos must be .* at least 1, got 0"),
+        ({"learning_rates": ()}, "learning_rates must be .* one or more"),
+        ({"learning_rates": (0.1, -1.0)}, "learning_rates must be .* each positive"),
+        ({"duration": float("nan")}, "duration must be .* positive, got nan"),
+        ({"image_widths": ()}, r"image_widths must be .* one or more, .* got \(\)"),
         ({"num_images": 1798}, "num_images must be at most 1797, got 1798"),
     ],
 )

@@ -34,9 +34,9 @@ def test_the_figure_draws_every_step_size(smoke):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"dimension": 21}, r"dimension must be in \[1, num_samples/2 = 20\], got 21"),
+        ({"dimension": 21}, "dimension must be at most num_samples/2 = 20, got 21"),
         ({"num_steps": 999}, "num_steps must be at least 1000"),
-        ({"num_seeds": 0}, "num_seeds must be at least 1, got 0"),
+        ({"num_seeds": 0}, "num_seeds must be .* at least 1, got 0"),
     ],
 )
 def test_a_config_outside_its_domain_is_refused(change, message):

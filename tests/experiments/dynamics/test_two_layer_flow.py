@@ -5,6 +5,8 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.experiments.dynamics import two_layer_flow as experiment
 
+RATES = experiment.Config.learning_rates
+
 
 def test_all_verdicts_are_as_expected(surprises):
     assert surprises == []
@@ -20,7 +22,11 @@ def test_all_verdicts_are_as_expected(surprises):
         ("the imbalance moves", "drift", lambda r: r.drift[:, ::-1]),
         ("every neuron", "diagonal_drift", lambda r: r.drift),
         ("no such thing", "diagonal_drift", lambda r: r.diagonal_drift[:, ::-1]),
-        ("In discrete steps", "step_drift", lambda r: r.step_drift * r.step_sizes),
+        (
+            "In discrete steps",
+            "step_drift",
+            lambda r: r.step_drift * experiment.Config.learning_rates,
+        ),
     ],
 )
 def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, change):
@@ -36,10 +42,10 @@ def test_the_figure_draws_every_activation_and_seed(smoke):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"width": 0}, "width must be at least 1, got 0"),
-        ({"step_sizes": (0.01, 0.02)}, "step_sizes must fall, from 0.1 at most"),
-        ({"step_sizes": (0.2, 0.1)}, "step_sizes must fall, from 0.1 at most"),
-        ({"step_sizes": (0.1,)}, "step_sizes must fall"),
+        ({"width": 0}, "width must be .* at least 1, got 0"),
+        ({"learning_rates": (0.01, 0.02)}, "learning_rates must be .* decrease, from 0.1 at most"),
+        ({"learning_rates": (0.2, 0.1)}, "learning_rates must be .* decrease, from 0.1 at most"),
+        ({"learning_rates": (0.1,)}, "learning_rates must be two or more"),
     ],
 )
 def test_a_config_outside_its_domain_is_refused(change, message):

@@ -36,8 +36,8 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.dynamics import deep_linear
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded, Several
 from theorylab.progress import report
 from theorylab.typing import RandomKey
 
@@ -51,36 +51,31 @@ RANDOM = Source("golikov", "deep-linear-modes", "6.5.3, random initialisation")
 GROWN = 30.0  # times the start, from when on the mode leads
 EARLY = 8.0  # the growth of u^L that the early formula is tried at
 NUM_READINGS = 200
+NOISE = 0.5  # of the targets, in units of the signal
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Linear networks on whitened data with one output, from small starts."""
 
-    depths: tuple[int, ...] = (2, 3, 4)  # layers L, from 2 on
-    scales: tuple[float, ...] = (0.1, 0.01, 0.001)  # initial norms β of all layers, falling
-    width: int = 32  # of all hidden layers
-    dimension: int = 10  # inputs d
-    num_samples: int = 1000  # samples m
-    noise: float = 0.5  # of the targets, in units of the signal
-    num_seeds: int = 16  # random data and starts
-    seed: int = 0  # of all randomness
+    depths: Increasing[Plural] = (2, 3, 4)  # layers L, from 2 on
+    scales: Several[Positive] = (0.1, 0.01, 0.001)  # initial norms β of all layers, decreasing
+    width: Count = 32  # of all hidden layers
+    dimension: Count = 10  # inputs d
+    num_samples: Count = 1000  # samples m
+    num_seeds: Count = 16  # random data and starts
 
     def __post_init__(self) -> None:
-        if tuple(sorted(set(self.depths))) != self.depths or self.depths[:1] != (2,):
-            raise ValueError(f"depths must grow, from 2 on, got {self.depths}.")
-        if len(self.depths) < 2:
-            raise ValueError(f"depths must be two or more, got {self.depths}.")
+        super().__post_init__()
+        if self.depths[0] != 2:
+            raise ValueError(f"depths must increase from 2 on, got {self.depths}.")
         falling = tuple(sorted(set(self.scales), reverse=True)) == self.scales
-        if not (falling and len(self.scales) > 1 and 0 < self.scales[-1] <= 0.005):
-            raise ValueError(f"scales must fall to 0.005 or less, got {self.scales}.")
+        if not (falling and len(self.scales) > 1 and self.scales[-1] <= 0.005):
+            raise ValueError(f"scales must decrease to 0.005 or less, got {self.scales}.")
         if self.scales[0] > 0.2:
             raise ValueError(f"scales must be at most 0.2, got {self.scales}.")
         if self.num_samples < 2 * self.dimension:
             raise ValueError(f"num_samples must be at least 2 dimension, got {self.num_samples}.")
-        refuse_below(self, 1, "width", "dimension", "num_seeds")
-        if not 0 <= self.noise <= 1:
-            raise ValueError(f"noise must be in [0, 1], got {self.noise}.")
 
 
 PRESETS = {
@@ -92,8 +87,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, l depths, b scales, t readings. Times are in units of β^(2−L)."""
 
-    depths: np.ndarray  # (l)
-    scales: np.ndarray  # (b)
     strength: np.ndarray  # (s), the size s of the mode
     aligned: np.ndarray  # (l, b), time to half the mode, from an aligned start
     aligned_predicted: np.ndarray  # (l, b)
@@ -129,17 +122,14 @@ def run(config: Config) -> Result:
         report(f"networks of {depth} layers", 0.05 + 0.9 * number / len(config.depths))
         keys = jax.random.split(jax.random.fold_in(for_starts, depth), config.num_seeds)
         horizon = _horizon(depth, config.scales[-1])
-        measured = _networks(targets, keys, scales, depth, config.width, horizon)
-        found.append({name: np.asarray(values) for name, values in measured.items()})
+        found.append(_networks(targets, keys, scales, depth, config.width, horizon))
     seeds = ("random", "predicted", "rest", "rest_predicted")
     others = ("aligned", "aligned_predicted", "aligned_early", "early_predicted", "overlaps")
     return Result(
-        depths=np.asarray(config.depths),
-        scales=np.asarray(config.scales),
-        strength=np.asarray(strength),
+        strength=strength,
         **{name: found[0][name] for name in ("times", "norms", "formula", "effective")},
-        **{name: np.stack([at[name] for at in found], axis=1) for name in seeds},
-        **{name: np.stack([at[name] for at in found]) for name in others},
+        **{name: jnp.stack([at[name] for at in found], axis=1) for name in seeds},
+        **{name: jnp.stack([at[name] for at in found]) for name in others},
     )
 
 
@@ -150,7 +140,7 @@ def _targets(key: RandomKey, config: Config) -> Float[Array, "s 1 d"]:
     inputs, noise, teacher = numbers[:, :m, :d], numbers[:, :m, d], numbers[:, m, :d]
     white = np.linalg.svd(inputs, full_matrices=False)[0] * np.sqrt(m)
     teacher = teacher / np.linalg.norm(teacher, axis=1, keepdims=True)
-    outputs = np.einsum("smd,sd->sm", white, teacher) + config.noise * noise
+    outputs = np.einsum("smd,sd->sm", white, teacher) + NOISE * noise
     outputs = outputs / np.sqrt(np.mean(outputs**2, axis=1, keepdims=True))
     return jnp.asarray(np.einsum("sm,smd->sd", outputs, white)[:, None] / m)
 
@@ -294,10 +284,10 @@ CLAIMS = (
     Claim(
         "From a random start, the deepest networks keep the formula's power of β.",
         lambda r, c: exponent_between(
-            r.scales,
-            r.random[:, -1] * r.scales ** (2.0 - r.depths[-1]),
-            1.95 - r.depths[-1],
-            2.05 - r.depths[-1],
+            np.array(c.scales),
+            r.random[:, -1] * np.array(c.scales) ** (2.0 - c.depths[-1]),
+            1.95 - c.depths[-1],
+            2.05 - c.depths[-1],
         ),
         RANDOM,
         kind="corrected",
@@ -316,13 +306,13 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the mode of two layers, a random start of the deepest, and all times."""
-    deepest = result.depths[-1]
+    deepest = config.depths[-1]
     figure, (mode, jump, ratios) = panels(
         "aligned, L = 2: u²(t)",
         f"one random start, L = {deepest}",
         "time from random starts / formula",
     )
-    for number, scale in enumerate(result.scales):
+    for number, scale in enumerate(config.scales):
         colour, label = COLOURS[number % len(COLOURS)], f"β = {scale:g}"
         mode.plot(result.times[number], result.norms[number] ** 2, color=colour, label=label)
         mode.plot(result.times[number], result.formula[number], **THEORY)
@@ -334,11 +324,11 @@ def plot(result: Result, config: Config) -> Figure:
     )
     for axis in (mode, jump):
         axis.legend(fontsize=7)
-    for number, depth in enumerate(result.depths):
+    for number, depth in enumerate(config.depths):
         ratio = result.random[:, number] / result.predicted[:, number]
-        ratios.semilogx(result.scales, ratio.T, "o", color=COLOURS[number], markersize=2)
+        ratios.semilogx(config.scales, ratio.T, "o", color=COLOURS[number], markersize=2)
         median = np.median(ratio, axis=0)
-        ratios.semilogx(result.scales, median, color=COLOURS[number], label=f"L = {depth}")
+        ratios.semilogx(config.scales, median, color=COLOURS[number], label=f"L = {depth}")
     ratios.axhline(1.0, **THEORY)
     ratios.set(xlabel="β")
     ratios.legend(fontsize=7)

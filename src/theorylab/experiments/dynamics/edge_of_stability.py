@@ -21,8 +21,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Int, Key
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -37,9 +38,8 @@ from theorylab.claims import (
 from theorylab.data import Dataset, chebyshev, image_set
 from theorylab.data.downloads import image_shape, num_images
 from theorylab.dynamics import Watched, watch
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import ImageSet
+from theorylab.fields import Count, ImageSet, Positive, Seeded, Several
 from theorylab.models import Model, Standard, mlp, network
 from theorylab.progress import report
 from theorylab.training import squared
@@ -54,40 +54,33 @@ SHARPNESS = Source("arora", "sharpness", "§2.6")
 
 LOSS = squared("half_mean")
 NUM_POINTS, DEGREE, CURVE_WIDTHS = 20, 5, (40, 40)
+CONTROL_RATE = 0.008  # η too small to reach the edge
 IMAGE_SCALE = 0.25  # weights begin as N(0, 0.25²/fan-in), so that sharpness begins well below 2/η
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Two networks trained by full-batch gradient descent while their sharpness is watched."""
 
-    learning_rates: tuple[float, ...] = (0.1, 0.05, 0.025)  # η for the polynomial
-    control_learning_rate: float = 0.008  # η too small to reach the edge
-    duration: float = 600.0  # the time ηt for which each of them trains
-    control_duration: float = 500.0  # the time ηt for which the control trains
-    num_records: int = 120  # how often sharpness is measured on the way
+    learning_rates: Several[Positive] = (0.1, 0.05, 0.025)  # η for the polynomial
+    duration: Positive = 600.0  # the time ηt for which each of them trains
+    control_duration: Positive = 500.0  # the time ηt for which the control trains
+    num_records: Count = 120  # how often sharpness is measured on the way
     images: ImageSet = "digits"  # which images the second network learns
-    num_images: int = 1000  # how many of them
-    image_widths: tuple[int, ...] = (32,)  # its hidden layers
-    image_learning_rate: float = 0.2  # its η
-    image_steps: int = 930  # its steps, about
-    image_records: int = 30  # how often its sharpness is measured
-    num_lanczos: int = 16  # Hessian–vector products for one sharpness
-    num_seeds: int = 6  # initialisations, at least 6 to conclude
-    seed: int = 0  # of all randomness
+    num_images: Count = 1000  # how many of them
+    image_widths: Several[Count] = (32,)  # its hidden layers
+    image_learning_rate: Positive = 0.2  # its η
+    image_steps: Count = 930  # its steps, about
+    image_records: Count = 30  # how often its sharpness is measured
+    num_lanczos: Count = 16  # Hessian–vector products for one sharpness
+    num_seeds: Count = 6  # initialisations, at least 6 to conclude
 
     def __post_init__(self) -> None:
-        refuse_below(self, 30, "num_records", "image_records")
-        refuse_below(self, 1, "num_images", "image_steps", "num_lanczos", "num_seeds")
-        if not self.learning_rates:
-            raise ValueError("learning_rates must be at least one number, got none.")
-        rates = (*self.learning_rates, self.control_learning_rate, self.image_learning_rate)
-        for value in (*rates, self.duration, self.control_duration):
-            if not 0 < value < float("inf"):
-                raise ValueError(f"rates and durations must be positive and finite, got {value}.")
-        refuse_below(self, 1, "image_widths")
-        most = num_images(self.images)
-        if self.num_images > most:
+        super().__post_init__()
+        for name in ("num_records", "image_records"):
+            if getattr(self, name) < 30:  # ten in the last third
+                raise ValueError(f"{name} must be at least 30, got {getattr(self, name)}.")
+        if self.num_images > (most := num_images(self.images)):
             raise ValueError(f"num_images must be at most {most}, got {self.num_images}.")
 
 
@@ -117,9 +110,6 @@ PRESETS = {
 class Result(NamedTuple):
     """What was watched: axes (learning rates,) seeds, records."""
 
-    learning_rates: Float[np.ndarray, " e"]
-    control_learning_rate: float
-    image_learning_rate: float
     steps: Int[np.ndarray, "e t"]  # when the records were made
     control_steps: Int[np.ndarray, " t"]
     image_steps: Int[np.ndarray, " i"]
@@ -147,7 +137,7 @@ def run(config: Config) -> Result:
     curve_model = network(mlp(CURVE_WIDTHS, 1, "tanh"), (1,), Standard(), bias="zero")
     train = _trainer(curve_model, polynomial, config.num_records, config.num_lanczos)
     plan = [(rate, config.duration) for rate in config.learning_rates]
-    plan.append((config.control_learning_rate, config.control_duration))
+    plan.append((CONTROL_RATE, config.control_duration))
     num_steps = np.array([duration / rate for rate, duration in plan])
     runs = []
     for (rate, _), steps, done in zip(plan, num_steps, np.cumsum(num_steps), strict=True):
@@ -165,13 +155,10 @@ def run(config: Config) -> Result:
     gap = _odd(config.image_steps / config.image_records)
     image_steps, images = train(image_keys, config.image_learning_rate, gap)
     return Result(
-        learning_rates=np.asarray(config.learning_rates),
-        control_learning_rate=config.control_learning_rate,
-        image_learning_rate=config.image_learning_rate,
-        steps=np.stack([steps for steps, _ in curves]),
+        steps=jnp.stack([steps for steps, _ in curves]),
         control_steps=control_steps,
         image_steps=image_steps,
-        curve=jax.tree.map(lambda *seen: np.stack(seen), *(seen for _, seen in curves)),
+        curve=jax.tree.map(lambda *seen: jnp.stack(seen), *(seen for _, seen in curves)),
         control=control,
         images=images,
     )
@@ -198,7 +185,7 @@ def _trainer(
         return runs.steps[0], runs.records
 
     def train(keys, learning_rate, gap):
-        return jax.tree.map(np.asarray, compiled(keys, learning_rate, gap, data))
+        return compiled(keys, learning_rate, gap, data)
 
     return train
 
@@ -210,7 +197,7 @@ def _odd(gap: float) -> int:
 
 def _ratio(watched: Watched, learning_rate: float | np.ndarray) -> np.ndarray:
     """λη/2, which is 1 at the edge."""
-    return np.asarray(watched.sharpness) * learning_rate / 2
+    return watched.sharpness * learning_rate / 2
 
 
 def _late(values: np.ndarray) -> np.ndarray:
@@ -218,18 +205,18 @@ def _late(values: np.ndarray) -> np.ndarray:
     return values[..., -(values.shape[-1] // 3) :]
 
 
-def _curve_ratio(result: Result) -> np.ndarray:
-    return _ratio(result.curve, result.learning_rates[:, None, None])
+def _curve_ratio(result: Result, config: Config) -> np.ndarray:
+    return _ratio(result.curve, np.array(config.learning_rates)[:, None, None])
 
 
-def _late_ratio(result: Result) -> np.ndarray:
+def _late_ratio(result: Result, config: Config) -> np.ndarray:
     """Median of λη/2 over the last third, for every learning rate and seed."""
-    return np.median(_late(_curve_ratio(result)), axis=-1)
+    return np.median(_late(_curve_ratio(result, config)), axis=-1)
 
 
 def _late_rises(watched: Watched) -> np.ndarray:
     """Share of the steps of the last third that raise the loss."""
-    return _late(np.asarray(watched.rises)).mean(axis=-1)
+    return _late(watched.rises).mean(axis=-1)
 
 
 def _fall(watched: Watched, ratio: np.ndarray) -> np.ndarray:
@@ -237,7 +224,7 @@ def _fall(watched: Watched, ratio: np.ndarray) -> np.ndarray:
 
     The last loss is the mean of ten records, because at the edge it goes up and down.
     """
-    loss, beyond = np.asarray(watched.loss), ratio > 1
+    loss, beyond = watched.loss, ratio > 1
     first = np.argmax(beyond, axis=-1)[..., None]
     crossing = np.take_along_axis(loss, first, axis=-1)[..., 0]
     last = loss[..., -10:].mean(axis=-1)
@@ -248,19 +235,19 @@ def _fall(watched: Watched, ratio: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Sharpness begins below 2/η, at every learning rate.",
-        judge=lambda r, c: median_at_most(_curve_ratio(r)[..., 0].max(axis=0), 1.0),
+        judge=lambda r, c: median_at_most(_curve_ratio(r, c)[..., 0].max(axis=0), 1.0),
         source=EDGE,
         formula=r"\lambda(0)\,\eta / 2 \le 1",
     ),
     Claim(
         "Sharpness rises to 2/η: its median over the last third is not below, at any η.",
-        judge=lambda r, c: median_at_least(_late_ratio(r).min(axis=0), 0.95),
+        judge=lambda r, c: median_at_least(_late_ratio(r, c).min(axis=0), 0.95),
         source=EDGE,
         formula=r"\lambda\eta / 2 \ge 0.95",
     ),
     Claim(
         "It stays there: the median over the last third is hardly above 2/η, at any η.",
-        judge=lambda r, c: median_at_most(_late_ratio(r).max(axis=0), 1.2),
+        judge=lambda r, c: median_at_most(_late_ratio(r, c).max(axis=0), 1.2),
         source=EDGE,
         formula=r"\lambda\eta / 2 \le 1.2",
     ),
@@ -277,18 +264,18 @@ CLAIMS = (
     Claim(
         "Over many steps the loss falls all the same: to less than half of what it was when the"
         " edge was crossed, at every η.",
-        judge=lambda r, c: median_at_most(_fall(r.curve, _curve_ratio(r)).max(axis=0), 0.5),
+        judge=lambda r, c: median_at_most(_fall(r.curve, _curve_ratio(r, c)).max(axis=0), 0.5),
         source=EDGE,
     ),
     Claim(
         "Images: sharpness begins below 2/η.",
-        judge=lambda r, c: median_at_most(_ratio(r.images, r.image_learning_rate)[:, 0], 1.0),
+        judge=lambda r, c: median_at_most(_ratio(r.images, c.image_learning_rate)[:, 0], 1.0),
         source=EDGE,
     ),
     Claim(
         "Images: sharpness rises to 2/η and stays there over the last third.",
         judge=lambda r, c: median_between(
-            np.median(_late(_ratio(r.images, r.image_learning_rate)), axis=-1), 0.95, 1.2
+            np.median(_late(_ratio(r.images, c.image_learning_rate)), axis=-1), 0.95, 1.2
         ),
         source=EDGE,
         formula=r"0.95 \le \lambda\eta / 2 \le 1.2",
@@ -301,15 +288,13 @@ CLAIMS = (
     Claim(
         "Images: over many steps the loss falls to less than half.",
         judge=lambda r, c: median_at_most(
-            _fall(r.images, _ratio(r.images, r.image_learning_rate)), 0.5
+            _fall(r.images, _ratio(r.images, c.image_learning_rate)), 0.5
         ),
         source=EDGE,
     ),
     Claim(
         "With a small η sharpness stays below 2/η.",
-        judge=lambda r, c: median_at_most(
-            _ratio(r.control, r.control_learning_rate).max(axis=-1), 1.0
-        ),
+        judge=lambda r, c: median_at_most(_ratio(r.control, CONTROL_RATE).max(axis=-1), 1.0),
         source=EDGE,
         kind="control",
     ),
@@ -336,12 +321,12 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (loss, ratio, image_loss, image_ratio) = panels(
         "polynomial: loss", "polynomial: λη/2", "images: loss", "images: λη/2"
     )
-    rates = (*result.learning_rates, result.control_learning_rate)
+    rates = (*config.learning_rates, CONTROL_RATE)
     steps = (*result.steps, result.control_steps)
     runs = [Watched(*fields) for fields in zip(*result.curve, strict=True)] + [result.control]
     for rate, step, watched in zip(rates, steps, runs, strict=True):
         _draw(loss, ratio, rate * step, watched, rate, f"η = {rate:g}")
-    _draw(image_loss, image_ratio, result.image_steps, result.images, result.image_learning_rate)
+    _draw(image_loss, image_ratio, result.image_steps, result.images, config.image_learning_rate)
     for axis in (loss, ratio):
         axis.set_xlabel("time ηt")
     for axis in (image_loss, image_ratio):

@@ -33,13 +33,13 @@ from theorylab.claims import Claim, Source, at_most, holds, median_at_least, med
 from theorylab.curvature import output_hessian, spectral_norm
 from theorylab.data import sphere
 from theorylab.dynamics import descent_bound, drift_bound, stochastic_rate
-from theorylab.experiments.checks import count_fields, refuse_batch_sizes, refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Increasing, Plural, Seeded
 from theorylab.kernels import ntk
 from theorylab.models import mlp, network
 from theorylab.progress import report
 from theorylab.training import ensemble, squared
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 # The network on flat weights: (weights, inputs (n, d)) ─► outputs (n, 1).
 Flat = Callable[[Float[Array, " p"], Float[Array, "n d"]], Float[Array, "n 1"]]
@@ -54,6 +54,7 @@ CONVERGENCE = Source("zhu", "pl-star", "2.4")
 BALL = Source("zhu", "pl-star", "2.4, R = O(1/μ)")
 DRIFT = Source("zhu", "pl-star", "2.4, A.7")
 
+PART = 0.5  # the learning rate, over the largest that the first kernel allows
 LOSS = squared("half_sum")
 ON_THE_WAY = (0.0, 0.5, 1.0)  # where ‖∇²f‖ is measured, from the start to the end
 ROUNDING = 1e-20  # of the first loss: squares of residuals that are differences of numbers near 1
@@ -61,26 +62,27 @@ LEAST = 1.0  # 𝓛 of one input with the labels ±1 cannot be less
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """SGD of tanh networks of three layers on a few points, with batches of several sizes."""
 
-    width: int = 128  # neurons m of a hidden layer
-    num_inputs: int = 8  # inputs d
-    num_samples: int = 5  # points that are learned, n
-    batch_sizes: tuple[int, ...] = (1, 2, 5)  # increasing
-    part: float = 0.5  # the learning rate, as a part of the largest that the first kernel allows
-    num_records: int = 40  # how often a run is looked at, after the start
-    every: int = 20  # steps from one look to the next
-    num_orders: int = 16  # runs of every network, each with its own batches
-    num_seeds: int = 12  # random networks
-    seed: int = 0  # of all randomness
+    width: Plural = 128  # neurons m of a hidden layer
+    dimension: Plural = 8  # inputs d
+    num_samples: Plural = 5  # points that are learned, n
+    batch_sizes: Increasing[Count] = (1, 2, 5)
+    num_records: Plural = 40  # how often a run is looked at, after the start
+    every: Plural = 20  # steps from one look to the next
+    num_orders: Plural = 16  # runs of every network, each with its own batches
+    num_seeds: Plural = 12  # random networks
 
     def __post_init__(self) -> None:
-        refuse_below(self, 2, *count_fields(self))
-        refuse_below(self, 2, "width", "num_inputs", "every")
-        refuse_batch_sizes(self.batch_sizes, self.num_samples)
-        if not 0 < self.part < 1:
-            raise ValueError(f"part must be in (0, 1), got {self.part}.")
+        super().__post_init__()
+        if (largest := self.batch_sizes[-1]) > self.num_samples:
+            raise ValueError(f"batch_sizes must be at most {self.num_samples}, got {largest}.")
+
+    @property
+    def steps(self) -> np.ndarray:
+        """When a run is looked at."""
+        return self.every * np.arange(self.num_records + 1)
 
 
 PRESETS = {
@@ -92,33 +94,18 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: g networks, z sizes of batches, o orders, t records (from the start on)."""
 
-    steps: Int[np.ndarray, " t"]
-    batch_sizes: Int[np.ndarray, " z"]
-    num_samples: int
-    learning_rate: Float[np.ndarray, "g z"]
-    loss: Float[np.ndarray, "g z o t"]
-    least: Float[np.ndarray, "g z o t"]  # λ_min(K)
-    largest: Float[np.ndarray, "g z o t"]  # λ_max(K)
-    distance: Float[np.ndarray, "g z o"]  # ‖w − w₀‖ at the end
-    curvature: Float[np.ndarray, "g z"]  # the largest ‖∇²f‖ between start and end, first order
-    unfitted: Float[np.ndarray, "g z o t"]  # the loss in the control
-
-
-class Run(NamedTuple):
-    """What one network gave; axes as in `Result`, without the first."""
-
-    learning_rate: Float[Array, " z"]
-    loss: Float[Array, "z o t"]
-    least: Float[Array, "z o t"]
-    largest: Float[Array, "z o t"]
-    distance: Float[Array, "z o"]
-    curvature: Float[Array, " z"]
-    unfitted: Float[Array, "z o t"]
+    learning_rate: Float[Measured, "*g z"]
+    loss: Float[Measured, "*g z o t"]
+    least: Float[Measured, "*g z o t"]  # λ_min(K)
+    largest: Float[Measured, "*g z o t"]  # λ_max(K)
+    distance: Float[Measured, "*g z o"]  # ‖w − w₀‖ at the end
+    curvature: Float[Measured, "*g z"]  # the largest ‖∇²f‖ between start and end, first order
+    unfitted: Float[Measured, "*g z o t"]  # the loss in the control
 
 
 def memory(config: Config) -> int:
     """Bytes of the Jacobians of all orders, with and without a fit, on two cores."""
-    weights = config.width * (config.width + config.num_inputs + 1)
+    weights = config.width * (config.width + config.dimension + 1)
     return 2 * 8 * 4 * weights * config.num_samples * config.num_orders
 
 
@@ -126,15 +113,9 @@ def run(config: Config) -> Result:
     """Train every network with every size and order of batches."""
     report("SGD with batches of several sizes", 0.05)
     x_key, run_key = jax.random.split(jax.random.key(config.seed))
-    d = config.num_inputs
+    d = config.dimension
     x = sphere(x_key, config.num_samples, d, radius=math.sqrt(d))
-    found: Run = ensemble(_measured(x, config), jax.random.split(run_key, config.num_seeds))
-    return Result(
-        steps=config.every * np.arange(config.num_records + 1),
-        batch_sizes=np.array(config.batch_sizes),
-        num_samples=config.num_samples,
-        **jax.tree.map(np.asarray, found)._asdict(),
-    )
+    return ensemble(_measured(x, config), jax.random.split(run_key, config.num_seeds))
 
 
 def _measured(x: Float[Array, "n d"], config: Config):
@@ -145,7 +126,7 @@ def _measured(x: Float[Array, "n d"], config: Config):
     targets = jnp.stack([labels, labels.at[-1].set(-labels[0])])
     model = network(mlp([config.width] * 2, 1, "tanh"), (x.shape[1],))
 
-    def one(key: RandomKey) -> Run:
+    def one(key: RandomKey) -> Result:
         init_key, batch_key = jax.random.split(key)
         weights, unravel = ravel_pytree(model.init(init_key))
         apply: Flat = lambda w, x: model.apply(unravel(w), x)  # noqa: E731
@@ -163,7 +144,7 @@ def _measured(x: Float[Array, "n d"], config: Config):
 
         def with_size(given: tuple[Int[Array, ""], RandomKey]):
             size, own = given
-            rate = config.part * stochastic_rate(kernel, size)
+            rate = PART * stochastic_rate(kernel, size)
             order_keys = jnp.tile(jax.random.split(own, num_orders), 2)
             xs, ys = (jnp.repeat(part, num_orders, axis=0) for part in (inputs, targets))
             sgd = _sgd(apply, weights, size, rate, config)
@@ -173,7 +154,7 @@ def _measured(x: Float[Array, "n d"], config: Config):
             return rate, *fitted, far, curvature(ends[0]), loss[num_orders:]
 
         sizes = jnp.array(config.batch_sizes)
-        return Run(*jax.lax.map(with_size, (sizes, jax.random.split(batch_key, len(sizes)))))
+        return Result(*jax.lax.map(with_size, (sizes, jax.random.split(batch_key, len(sizes)))))
 
     return one
 
@@ -221,39 +202,43 @@ def _ratio(result: Result) -> Float[np.ndarray, "g z"]:
     return result.least.min(axis=(2, 3))
 
 
-def _bounds(result: Result, ratio: Float[np.ndarray, "g z"]) -> Float[np.ndarray, "g z t"]:
+def _bounds(
+    result: Result, config: Config, ratio: Float[np.ndarray, "g z"]
+) -> Float[np.ndarray, "g z t"]:
     """(1 − ημ)ᵗ 𝓛(0) at all records."""
     first, rate = result.loss[:, :, 0, :1], result.learning_rate[..., None]
-    return descent_bound(first, rate, ratio[..., None], result.steps)
+    return descent_bound(first, rate, ratio[..., None], config.steps)
 
 
-def _worst(result: Result, ratio: Float[np.ndarray, "g z"]) -> Float[np.ndarray, " g"]:
+def _worst(
+    result: Result, config: Config, ratio: Float[np.ndarray, "g z"]
+) -> Float[np.ndarray, " g"]:
     """The mean loss over its bound after the start, the largest of all sizes and records."""
-    part = result.loss.mean(axis=2) / _bounds(result, ratio)
+    part = result.loss.mean(axis=2) / _bounds(result, config, ratio)
     return part[..., 1:].max(axis=(1, 2))
 
 
-def _late_rates(result: Result) -> Float[np.ndarray, "g z"]:
+def _late_rates(result: Result, config: Config) -> Float[np.ndarray, "g z"]:
     """−slope of log E 𝓛 over ημ, in the second half of the records before the loss is rounding."""
     means, slopes = result.loss.mean(axis=2), np.empty(result.learning_rate.shape)
     for place in np.ndindex(*slopes.shape):
         known = np.flatnonzero(means[place] > ROUNDING * means[place][0])
         late = known[len(known) // 2 :]
-        slopes[place] = np.polyfit(result.steps[late], np.log(means[place][late]), 1)[0]
+        slopes[place] = np.polyfit(config.steps[late], np.log(means[place][late]), 1)[0]
     return -slopes / (result.learning_rate * _ratio(result))
 
 
-def _radii(result: Result) -> Float[np.ndarray, "g z"]:
+def _radii(result: Result, config: Config) -> Float[np.ndarray, "g z"]:
     """2 (n/b) √(2 λ_max 𝓛(0))/μ: the lengths of all steps together, if the loss obeys its bound."""
     largest, first = result.largest.max(axis=(2, 3)), result.loss[:, :, 0, 0]
-    whole = result.num_samples / result.batch_sizes[None]
+    whole = config.num_samples / np.array(config.batch_sizes)[None]
     return 2 * whole * np.sqrt(2 * largest * first) / _ratio(result)
 
 
-def _drifts(result: Result) -> Float[np.ndarray, "g z"]:
+def _drifts(result: Result, config: Config) -> Float[np.ndarray, "g z"]:
     """How far √λ_min moved with the first order, over what curvature and distance allow."""
     roots = np.sqrt(result.least[:, :, 0])
-    allowed = drift_bound(result.curvature, result.distance[:, :, 0], result.num_samples)
+    allowed = drift_bound(result.curvature, result.distance[:, :, 0], config.num_samples)
     return np.abs(roots[..., -1] - roots[..., 0]) / allowed
 
 
@@ -261,19 +246,19 @@ CLAIMS = (
     Claim(
         "With batches of every size the mean loss stays below (1 − ημ)ᵗ 𝓛(0), μ the least"
         " eigenvalue on the way.",
-        judge=lambda r, c: median_at_most(_worst(r, _ratio(r)), 1.0),
+        judge=lambda r, c: median_at_most(_worst(r, c, _ratio(r)), 1.0),
         source=CONVERGENCE,
         formula=r"\mathbb E \mathcal L(t) \le (1 - \eta\mu)^t \mathcal L(0)",
     ),
     Claim(
         "With the largest eigenvalue as μ it would not.",
-        judge=lambda r, c: median_at_least(_worst(r, r.largest.min(axis=(2, 3))), 1.0),
+        judge=lambda r, c: median_at_least(_worst(r, c, r.largest.min(axis=(2, 3))), 1.0),
         source=CONVERGENCE,
         kind="control",
     ),
     Claim(
         "The exponential rate of the second half is at least ημ, with batches of every size.",
-        judge=lambda r, c: median_at_least(_late_rates(r).min(axis=1), 1.0),
+        judge=lambda r, c: median_at_least(_late_rates(r, c).min(axis=1), 1.0),
         source=CONVERGENCE,
     ),
     Claim(
@@ -283,13 +268,13 @@ CLAIMS = (
     ),
     Claim(
         "The weights travel less than 2(n/b)√(2λ_max𝓛(0))/μ, in every run: a ball is enough.",
-        judge=lambda r, c: holds(_radii(r)[..., None] - r.distance),
+        judge=lambda r, c: holds(_radii(r, c)[..., None] - r.distance),
         source=BALL,
         formula=r"\|w_t - w_0\| \le 2 (n/b) \sqrt{2 \lambda_{\max} \mathcal L(0)} / \mu",
     ),
     Claim(
         "√λ_min(K) moves no further than √n times the curvature times the distance, in any run.",
-        judge=lambda r, c: at_most(_drifts(r).max(), 1.0),
+        judge=lambda r, c: at_most(_drifts(r, c).max(), 1.0),
         source=DRIFT,
         formula=r"|\sqrt{\lambda_{\min}(K)} - \sqrt{\lambda_{\min}(K_0)}|"
         r" \le \sqrt n R \sup \|\nabla^2 f\|",
@@ -297,7 +282,7 @@ CLAIMS = (
     Claim(
         "It moves by a tenth of that and less, in the median: the kernel is steadier than its"
         " bound.",
-        judge=lambda r, c: median_at_most(_drifts(r).max(axis=1), 0.1),
+        judge=lambda r, c: median_at_most(_drifts(r, c).max(axis=1), 0.1),
         source=DRIFT,
     ),
     Claim(
@@ -313,7 +298,7 @@ CLAIMS = (
 
 def _remaining(result: Result) -> Float[np.ndarray, "g z"]:
     """The mean loss of the second half above the least possible, in the control."""
-    return result.unfitted[..., len(result.steps) // 2 :].mean(axis=(2, 3)) - LEAST
+    return result.unfitted[..., result.unfitted.shape[-1] // 2 :].mean(axis=(2, 3)) - LEAST
 
 
 def plot(result: Result, config: Config) -> Figure:
@@ -321,14 +306,14 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (loss, least, unfitted) = panels(
         "mean loss L, and (1 − ημ)ᵗ L(0)", "least eigenvalue of K", "loss, one input twice"
     )
-    bounds = _bounds(result, _ratio(result))
-    for place, size in enumerate(result.batch_sizes):
+    bounds = _bounds(result, config, _ratio(result))
+    for place, size in enumerate(config.batch_sizes):
         colour = f"C{place}"
         means = result.loss[0, place].mean(axis=0), result.unfitted[0, place].mean(axis=0)
-        loss.semilogy(result.steps, means[0], color=colour, label=f"batches of {size}")
-        loss.semilogy(result.steps, bounds[0, place], **THEORY)
-        least.plot(result.steps, result.least[0, place].T, color=colour, linewidth=0.5)
-        unfitted.plot(result.steps, means[1], color=colour)
+        loss.semilogy(config.steps, means[0], color=colour, label=f"batches of {size}")
+        loss.semilogy(config.steps, bounds[0, place], **THEORY)
+        least.plot(config.steps, result.least[0, place].T, color=colour, linewidth=0.5)
+        unfitted.plot(config.steps, means[1], color=colour)
     unfitted.axhline(LEAST, **THEORY)
     for axis in (loss, least, unfitted):
         axis.set_xlabel("step")

@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, identity, median_between
 from theorylab.dynamics import linear
-from theorylab.experiments.checks import refuse_below
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, logarithmic, squared
 
@@ -42,27 +42,24 @@ RATIOS = (0.1, 1.0, 1.99, 2.01)  # step sizes in units of 1/λ_max
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Linear regressions with Gaussian inputs and targets that no weights fit."""
 
-    num_samples: int = 40  # samples n, more than weights
-    dimension: int = 10  # weights d
-    num_steps: int = 3000  # steps of descent
-    num_seeds: int = 20  # random problems
-    seed: int = 0  # chooses the problems
+    num_samples: Count = 40  # samples n, more than weights
+    dimension: Count = 10  # weights d
+    num_steps: Count = 3000  # steps of descent
+    num_seeds: Count = 20  # random problems
 
     def __post_init__(self) -> None:
-        if not 1 <= self.dimension <= self.num_samples // 2:
+        super().__post_init__()
+        if self.dimension > (most := self.num_samples // 2):
             # Nearer to square, the smallest eigenvalue is tiny, and descent takes for ever.
-            most = self.num_samples // 2
-            raise ValueError(
-                f"dimension must be in [1, num_samples/2 = {most}], got {self.dimension}."
-            )
+            must = f"dimension must be at most num_samples/2 = {most}"
+            raise ValueError(f"{must}, got {self.dimension}.")
         if self.num_steps < 1000:
             raise ValueError(
                 f"num_steps must be at least 1000, for 1.01ᵗ to be seen, got {self.num_steps}."
             )
-        refuse_below(self, 1, "num_seeds")
 
 
 PRESETS = {
@@ -74,8 +71,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, e step sizes, t recorded steps, d weights."""
 
-    ratios: np.ndarray  # (e), η λ_max
-    steps: np.ndarray  # (t)
     iterates: np.ndarray  # (s, e, t, d), of descent from 0
     closed_form: np.ndarray  # (s, e, t, d)
     least_squares: np.ndarray  # (s, d), from a solver
@@ -98,22 +93,18 @@ def run(config: Config) -> Result:
     key = jax.random.key(config.seed)
     numbers = jax.random.normal(key, (config.num_seeds, n + d, d + 1))
     x, y = numbers[:, :n, :d], numbers[:, :n, d]
-    found = {name: np.asarray(value) for name, value in _descents(x, y, config.num_steps).items()}
+    found = _descents(x, y, config.num_steps)
     report("where X is square", 0.7)
     # Far from singular: the identity and a tenth of the noise of a random matrix.
     square = jnp.eye(d)[None] + 0.1 / jnp.sqrt(d) * numbers[:, n:, :d]
     target = numbers[:, n:, d]
-    solved = {
-        "square_end": _square_ends(square, target),
-        "square_inverse": jnp.linalg.solve(square, target[:, :, None])[:, :, 0],
-        "square_misread": jnp.linalg.solve(jnp.swapaxes(square, 1, 2), target[:, :, None])[:, :, 0],
-    }
+    transposed = jnp.swapaxes(square, 1, 2)
     return Result(
-        ratios=np.array(RATIOS),
-        steps=_recorded(config.num_steps),
-        least_squares=np.array([np.linalg.lstsq(*pair)[0] for pair in zip(x, y, strict=True)]),
         **found,
-        **{name: np.asarray(value) for name, value in solved.items()},
+        least_squares=np.array([np.linalg.lstsq(*pair)[0] for pair in zip(x, y, strict=True)]),
+        square_end=_square_ends(square, target),
+        square_inverse=jnp.linalg.solve(square, target[:, :, None])[:, :, 0],
+        square_misread=jnp.linalg.solve(transposed, target[:, :, None])[:, :, 0],
     )
 
 
@@ -221,9 +212,9 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (distance, thresholds) = panels(
         "distance from least squares, one problem", "largest step that converges"
     )
-    for number, ratio in enumerate(result.ratios):
+    for number, ratio in enumerate(RATIOS):
         path = np.maximum(_distance(result)[0, number], 1e-16)
-        distance.semilogy(result.steps, path, color=COLOURS[number], label=f"ηλ_max = {ratio:g}")
+        distance.semilogy(_recorded(config.num_steps), path, label=f"ηλ_max = {ratio:g}")
     distance.set(xlabel="step", ylabel="relative distance", xscale="symlog")
     distance.legend(fontsize=7)
     thresholds.plot(result.threshold, "o", markersize=3, label="measured")

@@ -34,8 +34,8 @@ from theorylab.claims import (
 )
 from theorylab.dynamics import two_layer_flow
 from theorylab.dynamics.two_layer_flow import TwoLayers
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.fields import Count, Positive, Seeded, Several
 from theorylab.progress import report
 from theorylab.training import Solver, flow
 from theorylab.typing import RandomKey
@@ -53,26 +53,26 @@ TIMES = np.linspace(0.0, 4.0, 9)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Networks of two layers on random data, with and without an activation between them."""
 
-    width: int = 12  # neurons m
-    num_inputs: int = 5  # inputs d
-    num_samples: int = 20  # samples n
-    step_sizes: tuple[float, ...] = (0.04, 0.02, 0.01, 0.005)  # of descent, falling
-    num_seeds: int = 12  # random data and networks
-    seed: int = 0  # of all randomness
+    width: Count = 12  # neurons m
+    dimension: Count = 5  # inputs d
+    num_samples: Count = 20  # samples n
+    learning_rates: Several[Positive] = (0.04, 0.02, 0.01, 0.005)  # of descent, decreasing
+    num_seeds: Count = 12  # random data and networks
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "num_inputs", "num_samples", "num_seeds")
-        falling = tuple(sorted(set(self.step_sizes), reverse=True))
-        if falling != self.step_sizes or len(falling) < 2 or falling[-1] <= 0 or falling[0] > 0.1:
-            raise ValueError(f"step_sizes must fall, from 0.1 at most, got {self.step_sizes}.")
+        super().__post_init__()
+        falling = tuple(sorted(set(self.learning_rates), reverse=True))
+        if falling != self.learning_rates or len(falling) < 2 or falling[0] > 0.1:
+            must = "learning_rates must be two or more and decrease, from 0.1 at most"
+            raise ValueError(f"{must}, got {self.learning_rates}.")
 
 
 PRESETS = {
-    "smoke": Config(width=6, num_inputs=3, num_samples=8, num_seeds=8),
-    "paper": Config(width=200, num_inputs=50, num_samples=200, num_seeds=50),
+    "smoke": Config(width=6, dimension=3, num_samples=8, num_seeds=8),
+    "paper": Config(width=200, dimension=50, num_samples=200, num_seeds=50),
 }
 
 
@@ -84,7 +84,6 @@ class Result(NamedTuple):
     drift: np.ndarray  # (s, a, t), the largest change of an entry of WWᵀ − kvvᵀ along the flow
     diagonal_drift: np.ndarray  # (s, a, t), and of one on the diagonal
     losses: np.ndarray  # (s, a, t)
-    step_sizes: np.ndarray  # (e)
     step_drift: np.ndarray  # (s, e), of descent of the linear network, after the same time
 
 
@@ -98,7 +97,7 @@ class Problem(NamedTuple):
 
 def memory(config: Config) -> int:
     """The stages of a step of the flow, for all networks at once; in bytes."""
-    weights = config.width * (config.num_inputs + config.num_samples + config.width)
+    weights = config.width * (config.dimension + config.num_samples + config.width)
     return 8 * config.num_seeds * len(ACTIVATIONS) * 20 * weights
 
 
@@ -109,12 +108,7 @@ def run(config: Config) -> Result:
     problems = _problems(keys, config)
     found = _flows(problems)
     report("taking discrete steps", 0.6)
-    step_drift = _step_drifts(problems, jnp.asarray(config.step_sizes))
-    return Result(
-        step_sizes=np.asarray(config.step_sizes),
-        step_drift=np.asarray(step_drift),
-        **{name: np.asarray(values) for name, values in found.items()},
-    )
+    return Result(**found, step_drift=_step_drifts(problems, jnp.asarray(config.learning_rates)))
 
 
 @partial(jax.jit, static_argnames="config")
@@ -123,10 +117,10 @@ def _problems(keys: Key[Array, " s"], config: Config) -> Problem:
 
     def each(key: RandomKey) -> Problem:
         for_data, for_weights = jax.random.split(key)
-        numbers = jax.random.normal(for_data, (config.num_samples, config.num_inputs + 1))
+        numbers = jax.random.normal(for_data, (config.num_samples, config.dimension + 1))
         x, noise = numbers[:, :-1], numbers[:, -1]
         y = x.sum(axis=1) + 0.1 * noise
-        start = two_layer_flow.init(for_weights, config.width, config.num_inputs)
+        start = two_layer_flow.init(for_weights, config.width, config.dimension)
         return Problem(x / jnp.linalg.norm(x, 2), y / jnp.linalg.norm(y), start)
 
     return jax.vmap(each)(keys)
@@ -239,7 +233,7 @@ CLAIMS = (
     ),
     Claim(
         "In discrete steps the imbalance of the linear network drifts in proportion to their size.",
-        lambda r, c: exponent_between(r.step_sizes, r.step_drift, 0.9, 1.1),
+        lambda r, c: exponent_between(np.array(c.learning_rates), r.step_drift, 0.9, 1.1),
         LINEAR,
         kind="control",
         formula=r"\eta^2 \sum_t (\dot W\dot W^\top - \dot v\dot v^\top) = O(\eta)",
@@ -258,9 +252,10 @@ def plot(result: Result, config: Config) -> Figure:
             drift.semilogy(later, values, style, color=COLOURS[number], label=label)
     drift.set(xlabel="time", ylabel="relative change")
     drift.legend(fontsize=6)
-    steps.loglog(result.step_sizes, result.step_drift.T, "o-", markersize=3, color=COLOURS[0])
-    scale = np.median(result.step_drift[:, 0]) / result.step_sizes[0]
-    steps.loglog(result.step_sizes, scale * result.step_sizes, **THEORY, label="proportional")
+    rates = np.array(config.learning_rates)
+    steps.loglog(rates, result.step_drift.T, "o-", markersize=3, color=COLOURS[0])
+    scale = np.median(result.step_drift[:, 0]) / rates[0]
+    steps.loglog(rates, scale * rates, **THEORY, label="proportional")
     steps.set(xlabel="step size η")
     steps.legend(fontsize=7)
     return figure

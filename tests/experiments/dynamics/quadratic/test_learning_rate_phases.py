@@ -9,9 +9,9 @@ def test_every_verdict_is_the_expected_one(surprises):
     assert surprises == []
 
 
-def bent(travel, widths):
+def bent(travel):
     """Distances and curvatures with a wrong dependence on the width."""
-    factor = np.asarray(widths) ** 0.2
+    factor = np.array(experiment.PRESETS["smoke"].widths) ** 0.2
     return travel._replace(
         distance=travel.distance * factor, length=travel.length / factor, curvature=factor + 1
     )
@@ -23,12 +23,12 @@ def wrong_curvature(travel):
 
 # One wrong number in what was measured, and the claim that looks at it.
 CORRUPTIONS = (
-    ("quadratic", lambda r: bent(r.quadratic, r.widths), "does not depend on the width"),
-    ("network", lambda r: bent(r.network, r.widths), "Nor does it"),
-    ("quadratic", lambda r: bent(r.quadratic, r.widths), "at ηλ₀ = 2.5"),
-    ("quadratic", lambda r: bent(r.quadratic, r.widths), "So they do"),
-    ("quadratic", lambda r: bent(r.quadratic, r.widths), "length of their path"),
-    ("network", lambda r: bent(r.network, r.widths), "ReLU networks travel"),
+    ("quadratic", lambda r: bent(r.quadratic), "does not depend on the width"),
+    ("network", lambda r: bent(r.network), "Nor does it"),
+    ("quadratic", lambda r: bent(r.quadratic), "at ηλ₀ = 2.5"),
+    ("quadratic", lambda r: bent(r.quadratic), "So they do"),
+    ("quadratic", lambda r: bent(r.quadratic), "length of their path"),
+    ("network", lambda r: bent(r.network), "ReLU networks travel"),
     ("quadratic", lambda r: wrong_curvature(r.quadratic), "two thirds"),
     ("quadratic", lambda r: wrong_curvature(r.quadratic), "one in a hundred"),
     ("map_limit", lambda r: 1.1 * r.map_limit, "The map converges"),
@@ -46,7 +46,7 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, wo
 
 
 def test_bad_configs_are_refused():
-    with pytest.raises(ValueError, match="num_seeds must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"num_seeds must be .* at least 1, got 0"):
         experiment.Config(num_seeds=0)
     with pytest.raises(ValueError, match="edge_width must be at least 1000, got 10"):
         experiment.Config(edge_width=10)

@@ -41,7 +41,7 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, wo
 
 
 def test_bad_configs_are_refused():
-    with pytest.raises(ValueError, match="width must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"width must be .* at least 1, got 0"):
         experiment.Config(width=0)
-    with pytest.raises(ValueError, match=r"ratio must be in \(1, 2\), got 2.5"):
+    with pytest.raises(ValueError, match=r"ratio must be between 1 and 2, got 2\.5"):
         experiment.Config(ratio=2.5)

@@ -35,7 +35,7 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, wo
 
 
 def test_bad_configs_are_refused():
-    with pytest.raises(ValueError, match="num_samples must be at least 2, got 1"):
+    with pytest.raises(ValueError, match=r"num_samples must be .* at least 2, got 1"):
         experiment.Config(num_samples=1)
-    with pytest.raises(ValueError, match="width must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"width must be .* at least 1, got 0"):
         experiment.Config(width=0)

@@ -64,11 +64,11 @@ def test_networks_of_the_paper_pass_through_the_program():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"width": 0}, "width must be at least 1, got 0"),
-        ({"num_classified": 4}, "num_classified must be at least 5, got 4"),
+        ({"width": 0}, "width must be a whole number, at least 1, got 0"),
+        ({"num_classified": 4}, "num_classified must be from 5 to 300, got 4"),
         ({"num_tasks": 2}, "num_tasks must be from 3 to 7, got 2"),
         ({"ratio": 0.5}, "ratio must be above 1, got 0.5"),
-        ({"control_ratio": 1.0}, r"control_ratio must be in \(0, 1\), got 1.0"),
+        ({"deep_width": 10**7}, "mlp must have a width from 1 to 1000000"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

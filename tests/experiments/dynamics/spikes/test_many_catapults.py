@@ -58,8 +58,9 @@ def test_networks_of_the_paper_pass_through_the_program(kind, width):
         ({"raises": (1, 2)}, r"raises must increase from 0, got \(1, 2\)"),
         ({"num_steps": 50}, "must leave 40 steps for every raise, got 50"),
         ({"architecture": "cnn"}, "must be learned by mlp, got cnn"),
-        ({"factor": 0.9}, "factor must be above 1"),
-        ({"dimension": 5}, "must be at least 10"),
+        ({"raises": (0,)}, "raises must be .* two or more and increasing"),
+        ({"num_samples": 5}, "num_samples must be at least 10, got 5"),
+        ({"depth": 10**6}, "a depth from 2 to 100"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -78,10 +78,12 @@ def test_the_paper_has_the_networks_and_photographs_of_the_source():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"num_samples": 4}, "num_samples must be from 5 to 300, got 4"),
-        ({"batch_size": 200}, "batch_size must be at most 128 samples, got 200"),
-        ({"ratio": 0.1}, "must be positive and increasing, got 0.3 and 0.1"),
-        ({"num_networks": 4}, "num_networks must be from 1 to 3, got 4"),
+        ({"num_samples": 4}, "num_samples must be at least 5, got 4"),
+        ({"batch_size": 200}, "batch_size must be at most num_samples = 128, got 200"),
+        ({"ratio": 0.1}, "ratio must be above 0.3, got 0.1"),
+        ({"num_networks": 4}, "num_networks must be at most 3, got 4"),
+        ({"num_samples": 301}, "num_samples must be at most 300, got 301"),
+        ({"width": 10**9}, "mlp must have a width from 1 to 1000000"),
         ({"num_steps": 2}, "num_steps must be at least 10, got 2"),
     ],
 )

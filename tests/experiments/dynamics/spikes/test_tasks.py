@@ -59,7 +59,7 @@ def test_bytes_grow_with_what_is_held():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: image_network("mlp", 4, 1), "a depth from 2 to 1000, got 4 and 1"),
+        (lambda: image_network("mlp", 4, 1), "a depth from 2 to 100, got 4 and 1"),
         (lambda: image_network("cnn", 0, 3), "a width from 1 to 1000000"),
         (lambda: task_shape("vit", "rank-2", "digits"), "must be learned by mlp, got vit"),
         (lambda: task_data("mlp", "images", 1000), "at most 355 images, got 1000"),

@@ -1,4 +1,4 @@
-"""Signs and constants of the quadratic model, as they are printed and as they should read.
+"""Signs and constants of the quadratic model's map, as printed and as they should read.
 
 The quadratic model of a two-layer ReLU network on one example, with output g, target y, step size η
 and curvature λ, is a map in u = cη²(g − y)², v = ηλ and w = cη²(g − y)y:
@@ -8,14 +8,11 @@ and curvature λ, is a map in u = cη²(g − y)², v = ηλ and w = cη²(g −
 for width m. What the source says about it on the way to its theorems has some slips, and here each
 is run in both readings: the sign of the curvature's change in a catapult and in divergence; the
 loss beyond which v falls for certain, 16C²/(m(4 − v)²); the order 1/m of the first w; and points
-with v = 2 + u + w, where |g − y| stays for one step, which are no equilibria because w turns. With
-several examples each eigendirection is such a model: so are a factor and an index of its proof.
+with v = 2 + u + w, where |g − y| stays for one step, which are no equilibria because w changes its
+sign. With several examples each eigendirection is such a model: a factor and an index of that proof
+are tested too.
 
-The initial curvature is ‖x‖²/d on average, for d inputs, and lies within a half of it with high
-probability. Its relative deviation is √(2/m) with second weights ±1 (as in the theorems) and √(3/m)
-with normal ones (as in the proof).
-
-Source: zhu · nqm-relu2 · B.9.1; zhu · nqm-2d-map · 3.3.3, B.5–B.8; zhu · nqm-multi · B.11, B.12.
+Source: zhu · nqm-2d-map · 3.3.3, B.5–B.8; zhu · nqm-multi · B.11, B.12.
 """
 
 from dataclasses import dataclass
@@ -25,33 +22,21 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import (
-    Claim,
-    Source,
-    at_least,
-    at_most,
-    between,
-    holds,
-    identity,
-    mean_between,
-    probability_at_least,
-)
-from theorylab.dynamics.quadratic import gated, one_example, plane
+from theorylab.claims import Claim, Source, at_least, at_most, between, erratum, holds, identity
+from theorylab.dynamics.quadratic import plane
 from theorylab.dynamics.quadratic.plane import PlaneProblem, PlaneState, ReducedState
-from theorylab.experiments.checks import refuse_below
-from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.drawing import THEORY, label_axes, panels
+from theorylab.fields import Checked, Count, Seed
 from theorylab.numerics import power_law
 from theorylab.progress import report
-from theorylab.typing import RandomKey, Scalar
+from theorylab.typing import Measured, RandomKey, Scalar
 
 PRECISION = "float64"
 FORMULA = r"v' = v - u (4 - v) - 4 w, \quad |w| = C \sqrt{u / m}"
 
-SCALE = Source("zhu", "nqm-relu2", "Prop. B.9.1")
-LAW = Source("zhu", "nqm-relu2", "§3.3 and B.9")
 FALLING = Source("zhu", "nqm-2d-map", "Lemmas 3.3.3, B.8.1")
 DIVERGENCE = Source("zhu", "nqm-2d-map", "divergence, after Thm B.7.1")
 CERTAIN = Source("zhu", "nqm-2d-map", "B.5.2")
@@ -66,82 +51,40 @@ WIDTHS = (1e4, 1e5, 1e6, 1e7, 1e8)
 
 
 @dataclass(frozen=True)
-class Config:
-    """Runs of the map, points drawn at random, and random networks."""
+class Config(Checked):
+    """Runs of the map, and points drawn at random."""
 
-    width: int = 400  # width m of the networks
-    num_inputs: int = 4  # their inputs d
-    num_networks: int = 4000  # how many are drawn
-    num_points: int = 2000  # random points (u, v, w) at which v must fall
-    num_steps: int = 300  # of the map
-    seed: int = 0  # of all randomness
-
-    def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "num_inputs", "num_points", "num_steps")
-        refuse_below(self, 30, "num_networks")
+    num_points: Count = 2000  # random points (u, v, w) at which v must fall
+    num_steps: Count = 300  # of the map
+    seed: Seed = 0  # of all randomness
 
 
-PRESETS = {
-    "smoke": Config(width=200, num_networks=2000, num_points=500),
-    "paper": Config(width=5000, num_inputs=100, num_networks=20000, num_points=100000),
-}
+PRESETS = {"smoke": Config(num_points=500), "paper": Config(num_points=100000)}
 
 
 class Result(NamedTuple):
-    """Axes: n networks, q points, e ratios, t steps, m widths; 3: u, v, w."""
+    """Axes: q points, e ratios, t steps, m widths; 3: u, v, w."""
 
-    width: int
-    curvatures: Float[np.ndarray, " n"]  # λ₀ d/‖x‖², second weights ±1
-    normal_curvatures: Float[np.ndarray, " n"]  # and normal second weights
-    path: Float[np.ndarray, "e t 3"]  # along catapults
-    changes: Float[np.ndarray, " e"]  # λ₀ − λ when u first exceeds 1, of divergent runs
-    printed_falls: Float[np.ndarray, " q"]  # v − v' just beyond the printed threshold of u
-    corrected_falls: Float[np.ndarray, " q"]  # and beyond the corrected one
-    lower_falls: Float[np.ndarray, " q"]  # and just below it
-    first_pulls: Float[np.ndarray, " m"]  # |w(0)|
-    rest: Float[np.ndarray, "m 3"]  # a point with v = 2 + u + w and v' = v
-    after_two: Float[np.ndarray, "m 3"]  # and two steps later
-    jacobians: Float[np.ndarray, "m 2 2"]  # of (u, v) there, with w = −√(u/m)
-
-
-def memory(config: Config) -> int:
-    """Bytes of a random network, of the curvatures, of the points."""
-    drawn = config.width * config.num_inputs + config.num_points + config.num_networks
-    return 8 * 20 * drawn
+    path: Float[Measured, "e t 3"]  # along catapults
+    changes: Float[Measured, " f"]  # λ₀ − λ when u first exceeds 1, of divergent runs
+    printed_falls: Float[Measured, " q"]  # v − v' just beyond the printed threshold of u
+    corrected_falls: Float[Measured, " q"]  # and beyond the corrected one
+    lower_falls: Float[Measured, " q"]  # and just below it
+    first_pulls: Float[Measured, " m"]  # |w(0)|
+    rest: Float[Measured, "m 3"]  # a point with v = 2 + u + w and v' = v
+    after_two: Float[Measured, "m 3"]  # and two steps later
+    jacobians: Float[Measured, "m 2 2"]  # of (u, v) there, with w = −√(u/m)
 
 
 def run(config: Config) -> Result:
-    """Draw networks, run the map, try the points."""
-    network_key, point_key = jax.random.split(jax.random.key(config.seed))
-    report("random networks", 0.0)
-    keys = jax.random.split(network_key, config.num_networks)
-    signs, normal = _curvatures(config.width, config.num_inputs, keys)
-    report("the map", 0.8)
-    found = _map(config.num_points, config.num_steps, point_key)
-    return Result(
-        width=config.width,
-        curvatures=np.asarray(signs),
-        normal_curvatures=np.asarray(normal),
-        **{name: np.asarray(values) for name, values in found.items()},
-    )
+    """Run the map, try the points."""
+    report("the map", 0.0)
+    _, point_key = jax.random.split(jax.random.key(config.seed))
+    return _map(config.num_points, config.num_steps, point_key)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _curvatures(
-    width: int, num_inputs: int, keys: Key[Array, " n"]
-) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """λ₀ of random networks for an input with ‖x‖² = d: second weights ±1, and normal ones."""
-
-    def one(key: RandomKey) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        x, weights = jnp.ones(num_inputs), gated.init(key, width, num_inputs, "normal")
-        signs = weights._replace(second=jnp.sign(weights.second))
-        return one_example.initial_curvature(signs, x), one_example.initial_curvature(weights, x)
-
-    return jax.lax.map(one, keys)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
+def _map(num_points: int, num_steps: int, key: RandomKey) -> Result:
     """All that the map shows by itself."""
 
     def start(ratio: Scalar, width: Scalar) -> ReducedState:
@@ -166,17 +109,17 @@ def _map(num_points: int, num_steps: int, key: RandomKey) -> dict[str, Array]:
     widths = jnp.asarray(WIDTHS)
     rest = jax.vmap(_rest)(widths)
     after = plane.reduced_step(plane.reduced_step(rest))
-    return {
-        "path": jax.vmap(path)(jnp.asarray(CATAPULTS)),
-        "changes": jax.vmap(change)(jnp.asarray(BEYOND)),
-        "printed_falls": falls(4 * strength / (m * (4 - v) ** 2)),
-        "corrected_falls": falls(16 * strength**2 / (m * (4 - v) ** 2)),
-        "lower_falls": falls(0.99 * 16 * strength**2 / (m * (4 - v) ** 2)),
-        "first_pulls": jnp.abs(jax.vmap(lambda m: start(3.0, m).pull)(widths)),
-        "rest": jnp.stack([*rest], axis=1),
-        "after_two": jnp.stack([*after], axis=1),
-        "jacobians": jax.vmap(_jacobian)(rest, widths),
-    }
+    return Result(
+        path=jax.vmap(path)(jnp.asarray(CATAPULTS)),
+        changes=jax.vmap(change)(jnp.asarray(BEYOND)),
+        printed_falls=falls(4 * strength / (m * (4 - v) ** 2)),
+        corrected_falls=falls(16 * strength**2 / (m * (4 - v) ** 2)),
+        lower_falls=falls(0.99 * 16 * strength**2 / (m * (4 - v) ** 2)),
+        first_pulls=jnp.abs(jax.vmap(lambda m: start(3.0, m).pull)(widths)),
+        rest=jnp.stack([*rest], axis=1),
+        after_two=jnp.stack([*after], axis=1),
+        jacobians=jax.vmap(_jacobian)(rest, widths),
+    )
 
 
 def _rest(width: Scalar) -> ReducedState:
@@ -224,179 +167,128 @@ def _excess(result: Result, power: int) -> tuple[np.ndarray, np.ndarray]:
     return modulus**power - 1, np.linalg.det(result.jacobians) - 1
 
 
-def _deviation(curvatures: np.ndarray, width: int, variance: int) -> float:
-    """The relative standard deviation of the curvature, in units of √(variance/m)."""
-    return float(curvatures.std(ddof=1) / np.sqrt(variance / width))
+def _first_order(result: Result) -> float:
+    """The exponent of the first |w| in the width."""
+    return power_law(np.asarray(WIDTHS), result.first_pulls).exponent
 
 
-# A tenth is four standard errors of a deviation from 2000 networks; √3 and √2 differ by 22 %.
 CLAIMS = (
-    Claim(
-        "The initial curvature is between half and three halves of ‖x‖²/d, in 99 of 100 networks.",
-        judge=lambda r, c: probability_at_least(
-            np.count_nonzero(np.abs(r.normal_curvatures - 1) <= 0.5), len(r.curvatures), 0.99
+    *erratum(
+        FALLING,
+        printed=(
+            "While a catapult falls, u(4 − v) is negative.",
+            lambda r, c: at_most(_pulls(r).max(), 0.0),
         ),
-        source=SCALE,
-        formula=r"\|x\|^2 / 2d \le \lambda(0) \le 3 \|x\|^2 / 2d",
-    ),
-    Claim(
-        "Its mean is ‖x‖²/d.",
-        judge=lambda r, c: mean_between(r.curvatures, 0.98, 1.02),
-        source=SCALE,
-    ),
-    Claim(
-        "Its relative deviation is √(2/m) with signs as second weights.",
-        judge=lambda r, c: between(_deviation(r.curvatures, r.width, 2), 0.9, 1.1),
-        source=LAW,
-    ),
-    Claim(
-        "It is √(3/m) with normal second weights.",
-        judge=lambda r, c: between(_deviation(r.normal_curvatures, r.width, 3), 0.9, 1.1),
-        source=LAW,
-    ),
-    Claim(
-        "With normal second weights the deviation is that with signs.",
-        judge=lambda r, c: between(_deviation(r.normal_curvatures, r.width, 2), 0.9, 1.1),
-        source=LAW,
-        kind="printed",
-    ),
-    Claim(
-        "While a catapult falls, u(4 − v) is negative.",
-        judge=lambda r, c: at_most(_pulls(r).max(), 0.0),
-        source=FALLING,
-        kind="printed",
-    ),
-    Claim(
-        "u(4 − v) is positive throughout, and lowers the curvature.",
-        judge=lambda r, c: holds(_pulls(r)),
-        source=FALLING,
-        kind="corrected",
-    ),
-    Claim(
-        "In a catapult λ₁ − 4η is negative: with inputs for which λ₁ begins at 100.",
-        judge=lambda r, c: at_most(_printed_factor(r).max(), 0.0),
-        source=FACTOR,
-        kind="printed",
-    ),
-    Claim(
-        "It is ηλ₁ − 4 that is negative, whatever the inputs.",
-        judge=lambda r, c: at_most(r.path[..., 1].max() - 4, 0.0),
-        source=FACTOR,
-        kind="corrected",
-    ),
-    Claim(
-        "The loss along a direction, times its factor, is the loss of the same step: Π₁𝓛(t).",
-        judge=lambda r, c: identity(r.path[:, :-1, 0], _multiplied(r), 1e-12),
-        source=NEXT,
-        kind="printed",
-    ),
-    Claim(
-        "It is that of the next: Π₁𝓛(t + 1).",
-        judge=lambda r, c: identity(r.path[:, 1:, 0], _multiplied(r), 1e-12),
-        source=NEXT,
-        kind="corrected",
-    ),
-    Claim(
-        "In divergence R_λ = λ − λ′ is positive.",
-        judge=lambda r, c: at_least(r.changes.min(), 0.0),
-        source=DIVERGENCE,
-        kind="printed",
-    ),
-    Claim(
-        "In divergence R_λ = λ − λ′ is negative, so that the curvature rises.",
-        judge=lambda r, c: at_most(r.changes.max(), 0.0),
-        source=DIVERGENCE,
-        kind="corrected",
-    ),
-    Claim(
-        "Beyond u = 4C/(m(4 − v)²) the curvature falls for certain.",
-        judge=lambda r, c: holds(r.printed_falls),
-        source=CERTAIN,
-        kind="printed",
-    ),
-    Claim(
-        "Beyond u = 16C²/(m(4 − v)²) it does.",
-        judge=lambda r, c: holds(r.corrected_falls),
-        source=CERTAIN,
-        kind="corrected",
-    ),
-    Claim(
-        "The first |w| is of order m^(−3/2).",
-        judge=lambda r, c: between(
-            power_law(np.asarray(WIDTHS), r.first_pulls).exponent, -1.51, -1.49
+        corrected=(
+            "u(4 − v) is positive throughout, and lowers the curvature.",
+            lambda r, c: holds(_pulls(r)),
         ),
-        source=START,
-        kind="printed",
     ),
-    Claim(
-        "The first |w| is of order 1/m.",
-        judge=lambda r, c: between(
-            power_law(np.asarray(WIDTHS), r.first_pulls).exponent, -1.01, -0.99
+    *erratum(
+        FACTOR,
+        printed=(
+            "In a catapult λ₁ − 4η is negative: with inputs for which λ₁ begins at 100.",
+            lambda r, c: at_most(_printed_factor(r).max(), 0.0),
         ),
-        source=START,
-        kind="corrected",
-    ),
-    Claim(
-        "Where v = 2 + u + w and v′ = v, the map rests.",
-        judge=lambda r, c: identity(r.after_two[:, 1] - 2, r.rest[:, 1] - 2, 1e-6),
-        source=REST,
-        kind="printed",
-    ),
-    Claim(
-        "There w turns, and the second step moves v by 8w.",
-        judge=lambda r, c: identity(r.after_two[:, 1] - r.rest[:, 1], 8 * r.rest[:, 2], 1e-6),
-        source=REST,
-        kind="corrected",
-    ),
-    Claim(
-        "The u of such a point is between 4/3 and 2 times C/√m.",
-        judge=lambda r, c: holds(1 / 3 - np.abs(r.rest[:, 0] * np.sqrt(WIDTHS) - 5 / 3)),
-        source=REST,
-        kind="printed",
-    ),
-    Claim(
-        "It is its root that is so small: √u = 2C/√m, to one in a thousand.",
-        judge=lambda r, c: identity(
-            np.sqrt(r.rest[:, 0] * WIDTHS), np.full(len(WIDTHS), 2.0), 1e-3
+        corrected=(
+            "It is ηλ₁ − 4 that is negative, whatever the inputs.",
+            lambda r, c: at_most(r.path[..., 1].max() - 4, 0.0),
         ),
-        source=REST,
-        kind="corrected",
     ),
-    Claim(
-        "The eigenvalues of the Jacobian there have the modulus det J.",
-        judge=lambda r, c: identity(*_excess(r, 1), 1e-3),
-        source=REST,
-        kind="printed",
+    *erratum(
+        NEXT,
+        printed=(
+            "The loss along a direction, times its factor, is the loss of the same step: Π₁𝓛(t).",
+            lambda r, c: identity(r.path[:, :-1, 0], _multiplied(r), 1e-12),
+        ),
+        corrected=(
+            "It is that of the next: Π₁𝓛(t + 1).",
+            lambda r, c: identity(r.path[:, 1:, 0], _multiplied(r), 1e-12),
+        ),
     ),
-    Claim(
-        "They have the modulus √det J, above 1: |λ_J|² = det J.",
-        judge=lambda r, c: identity(*_excess(r, 2), 1e-3),
-        source=REST,
-        kind="corrected",
+    *erratum(
+        DIVERGENCE,
+        printed=(
+            "In divergence R_λ = λ − λ′ is positive.",
+            lambda r, c: at_least(r.changes.min(), 0.0),
+        ),
+        corrected=(
+            "In divergence R_λ = λ − λ′ is negative, so that the curvature rises.",
+            lambda r, c: at_most(r.changes.max(), 0.0),
+        ),
+    ),
+    *erratum(
+        CERTAIN,
+        printed=(
+            "Beyond u = 4C/(m(4 − v)²) the curvature falls for certain.",
+            lambda r, c: holds(r.printed_falls),
+        ),
+        corrected=("Beyond u = 16C²/(m(4 − v)²) it does.", lambda r, c: holds(r.corrected_falls)),
     ),
     Claim(
         "Just below it, and with w < 0, the curvature rises: the threshold is sharp.",
-        judge=lambda r, c: at_most(r.lower_falls.max(), 0.0),
-        source=CERTAIN,
+        lambda r, c: at_most(r.lower_falls.max(), 0.0),
+        CERTAIN,
         kind="control",
+    ),
+    *erratum(
+        START,
+        printed=(
+            "The first |w| is of order m^(−3/2).",
+            lambda r, c: between(_first_order(r), -1.51, -1.49),
+        ),
+        corrected=(
+            "The first |w| is of order 1/m.",
+            lambda r, c: between(_first_order(r), -1.01, -0.99),
+        ),
+    ),
+    *erratum(
+        REST,
+        printed=(
+            "Where v = 2 + u + w and v′ = v, the map rests.",
+            lambda r, c: identity(r.after_two[:, 1] - 2, r.rest[:, 1] - 2, 1e-6),
+        ),
+        corrected=(
+            "There w changes its sign, and the second step moves v by 8w.",
+            lambda r, c: identity(r.after_two[:, 1] - r.rest[:, 1], 8 * r.rest[:, 2], 1e-6),
+        ),
+    ),
+    *erratum(
+        REST,
+        printed=(
+            "The u of such a point is between 4/3 and 2 times C/√m.",
+            lambda r, c: holds(1 / 3 - np.abs(r.rest[:, 0] * np.sqrt(WIDTHS) - 5 / 3)),
+        ),
+        corrected=(
+            "It is its root that is so small: √u = 2C/√m, to one in a thousand.",
+            lambda r, c: identity(np.sqrt(r.rest[:, 0] * WIDTHS), np.full(len(WIDTHS), 2.0), 1e-3),
+        ),
+    ),
+    *erratum(
+        REST,
+        printed=(
+            "The eigenvalues of the Jacobian there have the modulus det J.",
+            lambda r, c: identity(*_excess(r, 1), 1e-3),
+        ),
+        corrected=(
+            "They have the modulus √det J, above 1: |λ_J|² = det J.",
+            lambda r, c: identity(*_excess(r, 2), 1e-3),
+        ),
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw the law of the initial curvature, u(4 − v) along catapults, and falls of v."""
-    figure, (law, pull, fall) = panels("initial λ d/‖x‖²", "u(4 − v) in catapults", "v − v′")
-    for values, name in ((result.curvatures, "v = ±1"), (result.normal_curvatures, "v normal")):
-        law.hist(values, bins=60, histtype="step", density=True, label=name)
-    law.legend(fontsize=7)
+    """Draw u(4 − v) along catapults, and falls of v beyond both thresholds."""
+    figure, (pull, fall) = panels("u(4 − v) in catapults", "v − v′")
     for ratio, values in zip(CATAPULTS, _pulls(result), strict=True):
         pull.semilogy(values[:60] + 1e-30, label=f"ηλ₀ = {ratio:g}")
     pull.set(xlabel="step", ylim=(1e-12, 10))
-    pull.legend(fontsize=7)
     for values, name in ((result.printed_falls, "printed"), (result.corrected_falls, "corrected")):
         fall.plot(np.sort(values), label=name)
     fall.axhline(0.0, **THEORY)
-    fall.set_xlabel("points, sorted")
+    label_axes(fall, "points, sorted")
     fall.set_yscale("symlog", linthresh=1e-8)
-    fall.legend(fontsize=7)
+    for axis in (pull, fall):
+        axis.legend(fontsize=7)
     return figure

@@ -41,9 +41,18 @@ from theorylab.claims import (
 from theorylab.data import Dataset, image_set
 from theorylab.data.downloads import image_shape, num_images
 from theorylab.dynamics import critical_learning_rate
-from theorylab.experiments.checks import count_fields, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import ImageSet
+from theorylab.fields import (
+    Classes,
+    Count,
+    ImageSet,
+    Plural,
+    Positive,
+    Seeded,
+    Several,
+    Whole,
+    fitted,
+)
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, every, gradient_descent, squared, zero_one
@@ -57,39 +66,37 @@ BEYOND = Source("zhu", "quad-generalisation", "Fig. 3.4, η > η_crit")
 ACCURACY = Source("zhu", "quad-generalisation", "Figs B.5–B.7")
 
 LOSS, ERROR = squared("mean"), zero_one("mean")
+GAP = 5  # steps from one test to the next
+MATCHED = 0.1  # training loss down to which all are trained
 LINEAR, QUADRATIC, NETWORK = 0, 1, 2  # the models, in the order of their axis
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Two digits learned by a network and its Taylor models at several learning rates."""
 
     images: ImageSet = "digits"  # which images
-    pairs: tuple[int, ...] = (3, 8, 4, 9, 1, 7, 5, 6)  # digits to tell apart, two by two
-    num_train: int = 64  # images n to learn from
-    num_test: int = 2000  # at most so many of the others test
+    pairs: Several[Whole] = (3, 8, 4, 9, 1, 7, 5, 6)  # digits to tell apart, two by two
+    num_train: Count = 64  # images n to learn from
+    num_test: Count = 2000  # at most so many of the others test
     architecture: Literal["mlp", "cnn"] = "mlp"  # fully connected, or windows of 3 × 3
-    depth: int = 2  # layers with weights
+    depth: Plural = 2  # layers with weights
     activation: Literal["relu", "swish", "tanh"] = "relu"
-    width: int = 512  # neurons or channels of every hidden layer
-    ratios: tuple[float, ...] = (0.5, 0.9, 1.2, 1.5, 1.8, 2.2)  # η/η_crit
-    matched_loss: float = 0.1  # training loss down to which all are trained
-    num_steps: int = 300  # steps at most
-    gap: int = 5  # steps from one test to the next
-    num_choosing: int = 6  # seeds on which the best η is chosen
-    num_seeds: int = 24  # seeds on which it is judged
-    seed: int = 0  # of all randomness
+    width: Count = 512  # neurons or channels of every hidden layer
+    ratios: Several[Positive] = (0.5, 0.9, 1.2, 1.5, 1.8, 2.2)  # η/η_crit
+    num_steps: Count = 300  # steps at most
+    num_choosing: Count = 6  # seeds on which the best η is chosen
+    num_seeds: Count = 24  # seeds on which it is judged
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "gap", *count_fields(self))
-        if not self.pairs or len(self.pairs) % 2:
+        super().__post_init__()
+        for pair in zip(self.pairs[::2], self.pairs[1::2], strict=False):
+            fitted("pairs", Classes, pair)
+        if len(self.pairs) % 2:
             raise ValueError(f"pairs must be digits two by two, got {self.pairs}.")
-        refuse_below(self, 2, "depth")
-        if not 0 < min(self.ratios) < 1 or not any(1.05 <= ratio < 2 for ratio in self.ratios):
-            raise ValueError(
-                f"ratios must be positive, one below 1 and one in [1.05, 2), got {self.ratios}."
-            )
-        refuse_nonpositive(self, "matched_loss")
+        if min(self.ratios) >= 1 or not any(1.05 <= ratio < 2 for ratio in self.ratios):
+            must = "ratios must have one below 1 and one in [1.05, 2)"
+            raise ValueError(f"{must}, got {self.ratios}.")
 
 
 PRESETS = {
@@ -118,9 +125,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: p pairs, s seeds (those that choose first), 3 models, r ratios, t tests."""
 
-    ratios: Float[np.ndarray, " r"]
-    num_choosing: int
-    matched_loss: float
     train: Float[np.ndarray, "p s 3 r t"]  # training loss
     test: Float[np.ndarray, "p s 3 r t"]  # test loss
     error: Float[np.ndarray, "p s 3 r t"]  # share of test images told wrongly
@@ -135,7 +139,7 @@ def memory(config: Config) -> int:
     first = inputs if config.architecture == "mlp" else 9 + positions
     weights = config.width * (first + (config.depth - 2) * 9 * config.width)
     runs = len(config.pairs) // 2 * (config.num_choosing + config.num_seeds) * len(config.ratios)
-    records = 9 * runs * (config.num_steps // config.gap + 2)
+    records = 9 * runs * (config.num_steps // GAP + 2)
     return 4 * (2 * (12 * hidden + 16 * weights + count * inputs) + 2 * records)
 
 
@@ -151,9 +155,7 @@ def run(config: Config) -> Result:
         key = jax.random.fold_in(jax.random.key(config.seed), index)
         found.append(_trained(config, data, jax.random.split(key, num_seeds)))
     train, test, error = (np.stack(parts) for parts in zip(*found, strict=True))
-    return Result(
-        np.asarray(config.ratios), config.num_choosing, config.matched_loss, train, test, error
-    )
+    return Result(train, test, error)
 
 
 def _model(config: Config, input_shape: tuple[int, ...]) -> Model:
@@ -169,7 +171,7 @@ def _trained(config: Config, data: Dataset, keys: Key[Array, " s"]) -> list[np.n
     shape = (len(keys), 3, len(config.ratios))
     seeds, orders, rates = (part.ravel() for part in np.indices(shape))
     settings = (keys[seeds], jnp.asarray(orders), jnp.asarray(config.ratios)[rates])
-    model, steps = _model(config, data.input_shape), every(config.gap, config.num_steps)
+    model, steps = _model(config, data.input_shape), every(GAP, config.num_steps)
     found = ensemble(
         partial(_run, model, data, (config.num_train, config.num_test), steps), settings
     )
@@ -207,12 +209,12 @@ def _run(
 
 def _reached(result: Result) -> Bool[np.ndarray, "p s 3 r"]:
     """Whether the training loss came down to the matched one."""
-    return np.asarray(np.nanmin(result.train, axis=-1) <= result.matched_loss)
+    return np.asarray(np.nanmin(result.train, axis=-1) <= MATCHED)
 
 
 def _best(result: Result, values: np.ndarray) -> Float[np.ndarray, "p s 3 r"]:
     """Lowest value after the start, until the training loss is matched; ∞ if it never is."""
-    matched = np.nan_to_num(result.train, nan=np.inf) <= result.matched_loss
+    matched = np.nan_to_num(result.train, nan=np.inf) <= MATCHED
     # A test counts up to the first one with a matched training loss, and not at the start.
     counts = np.cumsum(matched, axis=-1) - matched == 0
     counts[..., 0] = False
@@ -220,74 +222,75 @@ def _best(result: Result, values: np.ndarray) -> Float[np.ndarray, "p s 3 r"]:
     return np.where(_reached(result), lowest, np.inf)
 
 
-def _below(result: Result) -> Bool[np.ndarray, " r"]:
-    return result.ratios < 1
+def _below(config: Config) -> Bool[np.ndarray, " r"]:
+    return np.array(config.ratios) < 1
 
 
-def _gap_below(result: Result, order: int) -> Float[np.ndarray, " s"]:
+def _gap_below(result: Result, config: Config, order: int) -> Float[np.ndarray, " s"]:
     """Relative distance of the test loss from the linear model's, the largest over η < η_crit.
 
     Pairs of digits have seeds of their own, so that all are independent: axes are flattened.
     """
-    best = _best(result, result.test)[..., _below(result)]
+    best = _best(result, result.test)[..., _below(config)]
     return np.abs(best[:, :, order] / best[:, :, LINEAR] - 1).max(axis=2).ravel()
 
 
 def _gain(
-    result: Result, values: np.ndarray, order: int
+    result: Result, config: Config, values: np.ndarray, order: int
 ) -> tuple[Float[np.ndarray, "p j"], Float[np.ndarray, "p j"]]:
     """The value at the best η beyond η_crit, chosen on other seeds, and the best below it."""
     test, wanted = _best(result, result.test)[:, :, order], _best(result, values)[:, :, order]
-    beyond, count = ~_below(result), result.num_choosing
+    beyond, count = ~_below(config), config.num_choosing
     chosen = test[:, :count, beyond].mean(axis=1).argmin(axis=1)
     judged = wanted[:, count:]
     places = np.flatnonzero(beyond)[chosen][:, None, None]
     at_chosen = np.take_along_axis(judged, places, axis=-1)
-    return at_chosen[..., 0], judged[..., _below(result)].min(axis=-1)
+    return at_chosen[..., 0], judged[..., ~beyond].min(axis=-1)
 
 
-def _p_values(result: Result, order: int) -> Float[np.ndarray, " p"]:
+def _p_values(result: Result, config: Config, order: int) -> Float[np.ndarray, " p"]:
     """For every pair, of a one-sided paired t-test that the test loss is lower beyond η_crit."""
     tests = []
-    for beyond, below in zip(*_gain(result, result.test, order), strict=True):
+    for beyond, below in zip(*_gain(result, config, result.test, order), strict=True):
         known = np.isfinite(beyond).all() and np.isfinite(below).all()
         found = stats.ttest_rel(below, beyond, alternative="greater") if known else None
         tests.append(np.nan if found is None else found.pvalue)
     return np.array(tests)
 
 
-def _gaining(result: Result, order: int) -> Finding:
+def _gaining(result: Result, config: Config, order: int) -> Finding:
     """Judge that three of four pairs, or more, gain: those with p < 0.01, to those not p > 0.99."""
-    found = _p_values(result, order)
+    found = _p_values(result, config, order)
     surely, never = np.count_nonzero(found < 0.01), np.count_nonzero(found > 0.99)
     low, high = float(surely), float(len(found) - never)
     demand = Demand(float(math.ceil(0.75 * len(found))), math.inf)
     return Finding(low, low, high, demand, verdict(low, high, demand), "paired t-tests at 99 %")
 
 
-def _slopes(result: Result, order: int) -> np.ndarray:
+def _slopes(result: Result, config: Config, order: int) -> np.ndarray:
     """How the test loss goes with η/η_crit up to 1.6, seed by seed: the slope of the best line."""
-    near = result.ratios <= 1.6
+    ratios = np.array(config.ratios)
+    near = ratios <= 1.6
     losses = _best(result, result.test)[:, :, order, near].reshape(-1, near.sum())
     finite = np.isfinite(losses).all(axis=1)
-    return np.polyfit(result.ratios[near], losses[finite].T, 1)[0]
+    return np.polyfit(ratios[near], losses[finite].T, 1)[0]
 
 
-def _highest_below(result: Result) -> float:
+def _highest_below(result: Result, config: Config) -> float:
     """The highest training loss below the critical rate, in units of the first one."""
-    train = result.train[..., _below(result), :]
+    train = result.train[..., _below(config), :]
     return float((train / train[..., :1]).max())
 
 
-def _survivors(result: Result, order: int, ratio: float) -> int:
+def _survivors(result: Result, config: Config, order: int, ratio: float) -> int:
     """How many runs at this ratio or beyond end with a training loss below the first."""
-    train = result.train[:, :, order, result.ratios >= ratio]
+    train = result.train[:, :, order, np.array(config.ratios) >= ratio]
     return int(np.count_nonzero(train[..., -1] < train[..., 0]))
 
 
-def _catapults(result: Result) -> np.ndarray:
+def _catapults(result: Result, config: Config) -> np.ndarray:
     """For every seed, the share of networks' and quadratic models' catapults that come back."""
-    inside = (result.ratios > 1) & (result.ratios < 1.7)
+    inside = [1 < ratio < 1.7 for ratio in config.ratios]
     return _reached(result)[:, :, QUADRATIC:, inside].mean(axis=(0, 2, 3))
 
 
@@ -295,58 +298,60 @@ def _catapults(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Below the critical rate the quadratic model's test loss is the linear model's, to 5 %.",
-        judge=lambda r, c: median_at_most(_gap_below(r, QUADRATIC), 0.05),
+        judge=lambda r, c: median_at_most(_gap_below(r, c, QUADRATIC), 0.05),
         source=BELOW,
     ),
     Claim(
         "So is the network's, to 5 %.",
-        judge=lambda r, c: median_at_most(_gap_below(r, NETWORK), 0.05),
+        judge=lambda r, c: median_at_most(_gap_below(r, c, NETWORK), 0.05),
         source=BELOW,
     ),
     Claim(
         "Linear models diverge at every learning rate from 1.05 η_crit on.",
-        judge=lambda r, c: at_most(_survivors(r, LINEAR, 1.05), 0),
+        judge=lambda r, c: at_most(_survivors(r, c, LINEAR, 1.05), 0),
         source=BEYOND,
     ),
     Claim(
         "Quadratic models diverge at every learning rate from 2.1 η_crit on.",
-        judge=lambda r, c: at_most(_survivors(r, QUADRATIC, 2.1), 0),
+        judge=lambda r, c: at_most(_survivors(r, c, QUADRATIC, 2.1), 0),
         source=BEYOND,
     ),
     Claim(
         "Between, networks and quadratic models catapult and come back to the same training loss.",
-        judge=lambda r, c: median_at_least(_catapults(r), 0.95),
+        judge=lambda r, c: median_at_least(_catapults(r, c), 0.95),
         source=BEYOND,
     ),
     Claim(
         "Quadratic models: the test loss is lower beyond η_crit than below, on 3 of 4 pairs.",
-        judge=lambda r, c: _gaining(r, QUADRATIC),
+        judge=lambda r, c: _gaining(r, c, QUADRATIC),
         source=BEYOND,
     ),
     Claim(
         "Networks: the test loss is lower beyond η_crit than below, on 3 of 4 pairs.",
-        judge=lambda r, c: _gaining(r, NETWORK),
+        judge=lambda r, c: _gaining(r, c, NETWORK),
         source=BEYOND,
     ),
     Claim(
         "Networks: it falls with η, through η_crit up to 1.6 η_crit.",
-        judge=lambda r, c: median_at_most(_slopes(r, NETWORK), 0.0),
+        judge=lambda r, c: median_at_most(_slopes(r, c, NETWORK), 0.0),
         source=BEYOND,
     ),
     Claim(
         "Networks: there they tell at most one in a hundred more test images wrongly than below.",
-        judge=lambda r, c: median_at_most(np.subtract(*_gain(r, r.error, NETWORK)).ravel(), 0.01),
+        judge=lambda r, c: median_at_most(
+            np.subtract(*_gain(r, c, r.error, NETWORK)).ravel(), 0.01
+        ),
         source=ACCURACY,
     ),
     Claim(
         "No run below the critical rate is trained too little: all come to the same training loss.",
-        judge=lambda r, c: at_most(np.count_nonzero(~_reached(r)[..., _below(r)]), 0),
+        judge=lambda r, c: at_most(np.count_nonzero(~_reached(r)[..., _below(c)]), 0),
         source=BELOW,
         kind="control",
     ),
     Claim(
         "Below the critical rate no model's training loss ever exceeds its first value.",
-        judge=lambda r, c: at_most(_highest_below(r), 1.0 + 1e-5),
+        judge=lambda r, c: at_most(_highest_below(r, c), 1.0 + 1e-5),
         source=BELOW,
         kind="control",
     ),
@@ -356,14 +361,16 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Draw the best test loss over η/η_crit for every pair of digits."""
     best = _best(result, result.test)
-    tests = zip(_p_values(result, QUADRATIC), _p_values(result, NETWORK), strict=True)
+    tests = zip(
+        _p_values(result, config, QUADRATIC), _p_values(result, config, NETWORK), strict=True
+    )
     titles = [f"test loss, pair {i + 1}: p = {q:.1g}, {n:.1g}" for i, (q, n) in enumerate(tests)]
     figure, axes = panels(*titles)
     for axis, losses in zip(axes, best, strict=True):
         for order, name in enumerate(("linear", "quadratic", "network")):
             middle = np.median(losses[:, order], axis=0)
             shown = np.where(np.isfinite(middle), middle, np.nan)
-            axis.plot(result.ratios, shown, "o-", label=name)
+            axis.plot(config.ratios, shown, "o-", label=name)
         axis.axvline(1.0, **THEORY)
         axis.set(xlabel="η / η_crit")
     axes[0].legend(fontsize=7)

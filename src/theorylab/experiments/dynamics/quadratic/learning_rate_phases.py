@@ -18,7 +18,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -35,8 +35,8 @@ from theorylab.data import Dataset, digits
 from theorylab.dynamics import threshold
 from theorylab.dynamics.quadratic import gated, one_example, phases
 from theorylab.dynamics.quadratic.one_example import Travel
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.fields import Count, Increasing, Seeded
 from theorylab.models import linearize
 from theorylab.numerics import power_law_exponents
 from theorylab.progress import report
@@ -58,26 +58,21 @@ LOSS = squared("half_sum")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """One example at growing width; and networks on images, whose η_max is bisected."""
 
-    widths: tuple[int, ...] = (300, 3000, 30000, 100000)  # widths of the networks on one example
-    edge_width: int = 2000  # width at which η_max on one example is bisected
-    num_inputs: int = 2  # inputs d of both
-    num_steps: int = 80  # their steps
-    image_widths: tuple[int, ...] = (128, 512)  # widths of the networks on images
-    num_images: int = 48  # threes and eights, 8 × 8
-    image_steps: int = 100  # steps after which the loss must be below its first value
-    num_seeds: int = 10  # random networks
-    seed: int = 0  # of all randomness
+    widths: Increasing[Count] = (300, 3000, 30000, 100000)  # of the networks on one example
+    edge_width: Count = 2000  # width at which η_max on one example is bisected
+    dimension: Count = 2  # inputs d of both
+    num_steps: Count = 80  # their steps
+    image_widths: Increasing[Count] = (128, 512)  # of the networks on images
+    num_images: Count = 48  # threes and eights, 8 × 8
+    image_steps: Count = 100  # steps after which the loss must be below its first value
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_inputs", "num_steps", "num_images", "image_steps", "num_seeds")
-        for name in ("widths", "image_widths"):
-            values = getattr(self, name)
-            if len(set(values)) < 2 or min(values) < 1:
-                raise ValueError(f"{name} must be two or more different counts, got {values}.")
-        refuse_below(self, 1000, "edge_width")
+        super().__post_init__()
+        if self.edge_width < 1000:  # narrower ones are off 2η_crit by chance
+            raise ValueError(f"edge_width must be at least 1000, got {self.edge_width}.")
 
 
 PRESETS = {
@@ -101,12 +96,9 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, w widths, r ratios, v image widths, m widths of the map; 2 models."""
 
-    widths: Int[np.ndarray, " w"]
-    image_widths: Int[np.ndarray, " v"]
     quadratic: Travel  # r s w, of quadratic models
     network: Travel  # r s w, of the ReLU networks themselves
     map_limit: Float[np.ndarray, " m"]  # η_max/η_crit of the map
-    edge_width: int
     quadratic_limit: Float[np.ndarray, " s"]  # and of quadratic models in their weights
     network_limit: Float[np.ndarray, " s"]  # and of ReLU networks, on one example
     image_limit: Float[np.ndarray, "s v"]  # and on images
@@ -115,7 +107,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the widest network on one example at all ratios, or of those on images."""
-    one = max(config.widths) * (config.num_inputs + 1) * (2 * len(RATIOS) + 2)
+    one = max(config.widths) * (config.dimension + 1) * (2 * len(RATIOS) + 2)
     images = max(config.image_widths) * (64 + 4 * config.num_images)
     return 8 * 2 * 8 * max(one, images)
 
@@ -125,15 +117,14 @@ def run(config: Config) -> Result:
     example_key, image_key, data_key = jax.random.split(jax.random.key(config.seed), 3)
     report("the map", 0.0)
     limits = jax.jit(jax.vmap(lambda m: phases.largest_ratio(FIRST_OUTPUT, TARGET, m, MAP_STEPS)))
-    map_limit = np.asarray(limits(jnp.asarray(MAP_WIDTHS))) / 2
+    map_limit = limits(jnp.asarray(MAP_WIDTHS)) / 2
     keys = jax.random.split(example_key, config.num_seeds)
-    sizes, travels = (config.num_inputs, config.num_steps), []
+    sizes, travels = (config.dimension, config.num_steps), []
     for index, width in enumerate(config.widths):
         report(f"one example, width {width}", 0.05 + 0.5 * index / len(config.widths))
-        found = ensemble(partial(_travel, width, *sizes), keys)
-        travels.append(jax.tree.map(np.asarray, found))
+        travels.append(ensemble(partial(_travel, width, *sizes), keys))
     travel = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *travels)  # s model r w
-    edge = np.asarray(ensemble(partial(_edge, config.edge_width, *sizes), keys))  # s model
+    edge = ensemble(partial(_edge, config.edge_width, *sizes), keys)  # s model
     images = digits("standard", (3, 8), "sign").shuffled(data_key)
     data = images.subset(slice(config.num_images))
     keys = jax.random.split(image_key, config.num_seeds)
@@ -145,12 +136,9 @@ def run(config: Config) -> Result:
     by_ratio = jax.tree.map(lambda values: np.moveaxis(values, 0, 2), travel)  # model r s w
     quadratic, networks = (Travel(*(part[index] for part in by_ratio)) for index in (0, 1))
     return Result(
-        widths=np.asarray(config.widths),
-        image_widths=np.asarray(config.image_widths),
         quadratic=quadratic,
         network=networks,
         map_limit=map_limit,
-        edge_width=config.edge_width,
         quadratic_limit=edge[:, 0],
         network_limit=edge[:, 1],
         image_limit=network_limits,
@@ -158,15 +146,15 @@ def run(config: Config) -> Result:
     )
 
 
-def _drawn(width: int, num_inputs: int, key: RandomKey) -> tuple[gated.Weights, Array, Array]:
+def _drawn(width: int, dimension: int, key: RandomKey) -> tuple[gated.Weights, Array, Array]:
     """Weights, an input with ‖x‖² = d, and a target at distance 1 from the first output."""
-    weights, x = gated.init(key, width, num_inputs), jnp.ones(num_inputs)
+    weights, x = gated.init(key, width, dimension), jnp.ones(dimension)
     return weights, x, gated.network(weights, x[None])[0, 0] + 1
 
 
-def _travel(width: int, num_inputs: int, num_steps: int, key: RandomKey) -> Travel:
+def _travel(width: int, dimension: int, num_steps: int, key: RandomKey) -> Travel:
     """How far weights travel at every ratio: quadratic model first, then the network."""
-    drawn = _drawn(width, num_inputs, key)
+    drawn = _drawn(width, dimension, key)
 
     def one(frozen: Bool[Array, ""]) -> Travel:
         return jax.lax.map(
@@ -176,9 +164,9 @@ def _travel(width: int, num_inputs: int, num_steps: int, key: RandomKey) -> Trav
     return jax.lax.map(one, jnp.array([True, False]))
 
 
-def _edge(width: int, num_inputs: int, num_steps: int, key: RandomKey) -> Float[Array, " 2"]:
+def _edge(width: int, dimension: int, num_steps: int, key: RandomKey) -> Float[Array, " 2"]:
     """η_max/η_crit on one example: quadratic model first, then the network."""
-    drawn = _drawn(width, num_inputs, key)
+    drawn = _drawn(width, dimension, key)
 
     def one(frozen: Bool[Array, ""]) -> Float[Array, ""]:
         return one_example.largest_ratio(*drawn, num_steps, frozen, 2 * HIGHEST) / 2
@@ -219,34 +207,38 @@ def _beyond(travel: Travel) -> Travel:
 CLAIMS = (
     Claim(
         "Below the threshold the distance that weights travel does not depend on the width.",
-        judge=lambda r, c: exponent_between(r.widths, r.quadratic.distance[0], -0.1, 0.1),
+        judge=lambda r, c: exponent_between(np.array(c.widths), r.quadratic.distance[0], -0.1, 0.1),
         source=BALL,
         formula=r"\|w_T - w_0\| \propto m^0",
     ),
     Claim(
         "Nor does it for the ReLU network.",
-        judge=lambda r, c: exponent_between(r.widths, r.network.distance[0], -0.1, 0.1),
+        judge=lambda r, c: exponent_between(np.array(c.widths), r.network.distance[0], -0.1, 0.1),
         source=BALL,
     ),
     Claim(
         "Beyond it, at ηλ₀ = 2.5, quadratic models travel a distance ∝ √m.",
-        judge=lambda r, c: exponent_between(r.widths, r.quadratic.distance[1], 0.44, 0.56),
+        judge=lambda r, c: exponent_between(
+            np.array(c.widths), r.quadratic.distance[1], 0.44, 0.56
+        ),
         source=JUMP,
         formula=r"\|w_T - w_0\| \propto \sqrt m",
     ),
     Claim(
         "So they do at ηλ₀ = 3.",
-        judge=lambda r, c: exponent_between(r.widths, r.quadratic.distance[2], 0.44, 0.56),
+        judge=lambda r, c: exponent_between(
+            np.array(c.widths), r.quadratic.distance[2], 0.44, 0.56
+        ),
         source=JUMP,
     ),
     Claim(
         "The length of their path grows as √m too.",
-        judge=lambda r, c: exponent_between(r.widths, r.quadratic.length[2], 0.44, 0.56),
+        judge=lambda r, c: exponent_between(np.array(c.widths), r.quadratic.length[2], 0.44, 0.56),
         source=JUMP,
     ),
     Claim(
         "ReLU networks travel a distance ∝ √m at ηλ₀ = 3.",
-        judge=lambda r, c: exponent_between(r.widths, r.network.distance[2], 0.44, 0.56),
+        judge=lambda r, c: exponent_between(np.array(c.widths), r.network.distance[2], 0.44, 0.56),
         source=JUMP,
     ),
     Claim(
@@ -300,18 +292,18 @@ def plot(result: Result, config: Config) -> Figure:
     for axis, travel in ((quadratic, result.quadratic), (network, result.network)):
         for ratio, distance, colour in zip(RATIOS, travel.distance, COLOURS, strict=False):
             middle = np.median(distance, axis=0)
-            axis.loglog(result.widths, middle, "o", color=colour, label=f"ηλ₀ = {ratio:g}")
-        root = middle[0] * np.sqrt(result.widths / result.widths[0])
-        axis.loglog(result.widths, root, label="√m", **THEORY)
+            axis.loglog(config.widths, middle, "o", color=colour, label=f"ηλ₀ = {ratio:g}")
+        root = middle[0] * np.sqrt(np.array(config.widths) / config.widths[0])
+        axis.loglog(config.widths, root, label="√m", **THEORY)
         axis.set(xlabel="width m")
         axis.legend(fontsize=7)
     limit.semilogx(MAP_WIDTHS, result.map_limit, "o", label="map")
-    one = np.array([result.edge_width])
+    one = np.array([config.edge_width])
     for name, widths, values in (
         ("quadratic model", one, result.quadratic_limit[:, None]),
         ("ReLU, one example", one, result.network_limit[:, None]),
-        ("ReLU, images", result.image_widths, result.image_limit),
-        ("linear, images", result.image_widths, result.linear_limit),
+        ("ReLU, images", config.image_widths, result.image_limit),
+        ("linear, images", config.image_widths, result.linear_limit),
     ):
         limit.semilogx(widths, np.median(values, axis=0), "s-", markersize=4, label=name)
     limit.axhline(2.0, **THEORY)

@@ -39,9 +39,8 @@ from theorylab.data.downloads import image_shape
 from theorylab.dynamics import critical_learning_rate
 from theorylab.dynamics.quadratic import kernel_steps
 from theorylab.dynamics.quadratic.kernel_steps import KernelCourse, Remainders
-from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
-from theorylab.fields import ImageSet
+from theorylab.fields import Classes, Count, ImageSet, Positive, Seeded
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.numerics import spearman
 from theorylab.progress import report
@@ -66,24 +65,22 @@ SIZES = np.logspace(-3, -2, 5)  # distances at which Taylor expansions are compa
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Networks and their quadratic models on images, below and beyond the critical rate."""
 
     images: ImageSet = "digits"  # which images
-    classes: tuple[int, ...] = (3, 8)  # two kinds of them
-    num_samples: int = 64  # images n
+    classes: Classes = (3, 8)  # two kinds of them
+    num_samples: Count = 64  # images n
     architecture: Literal["mlp", "cnn"] = "mlp"  # two layers, ReLU, windows of 3 × 3
-    width: int = 1024  # neurons or channels
-    ratio: float = 1.5  # η/η_crit beyond the critical rate
-    num_steps: int = 40  # steps of gradient descent
-    num_seeds: int = 8  # initialisations, at least 6 to conclude
-    seed: int = 0  # of all randomness
+    width: Count = 1024  # neurons or channels
+    ratio: Positive = 1.5  # η/η_crit beyond the critical rate
+    num_steps: Count = 40  # steps of gradient descent
+    num_seeds: Count = 8  # initialisations, at least 6 to conclude
 
     def __post_init__(self) -> None:
-        refuse_classes(self.classes)
-        refuse_below(self, 1, "num_samples", "width", "num_steps", "num_seeds")
+        super().__post_init__()
         if not 1 < self.ratio < 2:
-            raise ValueError(f"ratio must be in (1, 2), got {self.ratio}.")
+            raise ValueError(f"ratio must be between 1 and 2, got {self.ratio}.")
 
 
 PRESETS = {
@@ -136,7 +133,7 @@ def run(config: Config) -> Result:
     quadratic = _remainders(model, data, quadratize, keys, ratios, config.num_steps)
     report("networks", 0.6)
     networks = _remainders(model, data, lambda apply, _: apply, keys, ratios, config.num_steps)
-    return Result(quadratic, networks, **{name: np.asarray(v) for name, v in small.items()})
+    return Result(quadratic, networks, **small)
 
 
 def _remainders(
@@ -161,7 +158,7 @@ def _remainders(
     see = jax.jit(lambda runs: jax.lax.map(lambda run: kernel_steps.remainders(*run), runs))
     found = see((courses, rates))
     shape = (len(keys), len(ratios), num_steps)
-    return jax.tree.map(lambda values: np.asarray(values).reshape(shape), found)
+    return jax.tree.map(lambda values: jnp.reshape(values, shape), found)
 
 
 @jax.jit
@@ -203,7 +200,7 @@ def _small(key: RandomKey) -> dict[str, Array]:
 
 def _spikes(found: Remainders) -> list[np.ndarray]:
     """Every measure beyond the critical rate, with axes seeds, steps."""
-    return [np.asarray(values)[:, 1] for values in found]
+    return [values[:, 1] for values in found]
 
 
 def _positive(found: Remainders) -> np.ndarray:
@@ -238,7 +235,7 @@ def _top_share(found: Remainders) -> np.ndarray:
 
 def _change_below(found: Remainders) -> np.ndarray:
     """For every seed, by which share the top eigenvalue changed below the critical rate."""
-    top = np.asarray(found.top_eigenvalue)[:, 0]
+    top = found.top_eigenvalue[:, 0]
     return np.abs(top[:, -1] / top[:, 0] - 1)
 
 

@@ -38,8 +38,8 @@ from theorylab.claims import (
 )
 from theorylab.dynamics.quadratic import gated, plane, several_examples
 from theorylab.dynamics.quadratic.gated import Weights
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Plural, Seeded
 from theorylab.progress import report
 from theorylab.training import convert_learning_rate, descend, ensemble, gradient_descent, squared
 from theorylab.typing import Apply, RandomKey, Scalar
@@ -68,24 +68,19 @@ FALL, BAND = 0.02, 0.02
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Draws of examples and networks, at learning rates of every regime."""
 
-    num_samples: int = 128  # examples n
-    width: int = 5000  # width m
-    num_rates: int = 5  # learning rates in each of three regimes
-    num_steps: int = 500  # steps of gradient descent; near a threshold a catapult takes hundreds
-    num_draws: int = 24  # independent draws; those with nearly equal λ are left out
-    seed: int = 0  # of all randomness
-
-    def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "num_steps", "num_draws")
-        refuse_below(self, 2, "num_samples", "num_rates")
+    num_samples: Plural = 128  # examples n
+    width: Count = 5000  # width m
+    num_rates: Plural = 5  # learning rates in each of three regimes
+    num_steps: Count = 500  # steps of gradient descent; near a threshold a catapult takes hundreds
+    num_seeds: Count = 24  # independent draws; those with nearly equal λ are left out
 
 
 PRESETS = {
-    "smoke": Config(num_samples=32, width=3000, num_rates=3, num_steps=300, num_draws=8),
-    "paper": Config(num_steps=2000, num_draws=100),
+    "smoke": Config(num_samples=32, width=3000, num_rates=3, num_steps=300, num_seeds=8),
+    "paper": Config(num_steps=2000, num_seeds=100),
 }
 
 
@@ -111,7 +106,7 @@ def memory(config: Config) -> int:
     """Bytes of weights and kernels of two draws at all learning rates, and of records."""
     rates = 3 * config.num_rates + 1
     hidden = 30 * config.width
-    records = config.num_steps * (16 * config.num_draws + 2 * config.num_samples)
+    records = config.num_steps * (16 * config.num_seeds + 2 * config.num_samples)
     kernels = 6 * config.num_samples * (config.num_samples + config.width)
     return 8 * rates * (2 * hidden + 2 * kernels + records)
 
@@ -119,10 +114,10 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Draw, train in the weights, and run the map beside."""
     report("quadratic models and networks", 0.0)
-    keys = jax.random.split(jax.random.key(config.seed), config.num_draws)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     sizes = (config.num_samples, config.width, config.num_rates, config.num_steps)
     found = ensemble(partial(_draw, *sizes), keys)
-    return Result(**{name: np.asarray(value) for name, value in found.items()})
+    return Result(**found)
 
 
 def _draw(

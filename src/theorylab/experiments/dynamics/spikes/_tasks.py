@@ -19,6 +19,7 @@ Source: zhu · catapult-gd · Fig. 4.3, C.2–C.5; zhu · sgd-ntk-drop · Fig. 4
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import get_args
 
 import jax
@@ -26,15 +27,56 @@ import jax
 from theorylab.data import Dataset, image_set, low_rank_polynomial
 from theorylab.data.contrast import image_like
 from theorylab.data.downloads import image_shape
-from theorylab.fields import ImageNetwork, ImageSet, TaskData
+from theorylab.fields import Classes, Count, ImageNetwork, ImageSet, Seeded, TaskData
 from theorylab.models import Architecture, cnn, mlp, network, vit, wide_resnet
 from theorylab.models.vision import myrtle
 from theorylab.typing import RandomKey
 
-MOST_NEURONS, MOST_LAYERS = 10**6, 1000  # larger networks are a slip of the hand
+MOST_NEURONS, MOST_LAYERS = 10**6, 100  # larger networks are a slip of the hand
 MOST_IMAGES = 5000  # to draw from: they are part of the compiled program
 _CONTRAST = (8, 8, 1)
 _POLYNOMIAL = (100,)
+FEWEST = 5  # samples: so many top directions of the kernel are looked at
+
+
+@dataclass(frozen=True)
+class SgdTask(Seeded):
+    """A network and what it learns by SGD, each by its name."""
+
+    architecture: ImageNetwork = "mlp"  # what is trained
+    data: TaskData = "contrast"  # what it learns
+    images: ImageSet = "digits"  # if they are learned
+    classes: Classes = (0, 2)  # two kinds of images
+    width: Count = 128  # neurons, channels, or what multiplies the widths
+    num_samples: Count = 64  # n
+    batch_size: Count = 24  # b
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        task_shape(self.architecture, self.data, self.images)
+        check_samples(self.num_samples, self.batch_size)
+        few = 340 if self.images == "digits" else 1000  # images that any two classes have
+        if self.data == "images" and self.num_samples > few:
+            raise ValueError(f"num_samples must be at most {few} images, got {self.num_samples}.")
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of one input, flat for `mlp`."""
+        return task_shape(self.architecture, self.data, self.images)
+
+    def drawing(self) -> Callable[[RandomKey], Dataset]:
+        """What draws the data."""
+        return task_data(self.architecture, self.data, self.num_samples, self.images, self.classes)
+
+
+def check_samples(num_samples: int, batch_size: int) -> None:
+    """Raise unless there are enough samples for the kernel's top directions and for a batch."""
+    if num_samples < FEWEST:
+        raise ValueError(f"num_samples must be at least {FEWEST}, got {num_samples}.")
+    if batch_size > num_samples:
+        raise ValueError(
+            f"batch_size must be at most num_samples = {num_samples}, got {batch_size}."
+        )
 
 
 def image_network(

@@ -38,19 +38,14 @@ from theorylab.claims import (
 from theorylab.data import Dataset, image_set, low_rank_polynomial
 from theorylab.data.downloads import image_shape
 from theorylab.dynamics import critical_learning_rate, decompose, projected_losses, top_modes
-from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import panels
-from theorylab.experiments.dynamics.spikes._tasks import (
-    MOST_IMAGES,
-    image_network,
-    task_data,
-    watched_bytes,
-)
-from theorylab.fields import ImageSet
+from theorylab.fields import Classes, Count, ImageSet, Plural, Positive, Seeded
 from theorylab.models import Architecture, mlp, network
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, every, gradient_descent, squared
 from theorylab.typing import Params, RandomKey
+
+from ._tasks import MOST_IMAGES, image_network, task_data, watched_bytes
 
 PRECISION = "float32"
 FORMULA = r"L = \tfrac1n \|P_{\le s}(f - y)\|^2 + \tfrac1n \|P_{> s}(f - y)\|^2"
@@ -71,44 +66,40 @@ NAMES = (
     "images, wide residual",
 )
 SHALLOW = (0, 1, 2)  # tasks whose network has two layers
+DIMENSION = 100  # inputs of the product, of which the first two count
+CONTROL_RATIO = 0.5  # η over η_crit in the control
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Gradient descent just above and well below the critical learning rate, seen at every step."""
 
     images: ImageSet = "digits"  # which images
-    classes: tuple[int, ...] = (3, 8)  # two kinds of them, for all tasks but the last
-    width: int = 256  # neurons of the networks with two layers
-    deep_width: int = 256  # neurons of the deep network
-    depth: int = 4  # its layers
-    channels: int = 32  # of the convolutional network
-    num_convolved: int = 3  # its layers
-    widening: int = 1  # k of the wide residual network WRN-10-k
-    num_samples: int = 64  # n
-    num_classified: int = 24  # n of the task with ten classes
-    dimension: int = 100  # inputs of the product
-    ratio: float = 1.5  # η over η_crit
-    control_ratio: float = 0.5  # the same in the control
-    num_steps: int = 40  # of gradient descent
-    num_tasks: int = 6  # how many of the tasks: the first three have networks of two layers
-    num_seeds: int = 12  # draws of data and weights, of which two may be exceptions
-    seed: int = 0  # of all randomness
+    classes: Classes = (3, 8)  # two kinds of them, for all tasks but the last
+    width: Count = 256  # neurons of the networks with two layers
+    deep_width: Count = 256  # neurons of the deep network
+    depth: Plural = 4  # its layers
+    channels: Count = 32  # of the convolutional network
+    conv_depth: Plural = 3  # its layers
+    widening: Count = 1  # k of the wide residual network WRN-10-k
+    num_samples: Count = 64  # n
+    num_classified: Count = 24  # n of the task with ten classes
+    ratio: Positive = 1.5  # η over η_crit
+    num_steps: Count = 40  # of gradient descent
+    num_tasks: Count = 6  # how many of the tasks: the first three have networks of two layers
+    num_seeds: Count = 12  # draws of data and weights, of which two may be exceptions
 
     def __post_init__(self) -> None:
-        refuse_classes(self.classes)
-        names = ("width", "deep_width", "channels", "widening", "num_steps", "num_seeds")
-        refuse_below(self, 1, *names)
-        refuse_below(self, 2, "depth", "num_convolved")
-        refuse_below(self, SIZES[-1], "num_samples", "num_classified", "dimension")
-        if max(self.num_samples, self.num_classified) > 300:
-            raise ValueError("num_samples must be at most 300: there are so many digits of a pair.")
+        super().__post_init__()
+        for name in ("num_samples", "num_classified"):
+            if not SIZES[-1] <= getattr(self, name) <= 300:  # images of any two digits
+                raise ValueError(f"{name} must be from 5 to 300, got {getattr(self, name)}.")
         if not len(SHALLOW) <= self.num_tasks <= len(NAMES):
             raise ValueError(f"num_tasks must be from 3 to {len(NAMES)}, got {self.num_tasks}.")
-        if not 1 < self.ratio < float("inf"):
+        if self.ratio <= 1:
             raise ValueError(f"ratio must be above 1, got {self.ratio}.")
-        if not 0 < self.control_ratio < 1:
-            raise ValueError(f"control_ratio must be in (0, 1), got {self.control_ratio}.")
+        image_network("mlp", max(4 * self.width, self.deep_width), self.depth)
+        image_network("cnn", max(self.channels, self.widening), self.conv_depth)
 
 
 PRESETS = {
@@ -126,7 +117,7 @@ PRESETS = {
         deep_width=1024,
         depth=5,
         channels=512,
-        num_convolved=5,
+        conv_depth=5,
         widening=10,
         num_samples=128,
         num_classified=128,
@@ -163,7 +154,7 @@ def memory(config: Config) -> int:
     needed = [
         watched_bytes("mlp", config.deep_width, config.depth, n, flat),
         watched_bytes("mlp", 4 * config.width, 2, config.num_classified, flat) + 32 * rows**2,
-        watched_bytes("cnn", config.channels, config.num_convolved, n, shape),
+        watched_bytes("cnn", config.channels, config.conv_depth, n, shape),
         watched_bytes("wide_resnet", config.widening, 10, n, shape),
     ]
     return max(needed[:-1] if config.num_tasks < len(NAMES) else needed)
@@ -172,7 +163,7 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Descend on every task, at both learning rates."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    ratios = jnp.repeat(jnp.array([config.ratio, config.control_ratio]), len(keys))
+    ratios = jnp.repeat(jnp.array([config.ratio, CONTROL_RATIO]), len(keys))
     tasks, seen = _tasks(config)[: config.num_tasks], []
     for number, task in enumerate(tasks):
         report(NAMES[number], number / len(tasks))
@@ -196,14 +187,14 @@ def _tasks(config: Config) -> list[_Task]:
 
     return [
         _Task(
-            lambda key: low_rank_polynomial(key, n, config.dimension),
+            lambda key: low_rank_polynomial(key, n, DIMENSION),
             mlp([config.width]),
-            (config.dimension,),
+            (DIMENSION,),
         ),
         _Task(flat, mlp([config.width]), (size,)),
         _Task(task_data("mlp", "contrast", n), mlp([config.width]), (64,)),
         _Task(flat, image_network("mlp", config.deep_width, config.depth), (size,)),
-        _Task(square, image_network("cnn", config.channels, config.num_convolved), pixels),
+        _Task(square, image_network("cnn", config.channels, config.conv_depth), pixels),
         _Task(
             lambda key: ten.shuffled(key).subset(slice(config.num_classified)),
             mlp([4 * config.width], 10),

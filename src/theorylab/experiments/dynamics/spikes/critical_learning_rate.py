@@ -20,7 +20,7 @@ C.5.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -40,15 +40,8 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, image_set
 from theorylab.dynamics import critical_learning_rate, exact_critical_learning_rate, kernel_matrix
-from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_nonpositive
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.experiments.dynamics.spikes._tasks import (
-    image_network,
-    task_data,
-    task_shape,
-    watched_bytes,
-)
-from theorylab.fields import ImageNetwork, ImageSet, TaskData
+from theorylab.fields import Classes, Count, Increasing, Plural, Positive, Several
 from theorylab.models import (
     Architecture,
     Flatten,
@@ -70,6 +63,8 @@ from theorylab.training import (
 )
 from theorylab.typing import Params, RandomKey
 
+from ._tasks import SgdTask, image_network, task_shape, watched_bytes
+
 PRECISION = "float64"
 FORMULA = r"\frac{2}{\lambda_{\max}(\nabla^2 L)} \approx \frac{n}{\lambda_{\max}(K)}"
 
@@ -84,36 +79,25 @@ FAR = 30.0  # the factor of the labels in the control
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(SgdTask):
     """Critical learning rates by Hessian and by kernel, at the start and during SGD."""
 
-    data: TaskData = "contrast"  # what is learned
-    images: ImageSet = "digits"  # with ten outputs, and if they are learned
-    classes: tuple[int, ...] = (7, 9)  # two kinds of them
-    architecture: ImageNetwork = "mlp"  # what is trained
-    widths: tuple[int, ...] = (16, 64, 256, 1024)  # neurons m, at the start
-    width: int = 256  # neurons or channels of the networks that are trained
-    depths: tuple[int, ...] = (2, 4)  # their layers
-    num_samples: int = 48  # n
-    batch_size: int = 24  # examples in a batch
-    ratio: float = 1.5  # η over η_crit at the start
-    num_steps: int = 40  # of SGD
-    channels: int = 32  # of the convolutional network with ten outputs
-    num_products: int = 16  # Hessian–vector products for one exact rate
-    num_seeds: int = 24  # draws of data and weights, of which some hardly spike
-    seed: int = 0  # of all randomness
+    classes: Classes = (7, 9)  # two kinds of images
+    widths: Increasing[Count] = (16, 64, 256, 1024)  # neurons m, at the start
+    width: Count = 256  # neurons or channels of the networks that are trained
+    depths: Several[Plural] = (2, 4)  # their layers
+    num_samples: Count = 48  # n
+    ratio: Positive = 1.5  # η over η_crit at the start
+    num_steps: Count = 40  # of SGD
+    channels: Count = 32  # of the convolutional network with ten outputs
+    num_products: Count = 16  # Hessian–vector products for one exact rate
+    num_seeds: Count = 24  # draws of data and weights, of which some hardly spike
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "num_samples", "batch_size", "num_steps", "channels")
-        if len(self.widths) < 2 or min(self.widths) < 1:
-            raise ValueError(f"widths must be two numbers or more, got {self.widths}.")
-        refuse_below(self, 2, "depths")
-        refuse_classes(self.classes)
-        task_shape(self.architecture, self.data, self.images)
-        if self.batch_size > self.num_samples:
-            raise ValueError(f"batch_size must be at most {self.num_samples} samples.")
-        refuse_below(self, 1, "num_products", "num_seeds")
-        refuse_nonpositive(self, "ratio")
+        super().__post_init__()
+        for depth in self.depths:
+            image_network(self.architecture, self.width, depth)
+        image_network("mlp", self.widths[-1], 2)
 
 
 PRESETS = {
@@ -137,7 +121,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Rates by Hessian and kernel, and the terms of a step."""
 
-    widths: Float[np.ndarray, " m"]
     start_exact: Float[np.ndarray, "s m"]
     start_kernel: Float[np.ndarray, "s m"]
     far_exact: Float[np.ndarray, " s"]  # of the narrowest network, with labels far from its outputs
@@ -156,10 +139,9 @@ def memory(config: Config) -> int:
     """Bytes of Lanczos' basis for the largest network, and of the ten-output kernel."""
     n, kind = config.num_samples, config.architecture
     flat = task_shape("mlp", config.data, config.images)
-    shape = task_shape(kind, config.data, config.images)
     basis = 2 + config.num_products // 6  # of a run's weights, which are counted twelve times
     start = watched_bytes("mlp", max(config.widths), 2, n, flat)
-    trained = watched_bytes(kind, config.width, max(config.depths), n, shape)
+    trained = watched_bytes(kind, config.width, max(config.depths), n, config.input_shape)
     return 2 * basis * max(start, trained) + 32 * (10 * n) ** 2
 
 
@@ -167,8 +149,7 @@ def run(config: Config) -> Result:
     """Measure at the start, during SGD, in one step, and with ten outputs."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report("at the start", 0.0)
-    some = (config.data, config.num_samples, config.images, config.classes)
-    flat, draw = task_data("mlp", *some), task_data(config.architecture, *some)
+    flat, draw = replace(config, architecture="mlp").drawing(), config.drawing()
     starts = [ensemble(lambda key, m=m: _start(config, flat, key, m), keys) for m in config.widths]
     trained = []
     for number, depth in enumerate(config.depths):
@@ -189,7 +170,6 @@ def run(config: Config) -> Result:
     loss, by_hessian, by_kernel = (np.stack([t[i] for t in trained]) for i in range(3))
     remainder, second = map(np.asarray, step)
     return Result(
-        widths=np.asarray(config.widths, float),
         start_exact=exact,
         start_kernel=kernel,
         far_exact=far[:, 0],
@@ -308,7 +288,7 @@ CLAIMS = (
     Claim(
         "At the start the two rates differ by O(1/√m): the relative error falls with the width.",
         judge=lambda r, c: exponent_between(
-            r.widths, np.abs(r.start_exact / r.start_kernel - 1), -2.0, -0.4
+            np.array(c.widths), np.abs(r.start_exact / r.start_kernel - 1), -2.0, -0.4
         ),
         source=RATES,
         formula=r"|\eta_{\mathrm{crit}} - \tilde\eta_{\mathrm{crit}}| = O(1 / \sqrt m)",
@@ -375,8 +355,8 @@ def plot(result: Result, config: Config) -> Figure:
         "relative error at the start", "critical rates of batches", "loss and ratio of the rates"
     )
     error = np.abs(result.start_exact / result.start_kernel - 1)
-    start.loglog(result.widths, error.T, ".", color="#0072B2")
-    start.loglog(result.widths, np.median(error, axis=0))
+    start.loglog(config.widths, error.T, ".", color="#0072B2")
+    start.loglog(config.widths, np.median(error, axis=0))
     start.set_xlabel("width m")
     for exact, kernel in zip(result.exact, result.kernel, strict=True):
         scatter.loglog(exact.ravel(), kernel.ravel(), ".", markersize=2)

@@ -37,15 +37,8 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset
 from theorylab.dynamics import WatchedSteps, critical_learning_rate, decompose, spikes
-from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import panels
-from theorylab.experiments.dynamics.spikes._tasks import (
-    image_network,
-    task_data,
-    task_shape,
-    watched_bytes,
-)
-from theorylab.fields import ImageNetwork, ImageSet, TaskData
+from theorylab.fields import Count, Plural, Positive
 from theorylab.models import network
 from theorylab.progress import report
 from theorylab.training import (
@@ -60,6 +53,9 @@ from theorylab.training import (
 from theorylab.training.sgd import Batch
 from theorylab.typing import Params, RandomKey
 
+from ._shares import top_shares
+from ._tasks import SgdTask, image_network, watched_bytes
+
 PRECISION = "float32"
 FORMULA = r"\eta(t) = \eta_+ - (\eta_+ - \eta_-)\,|2t/T - 1|"
 
@@ -70,38 +66,24 @@ LOSS = squared("mean")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(SgdTask):
     """SGD with a triangular learning rate."""
 
-    architecture: ImageNetwork = "mlp"  # what is trained
-    data: TaskData = "contrast"  # what it learns
-    images: ImageSet = "digits"  # if they are learned
-    classes: tuple[int, ...] = (0, 2)  # two kinds of images
-    low: float = 0.3  # η over η_crit of the start, where a cycle begins
-    high: float = 1.5  # the same in the middle of a cycle
-    period: int = 80  # steps of a cycle
-    num_cycles: int = 4  # cycles
-    width: int = 128  # neurons, channels, or what multiplies the widths
-    depth: int = 4  # layers, or blocks of a transformer
-    num_samples: int = 96  # n
-    batch_size: int = 24  # b
-    num_seeds: int = 12  # draws of data, weights and batches: 48 cycles tell 0.95 from 0.8
-    seed: int = 0  # of all randomness
+    low: Positive = 0.3  # η over η_crit of the start, where a cycle begins
+    high: Positive = 1.5  # the same in the middle of a cycle
+    period: Count = 80  # steps of a cycle, a multiple of 4
+    num_cycles: Count = 4
+    depth: Plural = 4  # layers, or blocks of a transformer
+    num_samples: Count = 96  # n
+    num_seeds: Count = 12  # draws of data, weights and batches: 48 cycles tell 0.95 from 0.8
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_cycles", "width", "batch_size", "num_seeds")
-        refuse_below(self, 2, "depth")
-        refuse_classes(self.classes)
-        task_shape(self.architecture, self.data, self.images)
+        super().__post_init__()
+        image_network(self.architecture, self.width, self.depth)
         if self.period < 8 or self.period % 4:
             raise ValueError(f"period must be a multiple of 4, at least 8, got {self.period}.")
-        if self.num_samples < 5 or self.batch_size > self.num_samples:
-            raise ValueError(
-                "num_samples must be at least 5 and at least the batch size,"
-                f" got {self.num_samples} and {self.batch_size}."
-            )
-        if not 0 < self.low < self.high < float("inf"):
-            raise ValueError(f"low and high must increase from 0, got {self.low} and {self.high}.")
+        if self.low >= self.high:
+            raise ValueError(f"low must be below high = {self.high}, got {self.low}.")
 
 
 PRESETS = {
@@ -122,7 +104,6 @@ PRESETS = {
 class Result(NamedTuple):
     """What was seen before every step: axes seeds, steps."""
 
-    period: int
     fixed: WatchedSteps  # bounds relative to η_crit of the start
     moving: WatchedSteps  # bounds relative to η_crit where the cycle begins
     constant: WatchedSteps  # the control, at the lower rate
@@ -130,8 +111,9 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the kernel, of activations and weights, a few times over."""
-    shape = task_shape(config.architecture, config.data, config.images)
-    return watched_bytes(config.architecture, config.width, config.depth, config.num_samples, shape)
+    return watched_bytes(
+        config.architecture, config.width, config.depth, config.num_samples, config.input_shape
+    )
 
 
 def run(config: Config) -> Result:
@@ -142,13 +124,10 @@ def run(config: Config) -> Result:
     # The rate at the top of a cycle, and whether η_crit is measured anew where a cycle begins.
     tops = jnp.repeat(jnp.array([config.high, config.high, config.low]), num_seeds)
     moves = jnp.repeat(jnp.array([False, True, False]), num_seeds)
-    draw = task_data(
-        config.architecture, config.data, config.num_samples, config.images, config.classes
-    )
+    draw = config.drawing()
     seen = ensemble(lambda given: _train(config, draw, *given), (keys, tops, moves))
-    split = jax.tree.map(lambda x: np.asarray(x).reshape(3, num_seeds, *x.shape[1:]), seen)
-    runs = (jax.tree.map(lambda leaf, i=i: leaf[i], split) for i in range(3))
-    return Result(config.period, *runs)
+    split = jax.tree.map(lambda x: jnp.reshape(x, (3, num_seeds, *x.shape[1:])), seen)
+    return Result(*(jax.tree.map(lambda leaf, i=i: leaf[i], split) for i in range(3)))
 
 
 def _train(
@@ -196,42 +175,39 @@ def _train(
     return seen._replace(learning_rate=rate)
 
 
-def _by_cycle(result: Result, values: np.ndarray) -> np.ndarray:
+def _by_cycle(values: np.ndarray, config: Config) -> np.ndarray:
     """Values of steps (seeds, steps) ─► (seeds, cycles, steps of a cycle)."""
-    return values.reshape(len(values), -1, result.period)
+    return values.reshape(len(values), -1, config.period)
 
 
-def _spiking(result: Result, watched: WatchedSteps) -> np.ndarray:
+def _spiking(watched: WatchedSteps, config: Config) -> np.ndarray:
     """Which steps raise the loss by more than half: (seeds, cycles, steps of a cycle)."""
-    return _by_cycle(result, spikes(watched.loss, ratio=1.5, rise=0.0))
+    return _by_cycle(spikes(watched.loss, ratio=1.5, rise=0.0), config)
 
 
-def _cycles(result: Result, watched: WatchedSteps, begin: int, end: int) -> tuple[int, int]:
+def _cycles(watched: WatchedSteps, config: Config, begin: int, end: int) -> tuple[int, int]:
     """How many cycles spike from one quarter of them to another, and how many cycles there are."""
-    quarter = result.period // 4
-    found = _spiking(result, watched)[..., begin * quarter : end * quarter].any(axis=-1)
+    quarter = config.period // 4
+    found = _spiking(watched, config)[..., begin * quarter : end * quarter].any(axis=-1)
     return int(found.sum()), found.size
 
 
-def _norm_falls(result: Result) -> tuple[int, int]:
-    """In how many cycles of moving bounds ‖K‖ is smaller after three quarters than before."""
-    norm = _by_cycle(result, np.asarray(result.moving.kernel_norm)[:, :-1])
-    falls = norm[..., 3 * result.period // 4] < norm[..., 0]
+def _norm_falls(watched: WatchedSteps, config: Config) -> tuple[int, int]:
+    """In how many cycles ‖K‖ is smaller after three quarters than before."""
+    norm = _by_cycle(watched.kernel_norm[:, :-1], config)
+    falls = norm[..., 3 * config.period // 4] < norm[..., 0]
     return int(falls.sum()), falls.size
 
 
-def _top_share(result: Result) -> np.ndarray:
-    """The share of L_≤1 in the rise of a spike, the median over the spikes of every seed."""
-    shares = []
-    for loss, top in zip(result.moving.loss, result.moving.top[..., 0], strict=True):
-        at = spikes(loss, ratio=1.5, rise=0.0)
-        shares.append(np.median(np.diff(top)[at] / np.diff(loss)[at]) if at.any() else np.nan)
-    return np.array(shares)
+def _top_share(watched: WatchedSteps) -> np.ndarray:
+    """The share of L_≤1 in the rise of a spike, the median of every seed; NaN without a spike."""
+    shares = top_shares(watched.loss, watched.top[..., 0], ratio=1.5, rise=0.0)
+    return np.array([np.median(each) if each.size else np.nan for each in shares])
 
 
-def _at_low_rates(result: Result) -> tuple[int, int]:
+def _at_low_rates(watched: WatchedSteps, config: Config) -> tuple[int, int]:
     """How many spikes come while the rate is in the lower half of its bounds, of how many."""
-    at, quarter = _spiking(result, result.moving), result.period // 4
+    at, quarter = _spiking(watched, config), config.period // 4
     low = at[..., :quarter].sum() + at[..., 3 * quarter :].sum()
     return int(low), int(at.sum())
 
@@ -241,38 +217,38 @@ def _at_low_rates(result: Result) -> tuple[int, int]:
 CLAIMS = (
     Claim(
         "With bounds that follow the critical rate, four of five rises of the rate are catapults.",
-        judge=lambda r, c: probability_at_least(*_cycles(r, r.moving, 0, 2), 0.8),
+        judge=lambda r, c: probability_at_least(*_cycles(r.moving, c, 0, 2), 0.8),
         source=FIGURE,
     ),
     Claim(
         "With bounds of the start they are not: fewer than four of five rises are catapults.",
-        judge=lambda r, c: probability_at_most(*_cycles(r, r.fixed, 0, 2), 0.8),
+        judge=lambda r, c: probability_at_most(*_cycles(r.fixed, c, 0, 2), 0.8),
         source=FIGURE,
     ),
     Claim(
         "Spikes do not end with the rise: one cycle in five or more has one early in its fall.",
-        judge=lambda r, c: probability_at_least(*_cycles(r, r.moving, 2, 3), 0.2),
+        judge=lambda r, c: probability_at_least(*_cycles(r.moving, c, 2, 3), 0.2),
         source=FIGURE,
     ),
     Claim(
         "In four of five cycles the kernel is smaller after the high rates than before.",
-        judge=lambda r, c: probability_at_least(*_norm_falls(r), 0.8),
+        judge=lambda r, c: probability_at_least(*_norm_falls(r.moving, c), 0.8),
         source=REMARK,
     ),
     Claim(
         "A spike lies in the first direction of the kernel: four fifths or more, in the median.",
-        judge=lambda r, c: median_at_least(_top_share(r), 0.8),
+        judge=lambda r, c: median_at_least(_top_share(r.moving), 0.8),
         source=FIGURE,
     ),
     Claim(
         "Spikes come while the rate is high: at most one in ten in the lower half of the bounds.",
-        judge=lambda r, c: probability_at_most(*_at_low_rates(r), 0.1),
+        judge=lambda r, c: probability_at_most(*_at_low_rates(r.moving, c), 0.1),
         source=REMARK,
     ),
     # The opposite of four of five. In one run of 12 the kernel grew until two cycles spiked.
     Claim(
         "At a constant low rate hardly anything spikes: at most one cycle in five.",
-        judge=lambda r, c: probability_at_most(*_cycles(r, r.constant, 0, 4), 0.2),
+        judge=lambda r, c: probability_at_most(*_cycles(r.constant, c, 0, 4), 0.2),
         source=FIGURE,
         kind="control",
     ),

@@ -33,8 +33,8 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, sphere
 from theorylab.dynamics import critical_learning_rate, spikes
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Plural, Positive, Seeded, Several
 from theorylab.progress import report
 from theorylab.training import (
     Batches,
@@ -54,29 +54,20 @@ FIGURE = Source("zhu", "sgd-heavy-sample", "Fig. 4.5")
 
 LOSS = squared("mean")
 HEAVY = 0  # the index of the heavy example
+CONTROL = 0.3  # η of the control, below both critical rates
 RATIO = 1.1  # a spike is a rise of more than 10 % in one step
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """SGD on single examples of which one is twice as long."""
 
-    num_samples: int = 100  # n, and the dimension d
-    width: int = 1000  # neurons m
-    weight: float = 2.0  # what the heavy example and its target are multiplied by
-    learning_rates: tuple[float, ...] = (0.6, 0.7)  # η between the two critical rates
-    control_learning_rate: float = 0.3  # η below both
-    num_steps: int = 2500  # steps, of one example each
-    num_seeds: int = 12  # draws of data and weights: some 25 spikes each, at every rate
-    seed: int = 0  # of all randomness
-
-    def __post_init__(self) -> None:
-        refuse_below(self, 2, "num_samples", "width", "num_steps", "num_seeds")
-        if not self.learning_rates:
-            raise ValueError("learning_rates must be at least one number, got none.")
-        for value in (*self.learning_rates, self.control_learning_rate, self.weight):
-            if not 0 < value < float("inf"):
-                raise ValueError(f"rates and weight must be positive and finite, got {value}.")
+    num_samples: Plural = 100  # n, and the dimension d
+    width: Plural = 1000  # neurons m
+    weight: Positive = 2.0  # what the heavy example and its target are multiplied by
+    learning_rates: Several[Positive] = (0.6, 0.7)  # η between the two critical rates
+    num_steps: Plural = 2500  # steps, of one example each
+    num_seeds: Plural = 12  # draws of data and weights: some 25 spikes each, at every rate
 
 
 PRESETS = {
@@ -88,7 +79,6 @@ PRESETS = {
 class Result(NamedTuple):
     """What was seen: axes learning rates (the control last), seeds, steps."""
 
-    learning_rates: Float[np.ndarray, " e"]
     loss: Float[np.ndarray, "e s t"]  # on all examples, before the step
     chosen: Int[np.ndarray, "e s t"]  # the example of the step
     critical: Float[np.ndarray, "e s t"]  # its critical learning rate
@@ -104,7 +94,7 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Train with every learning rate."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    rates = np.array([*config.learning_rates, config.control_learning_rate])
+    rates = _rates(config)
     report(f"{len(rates)} learning rates, {config.num_seeds} seeds each", 0.0)
     inputs = (jnp.repeat(jnp.asarray(rates), len(keys)), jnp.tile(keys, len(rates)))
 
@@ -112,11 +102,11 @@ def run(config: Config) -> Result:
         rate, key = given
         return _train(config, rate, key)
 
-    runs = jax.tree.map(np.asarray, ensemble(one, inputs))
+    runs = ensemble(one, inputs)
     loss, chosen, critical, heavy, other = (
         leaf.reshape(len(rates), len(keys), *leaf.shape[1:]) for leaf in runs
     )
-    return Result(rates, loss, chosen, critical, heavy[0], other[0])
+    return Result(loss, chosen, critical, heavy[0], other[0])
 
 
 def _train(config: Config, rate: Scalar, key: RandomKey) -> tuple[Array, ...]:
@@ -154,6 +144,11 @@ def _train(config: Config, rate: Scalar, key: RandomKey) -> tuple[Array, ...]:
     return (*run.records, at_start[HEAVY], jnp.delete(at_start, HEAVY).min())
 
 
+def _rates(config: Config) -> np.ndarray:
+    """All learning rates, that of the control last."""
+    return np.array([*config.learning_rates, CONTROL])
+
+
 def _spikes(result: Result) -> np.ndarray:
     return spikes(result.loss, ratio=RATIO, rise=0.0)
 
@@ -168,9 +163,9 @@ def _at_heavy_spikes(result: Result) -> tuple[int, int]:
     return int(found.sum()), found.size
 
 
-def _above_spikes(result: Result) -> tuple[int, int]:
+def _above_spikes(result: Result, config: Config) -> tuple[int, int]:
     """At how many spikes η was above nine tenths of the example's critical rate, of how many."""
-    above = (result.learning_rates[:, None, None] > 0.9 * result.critical)[..., :-1]
+    above = (_rates(config)[:, None, None] > 0.9 * result.critical)[..., :-1]
     found = above[_spikes(result)]
     return int(found.sum()), found.size
 
@@ -192,7 +187,7 @@ CLAIMS = (
     ),
     Claim(
         "All learning rates are below the critical ones of all other examples.",
-        judge=lambda r, c: median_at_least(r.other_critical - r.learning_rates.max(), 0.0),
+        judge=lambda r, c: median_at_least(r.other_critical - max(c.learning_rates), 0.0),
         source=FIGURE,
     ),
     Claim(
@@ -215,7 +210,7 @@ CLAIMS = (
     # A tenth below: there 1 − 2η/η_crit ≈ −0.8, and a step all but mirrors the residual.
     Claim(
         "98 % of the spikes come with η above 0.9 of the critical rate of the example in use.",
-        judge=lambda r, c: probability_at_least(*_above_spikes(r), 0.98),
+        judge=lambda r, c: probability_at_least(*_above_spikes(r, c), 0.98),
         source=FIGURE,
         formula=r"\eta > 0.9\, \eta_{\mathrm{crit}}(x_t)",
     ),
@@ -230,7 +225,7 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the loss of the first seed at every rate, with the steps of the heavy example."""
-    titles = [f"loss, η = {rate:g}" for rate in result.learning_rates]
+    titles = [f"loss, η = {rate:g}" for rate in _rates(config)]
     figure, axes = panels(*titles, "η_crit of the example")
     for number, axis in enumerate(axes[:-1]):
         loss, drawn = result.loss[number, 0], result.chosen[number, 0] == HEAVY
@@ -239,6 +234,6 @@ def plot(result: Result, config: Config) -> Figure:
         axis.set_xlabel("step")
         axis.legend(fontsize=7)
     axes[-1].plot(result.critical[0, 0], ".", markersize=1)
-    axes[-1].axhline(result.learning_rates[0], **THEORY)
+    axes[-1].axhline(config.learning_rates[0], **THEORY)
     axes[-1].set_xlabel("step")
     return figure

@@ -41,20 +41,16 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset
 from theorylab.dynamics import WatchedSteps, critical_learning_rate, spikes, watch_sgd
-from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.experiments.dynamics.spikes._tasks import (
-    image_network,
-    task_data,
-    task_shape,
-    watched_bytes,
-)
-from theorylab.fields import ImageNetwork, ImageSet, TaskData
+from theorylab.fields import Count, Plural, Positive
 from theorylab.models import Model, network
 from theorylab.models.parametrization import Torch
 from theorylab.progress import report
 from theorylab.training import ensemble, squared
 from theorylab.typing import RandomKey
+
+from ._shares import median_top_share
+from ._tasks import SgdTask, image_network, watched_bytes
 
 PRECISION = "float32"
 FORMULA = r"\|K(t + 3)\| < \|K(t)\| \text{ if } L(t + 1) \gg L(t)"
@@ -68,47 +64,31 @@ WAIT = 3  # steps after a spike until ‖K‖ is compared
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(SgdTask):
     """SGD of a deep network near the critical learning rate, seen at every step."""
 
-    architecture: ImageNetwork = "mlp"  # what is trained
-    data: TaskData = "contrast"  # what is learned
-    images: ImageSet = "digits"  # if they are learned
-    classes: tuple[int, ...] = (0, 2)  # two kinds of images
-    width: int = 128  # neurons, channels, or what multiplies the widths
-    depth: int = 3  # layers of the connected and the convolutional network, or blocks of `vit`
-    num_samples: int = 64  # n
-    batch_size: int = 20  # b
-    ratio: float = 1.3  # η over η_crit of all data at the start
-    control_ratio: float = 0.3  # the same in the control
-    torch_ratio: float = 0.5  # the same in PyTorch's parametrization
-    num_steps: int = 300  # of SGD
-    num_seeds: int = 48  # draws of data, weights and batches: some four spikes each
-    num_others: int = 48  # the first of them, in the control and in PyTorch's parametrization
-    seed: int = 0  # of all randomness
+    depth: Plural = 3  # layers of the connected and the convolutional network, or blocks of `vit`
+    batch_size: Count = 20  # b
+    ratio: Positive = 1.3  # η over η_crit of all data at the start
+    control_ratio: Positive = 0.3  # the same in the control
+    torch_ratio: Positive = 0.5  # the same in PyTorch's parametrization
+    num_steps: Count = 300  # of SGD
+    num_seeds: Count = 48  # draws of data, weights and batches: some four spikes each
+    num_others: Count = 48  # the first of them, in the control and in PyTorch's parametrization
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "width", "batch_size", "num_seeds")
-        refuse_below(self, 2, "depth")
-        if self.num_samples < 5 or self.batch_size > self.num_samples:
+        super().__post_init__()
+        image_network(self.architecture, self.width, self.depth)
+        if self.num_steps < 10:
+            raise ValueError(f"num_steps must be at least 10, got {self.num_steps}.")
+        if self.control_ratio >= self.ratio:
             raise ValueError(
-                "num_samples must be at least 5 and at least the batch size,"
-                f" got {self.num_samples} and {self.batch_size}."
+                f"control_ratio must be below ratio = {self.ratio}, got {self.control_ratio}."
             )
-        task_shape(self.architecture, self.data, self.images)
-        refuse_classes(self.classes)
-        few = 340 if self.images == "digits" else 1000  # images that any two classes have
-        if self.data == "images" and self.num_samples > few:
-            raise ValueError(f"num_samples must be at most {few} images, got {self.num_samples}.")
-        refuse_below(self, 10, "num_steps")
-        if not 0 < self.control_ratio < self.ratio < float("inf"):
+        if self.num_others > self.num_seeds:
             raise ValueError(
-                "control_ratio and ratio must be positive and increasing,"
-                f" got {self.control_ratio} and {self.ratio}."
+                f"num_others must be at most num_seeds = {self.num_seeds}, got {self.num_others}."
             )
-        refuse_nonpositive(self, "torch_ratio")
-        if not 1 <= self.num_others <= self.num_seeds:
-            raise ValueError(f"num_others must be in [1, {self.num_seeds}], got {self.num_others}.")
 
 
 PRESETS = {
@@ -140,8 +120,9 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the kernel, of activations and weights, a few times over."""
-    shape = task_shape(config.architecture, config.data, config.images)
-    return watched_bytes(config.architecture, config.width, config.depth, config.num_samples, shape)
+    return watched_bytes(
+        config.architecture, config.width, config.depth, config.num_samples, config.input_shape
+    )
 
 
 def run(config: Config) -> Result:
@@ -152,19 +133,17 @@ def run(config: Config) -> Result:
     ratios = jnp.repeat(
         jnp.array([config.ratio, config.control_ratio]), np.array([len(keys), len(some)])
     )
-    draw = task_data(
-        config.architecture, config.data, config.num_samples, config.images, config.classes
-    )
+    draw = config.drawing()
     given = (ratios, jnp.concatenate([keys, some]))
     runs = ensemble(lambda given: _train(config, draw, *given), given)
     high, low = (
-        jax.tree.map(lambda leaf, part=part: np.asarray(leaf[part]), runs)
+        jax.tree.map(lambda leaf, part=part: leaf[part], runs)
         for part in (slice(len(keys)), slice(len(keys), None))
     )
     report("the same in PyTorch's parametrization", 0.7)
     ratio = jnp.array(config.torch_ratio)
     torch = ensemble(lambda key: _train(config, draw, ratio, key, torch=True), some)
-    return Result(high, low, jax.tree.map(np.asarray, torch))
+    return Result(high, low, torch)
 
 
 def _network(config: Config, shape: tuple[int, ...], torch: bool) -> Model:
@@ -199,7 +178,7 @@ def _spiking(watched: WatchedSteps) -> np.ndarray:
 
 def _changes(watched: WatchedSteps) -> np.ndarray:
     """The relative change of ‖K‖ over the next steps, for every step but the last few."""
-    norm = np.asarray(watched.kernel_norm)
+    norm = watched.kernel_norm
     return norm[..., WAIT:] / norm[..., :-WAIT] - 1
 
 
@@ -232,13 +211,7 @@ def _compared_changes(watched: WatchedSteps) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _top_share(watched: WatchedSteps) -> np.ndarray:
-    """The share of L_≤1 in the rise of a spike, the median in every seed that has any."""
-    shares = []
-    for loss, top in zip(watched.loss, watched.top[..., 0], strict=True):
-        at = spikes(loss)
-        if at.any():
-            shares.append(np.median(np.diff(top)[at] / np.diff(loss)[at]))
-    return np.array(shares)
+    return median_top_share(watched.loss, watched.top[..., 0])
 
 
 # Thresholds are the catalogue's. To tell a share of falls from 0.8 takes some 300 spikes: those

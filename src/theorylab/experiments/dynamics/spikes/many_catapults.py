@@ -36,21 +36,25 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, low_rank_polynomial
 from theorylab.dynamics import critical_learning_rate, decompose, threshold
-from theorylab.experiments.checks import refuse_below, refuse_classes
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.experiments.dynamics.spikes._tasks import (
-    image_network,
-    task_data,
-    task_shape,
-    watched_bytes,
+from theorylab.fields import (
+    Classes,
+    Count,
+    ImageNetwork,
+    ImageSet,
+    Increasing,
+    Plural,
+    Seeded,
+    Whole,
 )
-from theorylab.fields import ImageNetwork, ImageSet
 from theorylab.models import Model, network
 from theorylab.progress import report
 from theorylab.training import catapults, descend, ensemble, every, gradient_descent, squared
 from theorylab.training.descent import updated
 from theorylab.training.trajectory import run_and_record
 from theorylab.typing import Params, RandomKey, Scalar
+
+from ._tasks import image_network, task_data, task_shape, watched_bytes
 
 PRECISION = "float32"
 FORMULA = r"\eta \leftarrow c\,\eta_{\mathrm{crit}}(t)"
@@ -63,58 +67,41 @@ SCHEDULER = Source("zhu", "ext-*", "Ch. 5")
 
 LOSS = squared("mean")
 SIZE = 10  # top directions of Fig. C.6
+DIMENSION = 50  # inputs of the product, of which the first two count
+START, FACTOR = 0.5, 1.2  # η over η_crit: before the first raise, and after each
+PATIENCE = 40  # steps between two raises, at least
 Draw = Callable[[RandomKey], Dataset]
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Gradient descent whose learning rate is raised above η_crit several times."""
 
-    raises: tuple[int, ...] = (0, 1, 2, 4, 6)  # how often η is raised; 0 is the control
-    factor: float = 1.2  # c
-    start: float = 0.5  # η over η_crit before the first raise
-    patience: int = 40  # steps between two raises, at least
-    num_steps: int = 400  # of gradient descent
+    raises: Increasing[Whole] = (0, 1, 2, 4, 6)  # how often η is raised; 0 is the control
+    num_steps: Count = 400  # of gradient descent
     architecture: ImageNetwork = "mlp"  # what is trained
-    width: int = 256  # neurons or channels
-    depth: int = 2  # layers
+    width: Count = 256  # neurons or channels
+    depth: Plural = 2  # layers
     data: Literal["product", "images"] = "product"  # what is learned
     images: ImageSet = "digits"  # if they are learned
-    classes: tuple[int, ...] = (7, 9)  # two kinds of them
-    num_samples: int = 96  # n
-    dimension: int = 50  # inputs of the product, of the first two
-    num_halvings: int = 8  # of the bisection for the largest constant rate
-    num_seeds: int = 6  # draws of data and weights, at least 6 to conclude
-    seed: int = 0  # of all randomness
+    classes: Classes = (7, 9)  # two kinds of them
+    num_samples: Count = 96  # n
+    num_halvings: Count = 8  # of the bisection for the largest constant rate
+    num_seeds: Count = 6  # draws of data and weights, at least 6 to conclude
 
     def __post_init__(self) -> None:
-        refuse_below(
-            self,
-            1,
-            "num_samples",
-            "dimension",
-            "patience",
-            "num_steps",
-            "width",
-            "num_halvings",
-            "num_seeds",
-        )
-        refuse_below(self, 2, "depth")
-        refuse_classes(self.classes)
+        super().__post_init__()
+        image_network(self.architecture, self.width, self.depth)
         if self.data == "product" and self.architecture != "mlp":
             raise ValueError(f"a product must be learned by mlp, got {self.architecture}.")
-        if len(self.raises) < 2 or self.raises[0] != 0 or any(np.diff(self.raises) < 1):
+        if self.raises[0] != 0:
             raise ValueError(f"raises must increase from 0, got {self.raises}.")
-        if self.num_steps <= self.patience * (1 + self.raises[-1]):
+        if self.num_steps <= PATIENCE * (1 + self.raises[-1]):
             raise ValueError(
-                f"num_steps must leave {self.patience} steps for every raise, got {self.num_steps}."
+                f"num_steps must leave {PATIENCE} steps for every raise, got {self.num_steps}."
             )
-        if min(self.num_samples, self.dimension) < SIZE:
-            raise ValueError(f"num_samples and dimension must be at least {SIZE}.")
-        if not 1 < self.factor < float("inf") or not 0 < self.start < 1:
-            raise ValueError(
-                f"factor must be above 1 and start in (0, 1), got {self.factor} and {self.start}."
-            )
+        if self.num_samples < SIZE:
+            raise ValueError(f"num_samples must be at least {SIZE}, got {self.num_samples}.")
 
 
 PRESETS = {
@@ -134,13 +121,11 @@ PRESETS = {
 class Result(NamedTuple):
     """What was seen: axes numbers of raises, seeds, steps."""
 
-    raises: Int[np.ndarray, " k"]
     loss: Float[np.ndarray, "k s t"]
     top: Float[np.ndarray, "k s t"]  # L_≤10
     kernel_norm: Float[np.ndarray, "k s t"]
     learning_rate: Float[np.ndarray, "k s t"]  # of the step before
     num_raises: Int[np.ndarray, "k s t"]
-    num_samples: int
     largest_constant: Float[np.ndarray, " s"]  # the largest constant rate that converges
     restarted_loss: Float[np.ndarray, " s"]  # after training from the start at the final rate
 
@@ -154,7 +139,7 @@ def memory(config: Config) -> int:
 
 def _input_shape(config: Config) -> tuple[int, ...]:
     if config.data == "product":
-        return (config.dimension,)
+        return (DIMENSION,)
     return task_shape(config.architecture, "images", config.images)
 
 
@@ -162,7 +147,7 @@ def _drawing(config: Config) -> Draw:
     """What draws the data."""
     n = config.num_samples
     if config.data == "product":
-        return lambda key: low_rank_polynomial(key, n, config.dimension)
+        return lambda key: low_rank_polynomial(key, n, DIMENSION)
     return task_data(config.architecture, "images", n, config.images, config.classes)
 
 
@@ -181,15 +166,13 @@ def run(config: Config) -> Result:
         lambda given: _constant(config, draw, *given), (jnp.asarray(rate[-1, :, -1]), keys)
     )
     return Result(
-        np.asarray(config.raises),
-        loss,
-        top,
-        norm,
-        rate,
-        count,
-        config.num_samples,
-        np.asarray(largest),
-        np.asarray(restarted),
+        loss=loss,
+        top=top,
+        kernel_norm=norm,
+        learning_rate=rate,
+        num_raises=count,
+        largest_constant=largest,
+        restarted_loss=restarted,
     )
 
 
@@ -209,10 +192,10 @@ def _raise(config: Config, draw: Draw, most: Int[Array, ""], key: RandomKey) -> 
 
     optimizer = catapults(
         lambda params: critical_learning_rate(model.apply, params, data, LOSS),
-        config.factor,
-        config.patience,
+        FACTOR,
+        PATIENCE,
         most,
-        config.start,
+        START,
     )
 
     def measure(state) -> tuple[Array, ...]:
@@ -298,7 +281,7 @@ def _final(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Every number of raises is reached: the loss comes back after each.",
-        judge=lambda r, c: at_least((r.num_raises[..., -1] - r.raises[:, None]).min(), 0.0),
+        judge=lambda r, c: at_least((r.num_raises[..., -1].min(axis=1) - c.raises).min(), 0.0),
         source=RAISES,
     ),
     Claim(
@@ -346,11 +329,11 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Draw loss, kernel and learning rate of the first seed, for every number of raises."""
     figure, (loss, norm, rate) = panels("loss", "‖K‖ / ‖K₀‖", "η and η_crit of the longest run")
-    for number, count in enumerate(result.raises):
+    for number, count in enumerate(config.raises):
         loss.semilogy(result.loss[number, 0], label=f"{count} raises")
         norm.semilogy(result.kernel_norm[number, 0] / result.kernel_norm[number, 0, 0])
     rate.semilogy(result.learning_rate[-1, 0, 1:], label="η")
-    critical = result.num_samples / result.kernel_norm[-1, 0]
+    critical = config.num_samples / result.kernel_norm[-1, 0]
     rate.semilogy(critical, label="η_crit")
     rate.axhline(result.largest_constant[0], **THEORY)
     for axis in (loss, norm, rate):
