@@ -79,8 +79,8 @@ def gradient_flow(
 
     Example:
         >>> run = gradient_flow(lambda w: w @ w / 2, jnp.ones(2), [0, 1], lambda w: w[0])
-        >>> [round(float(w), 4) for w in run.records]
-        [1.0, 0.3679]
+        >>> [round(float(w), 5) for w in run.records]
+        [1.0, 0.36788]
     """
 
     def velocity(params: Params) -> Params:
