@@ -31,6 +31,7 @@ from theorylab.features.fixed import (
 from theorylab.training import Batches
 
 LAW = parity_mixture(6, 3)
+TINY = Setting(num_pairs=2, num_samples=50, num_test=20, num_steps=5, batch_size=10)
 
 
 def test_steps_in_the_dictionarys_coordinates_are_those_in_all_dimensions():
@@ -51,7 +52,7 @@ def test_steps_in_the_dictionarys_coordinates_are_those_in_all_dimensions():
 
 def test_cosines_are_those_of_the_weights_after_both_steps():
     """Oracle: the relevant patterns come first, so the direction is (1, 1, 1, 0, 0, 0)/√3."""
-    setting = Setting(2, 50, 20, 5, 10, dimension=6)
+    setting = TINY
     keys = jax.random.split(jax.random.key(0), 1)
     trained = train_laws(keys, [LAW], [theory_of(LAW, setting)], setting)
     for place, neurons in ((1, trained.emerged.first), (2, trained.emerged.second)):
@@ -74,7 +75,7 @@ def test_the_tangent_model_is_that_of_any_network():
 
 def test_a_stored_hidden_layer_trains_as_one_computed_in_every_step():
     """Oracle: `random_features`, which stores none."""
-    setting = Setting(4, 60, 200, 12, 10, dimension=6)
+    setting = Setting(num_pairs=4, num_samples=60, num_test=200, num_steps=12, batch_size=10)
     theory = theory_of(LAW, setting)
     task = draw_task(jax.random.key(0), [LAW], jnp.array(0), theory, setting)
     neurons = task.start._replace(weights=3 * task.start.weights)
@@ -97,7 +98,7 @@ def test_a_stored_hidden_layer_trains_as_one_computed_in_every_step():
     ],
 )
 def test_what_does_not_fit_is_refused(laws, methods, message):
-    setting = Setting(2, 50, 20, 5, 10, dimension=8)
+    setting = TINY
     theories = [theory_of(law, setting) for law in laws]
     keys = jax.random.split(jax.random.key(0), 2)
     with pytest.raises(ValueError, match=message):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
+from theorylab.data import parity_mixture
 from theorylab.experiments.features.emergence import interval_six as experiment
 
 
@@ -21,14 +22,8 @@ def test_verdicts_are_as_expected(surprises):
         ("second step's weights", "two_step", 0.9),
         ("some neuron points", "cosines", 0.9),
         ("random directions", "cosines", 0.9),
-        ("always right", "ceiling", 0.9),
-        ("structure the network learns", "fair_network", 0.9),
-        ("source's sizes", "base_rates", 0.5),
         ("one answer", "one_step", 0.415),
         ("multiplied by one constant", "one_step_scaled", 0.9),
-        ("weighing classes", "unweighed", 1.0),
-        ("that of saying −1", "unweighed_plain", 0.5),
-        ("no better than a coin", "unweighed", 0.9),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
@@ -47,14 +42,21 @@ def test_who_never_arrives_comes_after_the_end():
     assert experiment._arrived(steps, curves).tolist() == [6, 10]
 
 
+def test_a_label_of_two_thresholds_would_be_reported(smoke, verdict, monkeypatch):
+    """Oracle: the parity of 3 patterns, for which one threshold of the count is not enough."""
+    monkeypatch.setattr(experiment.Config, "law", lambda self, probability: parity_mixture(9, 3))
+    assert verdict("always right", smoke) == Verdict.REFUTED
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"least": 31}, r"least must be in \[1, num_relevant\]"),
-        ({"num_relevant": 10**9, "least": 5}, "num_relevant at most 1000"),
+        ({"least": 31}, "least must be at most num_relevant = 30, got 31"),
+        ({"num_relevant": 10**9, "least": 5}, "num_relevant must be at most num_patterns = 100"),
+        ({"num_relevant": 2000, "num_patterns": 3000}, "and 1000, got 2000"),
         ({"num_patterns": 20}, "num_relevant must be at most num_patterns = 20"),
-        ({"dimension": 50}, r"dimension must be in \[num_patterns = 100"),
-        ({"num_seeds": 0}, "num_seeds must be at least 1"),
+        ({"dimension": 50}, "dimension must be at least num_patterns = 100"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -14,19 +14,13 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("classes the network still learns", "network", 0.9),
         ("by 12 points", "tangent", 0.95),
-        ("below 88 %", "tangent", 0.95),
         ("plus 3 points", "random", 0.99),
         ("classes some neuron", "second", 0.9),
         ("majority's guess", "plain", 0.8),
         ("samples the network still learns", "fewer_network", 0.9),
         ("classes and without structure", "fair", 0.6),
         ("12 points behind", "fewer_tangent", 0.95),
-        ("at d = 100", "start", 0.9),
-        ("tangent kernel", "lifted", 0.1),
         ("samples some neuron", "fewer_second", 0.9),
-        ("At the start", "start", 0.9),
-        ("forgets the start", "forgotten", 0.9),
-        ("keeps some of the start", "kept", 0.9),
         ("as they are, is at chance", "probes", 0.6),
         ("as they are, is at chance", "fewer_probes", 0.4),
         ("Multiplied by one constant", "probes", 0.7),
@@ -44,22 +38,16 @@ def test_a_tangent_model_that_varies_with_its_seed_is_refuted(smoke, verdict):
     assert verdict("tangent model is stable", varied) == Verdict.REFUTED
 
 
-def test_the_printed_cosine_could_be_right(smoke, verdict):
-    """Oracle: weights that are all at the printed cosine."""
-    right = smoke._replace(start=np.full_like(smoke.start, 0.293), expected=smoke.sources)
-    assert verdict("at d = 500", right) == Verdict.SUPPORTED
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"fractions": (0.8, 0.9)}, "the first of fractions must be 0.5, got 0.8"),
-        ({"fractions": (0.5, 1.0)}, "fractions must be two or more in"),
-        ({"dimensions": (500, 100)}, "dimensions must be two or more, growing"),
-        ({"dimensions": (50, 100)}, r"dimension must be in \[num_patterns = 100"),
-        ({"fewer_samples": (500, 10000)}, "batch_size must be at most num_samples = 500"),
+        ({"fractions": (0.8, 0.9)}, "fractions must be 0.5 and one or more others"),
+        ({"fractions": (0.5,)}, "fractions must be 0.5 and one or more others"),
+        ({"fractions": (0.5, 1.0)}, "fractions must be .* each between 0 and 1"),
+        ({"fewer_samples": (500, 10000)}, r"batch_size must be at most fewer_samples = \(500"),
         ({"fewer_pairs": (50,)}, "fewer_samples and fewer_pairs must be as many"),
-        ({"num_seeds": 0}, "num_seeds must be at least 1"),
+        ({"fewer_samples": (), "fewer_pairs": ()}, "fewer_samples must be .* one or more"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -1,6 +1,6 @@
 """A network against fixed features on the same data, with the same number of steps.
 
-    network     all three stages, and what their first two steps did to the weights
+    network     all three stages, and where its weights point on the way
     tangent     the linear model of the network's gradient at its start (finite-width NTK)
     random      only the outer weights of the start are trained
     probes      only the outer weights are trained, after the first or the second step
@@ -35,26 +35,15 @@ from theorylab.experiments.features.emergence._tasks import (
     Theory,
     draw_task,
 )
-from theorylab.features.emergence.audits import Audit, audit
-from theorylab.features.emergence.bounds import classifier_sizes
-from theorylab.features.emergence.meters import (
-    cosines,
-    gradient_parts,
-    relevant_direction,
-    sampling_floor,
-)
-from theorylab.features.emergence.network import (
-    opening,
-    outputs,
-    preactivations,
-)
+from theorylab.features.emergence.meters import cosines, relevant_direction
+from theorylab.features.emergence.network import outputs
 from theorylab.features.emergence.stages import Emergence, classify, emerge
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey
 
 Methods = Literal["network", "fixed", "probes"]  # each with all that stand before it
-_TaskOf = Callable[[RandomKey], DictionaryTask]
-_NUM_OPENED = 1000  # inputs at which the floor of the noise is estimated
+AFTER_TWO_STEPS = 2  # place among the cosines of `Training`
+_Compare = Callable[[RandomKey, Callable[[RandomKey], DictionaryTask], Theory, Int[Array, ""]], Any]
 
 
 class Training(NamedTuple):
@@ -64,17 +53,6 @@ class Training(NamedTuple):
     emerged: Emergence
     cosines: Float[Array, "*seeds 4"]  # the largest: at the start, after steps 1 and 2, at the end
     outer: Float[Array, "*seeds neurons"]  # a, at the end
-
-
-class FeatureLearning(NamedTuple):
-    """What the network did."""
-
-    trained: Training
-    noise: Float[Array, "*seeds 2"]  # over signal, the median of neurons, in steps 1 and 2
-    floor: Float[Array, "*seeds 2"]  # what the number of samples allows
-    improved: Float[Array, "*seeds"]  # share of neurons less noisy in the second step
-    dead: Float[Array, "*seeds"]  # share that the first step leaves closed but for the noise inside
-    audit: Audit  # of the theory's lemmas
 
 
 def train_network(
@@ -110,48 +88,6 @@ def train_network(
     return Training(Scores(run.records, trained), emerged, largest, run.params.outer)
 
 
-def learn_features(
-    key: RandomKey,
-    task: DictionaryTask,
-    theory: Theory,
-    setting: Setting,
-    num_relevant: int,
-) -> FeatureLearning:
-    """Train the network, and look at the gradients of its first two steps."""
-    trained = train_network(key, task, theory, setting, num_relevant)
-    emerged = trained.emerged
-    noise, floor = _noise_ratios(task, emerged, num_relevant), _floors(task, emerged, theory)
-    medians = jnp.median(jnp.concatenate([noise, floor]), axis=1)
-    orders = classifier_sizes(num_relevant, setting.num_pairs, theory.scale)
-    return FeatureLearning(
-        trained,
-        noise=medians[:2],
-        floor=medians[2:],
-        improved=jnp.mean(noise[1] <= noise[0]),
-        dead=jnp.mean((preactivations(emerged.first, task.train.x[:_NUM_OPENED]) <= 0).all(axis=0)),
-        audit=audit(task.start, emerged, trained.outer, task.train, theory.stages[0], orders),
-    )
-
-
-def _noise_ratios(
-    task: DictionaryTask, emerged: Emergence, num_relevant: int
-) -> Float[Array, "2 neurons"]:
-    first = gradient_parts(emerged.first_gradient.weights, task.start.outer, num_relevant)
-    second = gradient_parts(emerged.second_gradient.weights, emerged.first.outer, num_relevant)
-    return jnp.stack([part.noise / jnp.abs(part.signal) for part in (first, second)])
-
-
-def _floors(task: DictionaryTask, emerged: Emergence, theory: Theory) -> Float[Array, "2 neurons"]:
-    x = task.train.x
-    opened = [
-        opening(preactivations(neurons, x[:_NUM_OPENED]), stage.noise)
-        for neurons, stage in zip((task.start, emerged.first), theory.stages, strict=True)
-    ]
-    return jnp.stack(
-        [sampling_floor(each, theory.structure, theory.other, len(x)) for each in opened]
-    )
-
-
 class LawComparison(NamedTuple):
     """All methods, with laws and seeds as leading axes; NaN where a method is not asked for.
 
@@ -163,11 +99,6 @@ class LawComparison(NamedTuple):
     random: Scores
     probes: Scores
     cosines: Float[Array, "laws seeds 4"]  # see `Training`
-    noise: Float[Array, "laws seeds 2"]
-    floor: Float[Array, "laws seeds 2"]
-    improved: Float[Array, "laws seeds"]
-    dead: Float[Array, "laws seeds"]
-    audit: Audit
     weights: Float[Array, "3 neurons d"]  # of the first law and seed: start, steps 1 and 2
 
 
@@ -191,11 +122,36 @@ def compare_laws(
     if len(methods) != len(laws):
         raise ValueError(f"laws and methods must be as many, got {len(laws)} and {len(methods)}.")
     extents = jnp.array([get_args(Methods).index(each) for each in methods])
+    num_variants = 4 if "probes" in methods else 1
+    pairs = setting.num_pairs
 
     def one(
-        key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]
+        key: RandomKey,
+        task_of: Callable[[RandomKey], DictionaryTask],
+        theory: Theory,
+        which: Int[Array, ""],
     ) -> LawComparison:
-        return _compared(key, task_of, laws[0].num_relevant, theory, setting, extents[which])
+        of_task, of_batches = jax.random.split(key)
+        task, extent = task_of(of_task), extents[which]
+        trained = train_network(of_batches, task, theory, setting, laws[0].num_relevant)
+        first, second = trained.emerged.first, trained.emerged.second
+        wanted = jnp.arange(num_variants) < jnp.array([0, 1, 4])[extent]
+        fitted = fit_variants(of_batches, trained.emerged, task, theory, setting, wanted)
+        halves = jnp.concatenate([task.start.weights[:pairs], task.outside], axis=1)
+        padding = ((0, 0), (0, task.outside.shape[1]))
+        return LawComparison(
+            network=trained.scored,
+            tangent=only_if(extent > 0, lambda: fit_tangents(of_batches, task, theory, setting)),
+            random=jax.tree.map(lambda leaf: leaf[0], fitted),
+            probes=jax.tree.map(lambda leaf: leaf[1:], fitted),
+            cosines=trained.cosines,
+            weights=jnp.stack(
+                [
+                    jnp.tile(halves, (2, 1)),
+                    *(jnp.pad(neurons.weights, padding) for neurons in (first, second)),
+                ]
+            ),
+        )
 
     found = _over_laws(keys, laws, theories, setting, one)
     return found._replace(weights=found.weights[0, 0])
@@ -216,7 +172,12 @@ def train_laws(
         setting: Sizes.
     """
 
-    def one(key: RandomKey, task_of: _TaskOf, theory: Theory, which: Int[Array, ""]) -> Training:
+    def one(
+        key: RandomKey,
+        task_of: Callable[[RandomKey], DictionaryTask],
+        theory: Theory,
+        which: Int[Array, ""],
+    ) -> Training:
         of_task, of_batches = jax.random.split(key)
         return train_network(of_batches, task_of(of_task), theory, setting, laws[0].num_relevant)
 
@@ -228,14 +189,14 @@ def _over_laws(
     laws: Sequence[CountLaw],
     theories: Sequence[Theory],
     setting: Setting,
-    one: Callable[[RandomKey, _TaskOf, Theory, Int[Array, ""]], Any],
+    one: _Compare,
 ) -> Any:
     """What `one` gives for every law and seed, these two as leading axes."""
     if not len(laws) == len(theories) >= 1:
         raise ValueError("laws and theories must be as many, and not none.")
     if len({(law.num_patterns, law.num_relevant) for law in laws}) != 1:
         raise ValueError("laws must have as many patterns and as many relevant ones.")
-    setting.check(laws[0].num_patterns)
+    setting.check(laws[0].num_patterns, laws[0].num_relevant)
     num_laws, num_seeds = len(laws), len(keys)
     stacked = jax.tree.map(lambda *leaves: jnp.array(leaves, float), *theories)
     different = list(dict.fromkeys(laws))  # a law that comes twice is compiled once
@@ -245,51 +206,15 @@ def _over_laws(
         which, key = given
         theory = jax.tree.map(lambda leaf: leaf[which], stacked)
         place = places[which]
-        return one(
-            key, lambda key: draw_task(key, different, place, theory, setting), theory, which
-        )
+
+        def task_of(key: RandomKey) -> DictionaryTask:
+            return draw_task(key, different, place, theory, setting, setting.dimension)
+
+        return one(key, task_of, theory, which)
 
     which = jnp.repeat(jnp.arange(num_laws), num_seeds)
     every = jnp.tile(jnp.arange(num_seeds), num_laws)
     return jax.tree.map(
         lambda leaf: jnp.reshape(leaf, (num_laws, num_seeds, *leaf.shape[1:])),
         ensemble(of_seed, (which, keys[every])),
-    )
-
-
-def _compared(
-    key: RandomKey,
-    task_of: _TaskOf,
-    num_relevant: int,
-    theory: Theory,
-    setting: Setting,
-    extent: Int[Array, ""],
-) -> LawComparison:
-    """One law, one seed; `extent` is the place in `Methods`."""
-    of_task, of_batches = jax.random.split(key)
-    task = task_of(of_task)
-    learned = learn_features(of_batches, task, theory, setting, num_relevant)
-    emerged = learned.trained.emerged
-
-    number = jnp.array([0, 1, 4])[extent]
-    fitted = fit_variants(of_batches, emerged, task, theory, setting, number)
-    tangent = only_if(extent > 0, lambda: fit_tangents(of_batches, task, theory, setting))
-    halves = jnp.concatenate([task.start.weights[: setting.num_pairs], task.outside], axis=1)
-    padding = jnp.zeros((2 * setting.num_pairs, task.outside.shape[1]))
-    steps = [
-        jnp.concatenate([neurons.weights, padding], axis=1)
-        for neurons in (emerged.first, emerged.second)
-    ]
-    return LawComparison(
-        network=learned.trained.scored,
-        tangent=tangent,
-        random=jax.tree.map(lambda leaf: leaf[0], fitted),
-        probes=jax.tree.map(lambda leaf: leaf[1:], fitted),
-        cosines=learned.trained.cosines,
-        noise=learned.noise,
-        floor=learned.floor,
-        improved=learned.improved,
-        dead=learned.dead,
-        audit=learned.audit,
-        weights=jnp.stack([jnp.tile(halves, (2, 1)), *steps]),
     )

@@ -16,17 +16,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from theorylab.data import Dataset
-from theorylab.experiments.features.emergence._tasks import (
-    DictionaryTask,
-    Setting,
-    Theory,
-)
-from theorylab.features.emergence.meters import (
-    normalized,
-)
+from theorylab.experiments.features.emergence._tasks import DictionaryTask, Setting, Theory
+from theorylab.features.emergence.meters import normalized
 from theorylab.features.emergence.network import (
     Neurons,
     first_half,
@@ -96,23 +90,23 @@ def fit_variants(
     task: DictionaryTask,
     theory: Theory,
     setting: Setting,
-    number: Int[Array, ""],
+    wanted: Bool[Array, " variants"],
 ) -> Scores:
-    """Train outer weights on the first of four first layers, the leading axis; NaN for the others.
+    """Train outer weights on the first of four first layers, the leading axis; NaN if not wanted.
 
     Of the start, of the first step, of the first step normalised, and of the second.
     """
     first, second = emerged.first, emerged.second
     constant = normalized(first.weights, second.weights)
     rescaled = first._replace(weights=constant * first.weights)
-    variants = (task.start, first, rescaled, second)
+    variants = (task.start, first, rescaled, second)[: len(wanted)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *variants)
 
     def one(given: tuple[Neurons, Bool[Array, ""]]) -> Scores:
-        neurons, wanted = given
-        return only_if(wanted, lambda: fit_outer(key, neurons, task, theory, setting))
+        neurons, is_wanted = given
+        return only_if(is_wanted, lambda: fit_outer(key, neurons, task, theory, setting))
 
-    return jax.lax.map(one, (stacked, jnp.arange(4) < number))
+    return jax.lax.map(one, (stacked, wanted))
 
 
 def only_if(wanted: Bool[Array, ""], fit: Callable[[], Scores]) -> Scores:
@@ -144,3 +138,8 @@ def batches(setting: Setting) -> Batches:
 
 def scores(found: Array, targets: Array) -> Float[Array, "2"]:
     return jnp.stack([accuracy(found, targets), class_accuracies(found, targets).mean()])
+
+
+def balanced(scored: Scores) -> Float[Array, "*seeds"]:
+    """Test accuracy at the end, both classes counting equally."""
+    return scored.test[..., -1, 1]

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.experiments.drawing import THEORY, directions, medians, panels
+from theorylab.experiments.drawing import THEORY, curves, directions, label_axes, panels
 
 
 def figure(
@@ -16,7 +16,7 @@ def figure(
     ceiling: float,
     maps: Float[np.ndarray, "3 v 2"],
 ) -> Figure:
-    """Draw medians over seeds, and weights at the start and after each of two steps.
+    """Draw accuracies of methods, and weights at the start and after each of two steps.
 
     Args:
         what: Which accuracy.
@@ -25,11 +25,10 @@ def figure(
         ceiling: That of the best threshold of the count.
         maps: Weights in the plane, then the two targets.
     """
-    drawn, (curves, *planes) = panels(what, "weights at the start", "after step 1", "after step 2")
-    medians(curves, steps, named)
-    curves.axhline(ceiling, label="best threshold of the count", **THEORY)
-    curves.set_xlabel("steps")
-    curves.legend(fontsize=6)
+    drawn, (course, *planes) = panels(what, "weights at the start", "after step 1", "after step 2")
+    course.axhline(ceiling, label="best threshold of the count", **THEORY)
+    curves(course, steps, named)
+    label_axes(course, "steps")
     for axis, points in zip(planes, maps, strict=True):
         directions(axis, points[:-2], points[-2:])
         axis.set(xlabel="plane of cosines; stars: ± the relevant patterns", xticks=[], yticks=[])

@@ -1,4 +1,4 @@
-"""Two steps gather a network's neurons in two clusters, and part the classes in its hidden layer.
+"""Two gradient steps gather neurons in two clusters, and separate the classes they see.
 
 Each label has a list of random patterns, drawn once; inputs have one of the vectors of the list of
 their label at the relevant places, and fair coins elsewhere. No count tells the label. Still the
@@ -14,6 +14,7 @@ Source: shi · exp-hidden-repr · Fig. A.11; shi · dict-data · A.7.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -22,28 +23,30 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import Claim, Source
+from theorylab.claims.judges import median_at_least, median_at_most, ordered
 from theorylab.data.dictionary import ListedLaw, listed_patterns
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import directions, medians, panels
-from theorylab.experiments.features.emergence._tasks import Setting, Theory, draw_task
-from theorylab.features.emergence import (
-    Neurons,
-    classifier_rates,
+from theorylab.experiments.features.emergence._tasks import TaskSizes, Theory, bytes_of, draw_task
+from theorylab.features.emergence.clusters import spherical_means
+from theorylab.features.emergence.meters import (
     cosine_map,
     cosines,
-    emerge,
-    emergence_stages,
     normalized,
     separation,
     silhouette,
-    start_scales,
 )
-from theorylab.features.emergence.clusters import spherical_means
-from theorylab.features.emergence.network import preactivations, truncated_relu
+from theorylab.features.emergence.network import (
+    Neurons,
+    preactivations,
+    start_scales,
+    truncated_relu,
+)
+from theorylab.features.emergence.stages import classifier_rates, emerge, emergence_stages
+from theorylab.fields import Count
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = (
@@ -56,37 +59,24 @@ STAGES = ("start", "step 1", "step 2")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(TaskSizes):
     """Where the neurons of a network stand before and after the first two steps."""
 
-    num_patterns: int = 250  # D
-    num_relevant: int = 50  # k
-    num_each: int = 50  # vectors in the list of each label
-    dimension: int = 500  # d
-    num_pairs: int = 100  # m, half the number of neurons
-    num_samples: int = 20000  # n
-    num_test: int = 2000
-    num_seeds: int = 6  # at least 6 to conclude
-    seed: int = 0  # of all randomness
+    num_patterns: Count = 250  # D
+    num_relevant: Count = 50  # k
+    num_each: Count = 50  # vectors in the list of each label
+    dimension: Count = 500  # d
+    num_pairs: Count = 100  # m, half the number of neurons
+    num_samples: Count = 20000  # n
+    num_test: Count = 2000
 
     def __post_init__(self) -> None:
-        for name in ("num_relevant", "num_each", "num_seeds"):
-            if not 1 <= getattr(self, name) <= 10**5:
-                raise ValueError(f"{name} must be in [1, 10⁵], got {getattr(self, name)}.")
-        if not self.num_relevant <= self.num_patterns <= 10**5:
-            raise ValueError(
-                f"num_patterns must be in [num_relevant = {self.num_relevant}, 10⁵], "
-                f"got {self.num_patterns}."
-            )
-        refuse_below(self, 3, "num_pairs")
-        self.setting.check(self.num_patterns)
-
-    @property
-    def setting(self) -> Setting:
-        """Sizes; no batches are drawn."""
-        return Setting(
-            self.num_pairs, self.num_samples, self.num_test, batch_size=1, dimension=self.dimension
-        )
+        super().__post_init__()
+        self.check(self.num_patterns, self.num_relevant)
+        if self.num_pairs < 3:
+            raise ValueError(f"num_pairs must be at least 3, got {self.num_pairs}.")
+        if self.num_each > 10**5:
+            raise ValueError(f"num_each must be at most 10⁵, got {self.num_each}.")
 
 
 PRESETS = {
@@ -103,34 +93,28 @@ PRESETS = {
 }
 
 
-class Result(NamedTuple):
-    """What was measured: seeds (s), at the start and after each of two steps."""
+class Neighbourhood(NamedTuple):
+    """Where neurons stand at the start and after each of two steps; seeds (s)."""
 
-    within: Float[np.ndarray, "s 3"]  # mean cosine of a neuron to its own cluster's centre
-    silhouette: Float[np.ndarray, "s 3"]
-    opposite: Float[np.ndarray, "s 3"]  # cosine of the two centres
-    aligned: Float[np.ndarray, "s 3"]  # mean |cos| to Σⱼ γⱼMⱼ
-    separation: Float[np.ndarray, "s 3"]  # of classes in the hidden layer
-    shuffled_within: Float[np.ndarray, "s 3"]  # with shuffled labels
-    shuffled_aligned: Float[np.ndarray, "s 3"]
-    shuffled_separation: Float[np.ndarray, "s 3"]
-    maps: Float[np.ndarray, "3 v 2"]  # neurons of one seed in the plane, then ±Σⱼ γⱼMⱼ
+    within: Float[Measured, "*s 3"]  # mean cosine of a neuron to its own cluster's centre
+    silhouette: Float[Measured, "*s 3"]
+    opposite: Float[Measured, "*s 3"]  # cosine of the two centres
+    aligned: Float[Measured, "*s 3"]  # mean |cos| to Σⱼ γⱼMⱼ
+    separation: Float[Measured, "*s 3"]  # of classes in the hidden layer
+
+
+class Result(NamedTuple):
+    """What was measured, with the labels and with shuffled ones."""
+
+    true: Neighbourhood
+    shuffled: Neighbourhood
+    maps: Float[Measured, "3 v 2"]  # neurons of one seed in the plane, then ±Σⱼ γⱼMⱼ
 
 
 def memory(config: Config) -> int:
-    """Bytes of data, weights and hidden layers of two seeds at once."""
-    return config.setting.bytes_of(config.num_patterns)
-
-
-class Stood(NamedTuple):
-    """What one run gives, at each of three stages."""
-
-    within: Float[Array, "*runs 3"]
-    silhouette: Float[Array, "*runs 3"]
-    opposite: Float[Array, "*runs 3"]
-    aligned: Float[Array, "*runs 3"]
-    separation: Float[Array, "*runs 3"]
-    weights: Float[Array, "*runs 3 m d"]
+    """Bytes of data, weights and hidden layers of two seeds at once, and of the lists."""
+    lists = 2 * config.num_each * config.num_relevant
+    return bytes_of(config, config.num_patterns, num_laws=2) + 200 * lists
 
 
 def run(config: Config) -> Result:
@@ -138,63 +122,55 @@ def run(config: Config) -> Result:
     report("taking two steps", 0.0)
     of_lists, of_seeds = jax.random.split(jax.random.key(config.seed))
     law = listed_patterns(of_lists, config.num_patterns, config.num_relevant, config.num_each)
-    keys = jax.random.split(of_seeds, config.num_seeds)
+    seeds = config.num_seeds
+    keys = jax.random.split(of_seeds, seeds)
     direction = np.zeros(config.dimension)
     direction[: config.num_relevant] = law.structure
-
-    def one(given: tuple[Array, RandomKey]) -> Stood:
-        shuffle, key = given
-        return _stood(key, law, jnp.asarray(direction, float), shuffle, config)
-
-    shuffles = jnp.repeat(jnp.array([False, True]), config.num_seeds)
-    every = jnp.tile(jnp.arange(config.num_seeds), 2)
-    found = jax.tree.map(np.asarray, ensemble(one, (shuffles, keys[every])))
-    true = jax.tree.map(lambda leaf: leaf[: config.num_seeds], found)
-    shuffled = jax.tree.map(lambda leaf: leaf[config.num_seeds :], found)
+    one = partial(_measured, law=law, direction=jnp.asarray(direction, float), config=config)
+    shuffles = jnp.repeat(jnp.array([False, True]), seeds)
+    found, weights = ensemble(one, (jnp.tile(keys, 2), shuffles))
     targets = np.stack([direction, -direction])
+    stages = np.asarray(weights[0])
     return Result(
-        within=true.within,
-        silhouette=true.silhouette,
-        opposite=true.opposite,
-        aligned=true.aligned,
-        separation=true.separation,
-        shuffled_within=shuffled.within,
-        shuffled_aligned=shuffled.aligned,
-        shuffled_separation=shuffled.separation,
-        maps=np.stack([cosine_map(np.concatenate([each, targets])) for each in true.weights[0]]),
+        true=jax.tree.map(lambda leaf: leaf[:seeds], found),
+        shuffled=jax.tree.map(lambda leaf: leaf[seeds:], found),
+        maps=np.stack([cosine_map(np.concatenate([each, targets])) for each in stages]),
     )
 
 
-def _theory(law: ListedLaw, config: Config) -> Theory:
+def _theory(law: ListedLaw, num_pairs: int) -> Theory:
     """The theory's sizes, with the root mean square of γⱼ for γ."""
     k, scale = law.num_relevant, law.scale()
     structure = float(np.sqrt(np.mean(law.structure**2)))
-    stages = emergence_stages(k, structure, scale, config.num_pairs)
-    scales, rates = start_scales(k, structure, scale), classifier_rates(config.num_pairs)
-    return Theory(structure, 0.5, scales, stages, (1.0, 1.0), scale, rates)
+    return Theory(
+        structure=structure,
+        other=0.5,
+        scales=start_scales(k, structure, scale),
+        stages=emergence_stages(k, structure, scale, num_pairs),
+        class_weights=(1.0, 1.0),
+        scale=scale,
+        rates=classifier_rates(num_pairs),
+    )
 
 
-def _stood(
-    key: RandomKey,
+def _measured(
+    given: tuple[RandomKey, Bool[Array, ""]],
     law: ListedLaw,
     direction: Float[Array, " d"],
-    shuffle: Bool[Array, ""],
     config: Config,
-) -> Stood:
+) -> tuple[Neighbourhood, Float[Array, "3 m d"]]:
     """One seed; one neuron of every pair of the start, as its twin has the same weights."""
+    key, shuffle = given
     of_task, of_labels = jax.random.split(key)
-    theory = _theory(law, config)
-    task = draw_task(of_task, [law], jnp.array(0), theory, config.setting)
+    theory = _theory(law, config.num_pairs)
+    task = draw_task(of_task, [law], jnp.array(0), theory, config, config.dimension)
     other = jax.random.permutation(of_labels, task.train.y)
     train = replace(task.train, y=jnp.where(shuffle, other, task.train.y))
     emerged = emerge(task.start, train, theory.stages)
     first, second = emerged.first, emerged.second
     longer = first._replace(weights=normalized(first.weights, second.weights) * first.weights)
-    m = config.num_pairs
-    steps = [
-        jnp.pad(each.weights[:m], ((0, 0), (0, config.dimension - config.num_patterns)))
-        for each in (longer, second)
-    ]
+    m, padding = config.num_pairs, ((0, 0), (0, config.dimension - config.num_patterns))
+    steps = [jnp.pad(each.weights[:m], padding) for each in (longer, second)]
     weights = jnp.stack([jnp.concatenate([task.start.weights[:m], task.outside], axis=1), *steps])
 
     def look(vectors: Float[Array, "m d"]) -> tuple[Array, Array, Array, Array]:
@@ -207,61 +183,60 @@ def _stood(
         hidden = truncated_relu(preactivations(neurons, task.test.x))
         return separation(hidden, task.test.y[:, 0])
 
-    within, outline, opposite, aligned = jax.lax.map(look, weights)
-    apart_at = jnp.stack([apart(each) for each in (task.start, longer, second)])
-    return Stood(within, outline, opposite, aligned, apart_at, weights)
+    separations = jnp.stack([apart(each) for each in (task.start, longer, second)])
+    return Neighbourhood(*jax.lax.map(look, weights), separation=separations), weights
 
 
 # The first four thresholds are the catalogue's. Shuffled labels were looked at with other seeds.
 CLAIMS = (
     Claim(
         "After two steps neurons are close to their cluster's centre: mean cosine above 0.9.",
-        judge=lambda r, c: median_at_least(r.within[:, 2], 0.9),
-        source=PICTURE,
+        lambda r, c: median_at_least(r.true.within[:, 2], 0.9),
+        PICTURE,
     ),
     Claim(
         "At the start they are not: below 0.3.",
-        judge=lambda r, c: median_at_most(r.within[:, 0], 0.3),
-        source=PICTURE,
+        lambda r, c: median_at_most(r.true.within[:, 0], 0.3),
+        PICTURE,
         kind="control",
     ),
     Claim(
         "After each of two steps the clusters are clusters: the silhouette is above 0.5.",
-        judge=lambda r, c: median_at_least(r.silhouette[:, 1:].min(axis=1), 0.5),
-        source=PICTURE,
+        lambda r, c: median_at_least(r.true.silhouette[:, 1:].min(axis=1), 0.5),
+        PICTURE,
     ),
     Claim(
         "At the start the silhouette is below 0.5.",
-        judge=lambda r, c: median_at_most(r.silhouette[:, 0], 0.5),
-        source=PICTURE,
+        lambda r, c: median_at_most(r.true.silhouette[:, 0], 0.5),
+        PICTURE,
         kind="control",
     ),
     Claim(
         "The two clusters are opposite: their centres' cosine is below −0.9 after two steps.",
-        judge=lambda r, c: median_at_most(r.opposite[:, 2], -0.9),
-        source=PICTURE,
+        lambda r, c: median_at_most(r.true.opposite[:, 2], -0.9),
+        PICTURE,
     ),
     Claim(
         "They stand at ±Σⱼ γⱼMⱼ: the mean |cos| is above 0.9 after two steps.",
-        judge=lambda r, c: median_at_least(r.aligned[:, 2], 0.9),
-        source=LISTS,
+        lambda r, c: median_at_least(r.true.aligned[:, 2], 0.9),
+        LISTS,
         formula=r"w_i \to \pm \sum_j \gamma_j M_j",
     ),
     Claim(
         "In the hidden layer classes are three times as far apart as in random features.",
-        judge=lambda r, c: ordered(3 * r.separation[:, 0], r.separation[:, 1:].min(axis=1)),
-        source=PICTURE,
+        lambda r, c: ordered(3 * r.true.separation[:, 0], r.true.separation[:, 1:].min(axis=1)),
+        PICTURE,
     ),
     Claim(
         "With shuffled labels neurons do not turn to Σⱼ γⱼMⱼ: the mean |cos| is below 0.4.",
-        judge=lambda r, c: median_at_most(r.shuffled_aligned[:, 2], 0.4),
-        source=LISTS,
+        lambda r, c: median_at_most(r.shuffled.aligned[:, 2], 0.4),
+        LISTS,
         kind="control",
     ),
     Claim(
         "With shuffled labels classes are at most a third as far apart in the hidden layer.",
-        judge=lambda r, c: ordered(3 * r.shuffled_separation[:, 2], r.separation[:, 2]),
-        source=PICTURE,
+        lambda r, c: ordered(3 * r.shuffled.separation[:, 2], r.true.separation[:, 2]),
+        PICTURE,
         kind="control",
     ),
 )
@@ -271,11 +246,11 @@ def plot(result: Result, config: Config) -> Figure:
     """Measures by stage, and one network's neurons in the plane."""
     figure, (measures, *maps) = panels("by stage", *(f"neurons, {stage}" for stage in STAGES))
     named = {
-        "cosine to the own centre": result.within,
-        "|cos| to the gradient": result.aligned,
-        "silhouette": result.silhouette,
-        "|cos|, shuffled labels": result.shuffled_aligned,
-        "separation of classes": result.separation,
+        "cosine to the own centre": result.true.within,
+        "|cos| to the gradient": result.true.aligned,
+        "silhouette": result.true.silhouette,
+        "|cos|, shuffled labels": result.shuffled.aligned,
+        "separation of classes": result.true.separation,
     }
     medians(measures, STAGES, named, "o-")
     for axis, points in zip(maps, result.maps, strict=True):
