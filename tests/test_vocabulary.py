@@ -20,7 +20,6 @@ STILL: dict[str, set[str]] = {
     "experiments/curvature/linearity_gap.py": {"num_hidden", "num_inputs"},
     "experiments/curvature/many_outputs.py": {"num_inputs"},
     "experiments/curvature/output_nonlinearity.py": {"num_hidden", "num_inputs"},
-    "experiments/features/agop/optimizers.py": {"num_other"},
     "experiments/features/agop/recursive_features.py": {"num_iterations"},
     "experiments/features/emergence/resnet_filters.py": {"epochs"},
     "experiments/features/fourier/grokking.py": {"num_layers"},

@@ -5,7 +5,7 @@ import pytest
 
 from theorylab.claims import Verdict
 from theorylab.experiments.features.agop import optimizers as experiment
-from theorylab.experiments.features.agop._polynomials import PolynomialTask, PolynomialTraining
+from theorylab.experiments.features.agop._polynomials import PolynomialTraining
 
 
 def test_verdicts_are_as_expected(surprises):
@@ -49,26 +49,23 @@ def test_inputs_without_use_are_those_that_the_truth_does_not_see():
         corner=jnp.asarray(gram)[None], alignment=jnp.array([cosine(truth)])
     )
     learned = jax.tree.map(np.asarray, measured)
-    found = experiment._elsewhere(learned, PolynomialTask(4))
+    found = experiment._elsewhere(learned, 4)
     np.testing.assert_allclose(found, [cosine(elsewhere)], rtol=1e-6)
-    assert np.isnan(experiment._elsewhere(learned, PolynomialTask(3))).all()
+    assert np.isnan(experiment._elsewhere(learned, 3)).all()
 
 
 def test_each_rank_has_the_rates_of_the_table():
-    assert experiment.Config().rates == (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0)
-    assert experiment.Config(rank=4).rates == (1.0, 1.0, 1.0, 0.005, 0.001, 0.001, 1.0)
-    mine = (1.0,) * 7
-    for given in (mine, experiment.TABLE[2]):
-        assert experiment.Config(rank=3, learning_rates=given).rates == given
+    """Oracle: Table C.1."""
+    assert experiment.TABLE[2] == (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0)
+    assert experiment.TABLE[4] == (1.0, 1.0, 1.0, 0.005, 0.001, 0.001, 1.0)
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"learning_rates": (1.0,)}, "learning_rates must be 7 positive numbers"),
-        ({"batch_size": 601}, r"batch_size must be in \[1, 600\], got 601"),
+        ({"batch_size": 601}, "batch_size must be at most 600, got 601"),
         ({"rank": 5}, "rank must be 2, 3 or 4, got 5"),
-        ({"dimension": 5}, "dimension must be at least 10, got 5"),
+        ({"dimension": 5}, "dimension must be at least 10 for rank 3, got 5"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

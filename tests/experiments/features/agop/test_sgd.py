@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,30 +34,29 @@ def test_other_values_and_counts_are_refuted(smoke, verdict):
 
 
 def test_every_size_of_which_the_table_speaks_is_judged(smoke, verdict):
-    """The last of five sizes is off; then nothing is said of any."""
-    sizes = np.array([5, 10, 50, 100, 2000])
-    bands = experiment.PILOTS[2, 100, 2000, (1024,)]
-    expected = np.array([bands.get(size, np.full((2, 2), np.nan)) for size in sizes.tolist()])
-    middle = expected.mean(axis=2)
-    middle[3] = 0.75
-    test = np.repeat(middle[:, :1], 6, axis=1)
-    table = smoke._replace(batch_sizes=sizes, expected=expected, test=test)
-    assert verdict("Test losses of all batch sizes", table) == Verdict.SUPPORTED
-    off = table._replace(test=test + np.array([0, 0, 0, 0, 0.3])[:, None])
-    assert verdict("Test losses of all batch sizes", off) == Verdict.REFUTED
-    unknown = table._replace(expected=np.full((5, 2, 2), np.nan))
-    assert verdict("Test losses of all batch sizes", unknown) == Verdict.INCONCLUSIVE
+    """The last of five sizes is off; at a size without a table nothing is said."""
+    paper = experiment.PRESETS["paper"]
+    middle = [
+        np.mean(paper.pilots[b].test) if b in paper.pilots else 0.75 for b in paper.batch_sizes
+    ]
+    table = smoke._replace(test=np.repeat(np.array(middle)[:, None], 6, axis=1))
+    words = "Test losses of all batch sizes"
+    assert verdict(words, table, paper) == Verdict.SUPPORTED
+    off = table._replace(test=table.test + np.array([0, 0, 0, 0, 0.3])[:, None])
+    assert verdict(words, off, paper) == Verdict.REFUTED
+    elsewhere = replace(paper, num_train=2001)
+    assert verdict(words, table, elsewhere) == Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"batch_sizes": (10, 5)}, "batch_sizes must be two or more and increasing"),
+        ({"batch_sizes": (10, 5)}, "batch_sizes must be whole numbers, two or more and increasing"),
         ({"batch_sizes": (5, 3000)}, "batch_sizes must be at most 2000, got 3000"),
         ({"rank": 5}, "rank must be 2, 3 or 4, got 5"),
         ({"rank": 3, "dimension": 9}, "dimension must be at least 10 for rank 3, got 9"),
         ({"fraction": 0.0}, r"fraction must be in \(0, 2\), got 0"),
-        ({"target": 0.0}, "loss to reach must be positive, got 0"),
+        ({"target": 0.0}, "target must be a finite number, positive, got 0"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

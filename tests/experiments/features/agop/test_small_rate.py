@@ -23,6 +23,14 @@ def test_an_effect_at_the_small_rate_is_refuted(smoke, verdict):
     assert verdict("have super-critical steps", wrong) == Verdict.REFUTED
 
 
+def test_a_larger_gap_is_demanded_at_the_size_of_the_source(smoke, verdict):
+    """A quarter more test loss is enough with 300 samples, and not with 2000."""
+    quarter = smoke._replace(test=np.array([1.0, 1.25])[None, :, None] + 0 * smoke.test)
+    words = "a much larger test loss"
+    assert verdict(words, quarter) == Verdict.SUPPORTED
+    assert verdict(words, quarter, experiment.PRESETS["paper"]) == Verdict.REFUTED
+
+
 def test_the_printed_rate_needs_another_critical_rate(smoke, verdict):
     other = smoke._replace(critical_rates=np.full_like(smoke.critical_rates, 4.0))
     assert verdict("is 0.1.", other) == Verdict.SUPPORTED
@@ -33,8 +41,8 @@ def test_the_printed_rate_needs_another_critical_rate(smoke, verdict):
     ("fields", "message"),
     [
         ({"batch_sizes": (5, 10, 50)}, "batch_sizes must be two and increasing"),
-        ({"small_fraction": 0.6}, "fractions must be increasing"),
-        ({"widths": ()}, "widths must be at least 1 each"),
+        ({"small_fraction": 0.6}, "small_fraction and large_fraction must be increasing"),
+        ({"widths": ()}, "widths must be whole numbers, one or more"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

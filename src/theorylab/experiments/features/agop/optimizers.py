@@ -1,9 +1,9 @@
-"""Optimisers that find the right directions predict better: test loss falls with alignment.
+"""Across optimisers, the test loss falls as the features align with the target's.
 
 Seven optimisers train the network of `features/agop/sgd` on x₁x₂ + noise until the training loss is
 below 10⁻³: SGD on batches of 100, with momentum, gradient descent, Adadelta, Adagrad, RMSprop and
 Adam, with learning rates that were not tuned to be best. Compared at the best validation loss, the
-better the average gradient outer product G of a network is aligned with that of the truth, G*, the
+better the average gradient outer product G of a network is aligned with that of the target, G*, the
 smaller its test loss is: ranked across optimisers, the two are nearly opposite. Optimisers have
 the settings of PyTorch (see `training.torch_optimizer`); momentum is 0.9, which the source does not
 say.
@@ -20,7 +20,7 @@ Source: zhu · optimizers · Fig. 4.11, Table C.1.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,23 +40,24 @@ from theorylab.claims import (
 )
 from theorylab.data import polynomial_agop
 from theorylab.data.polynomials import Rank
-from theorylab.experiments.checks import refuse_below
-from theorylab.experiments.drawing import COLOURS, panels
-from theorylab.experiments.features.agop._other_ranks import aligned_with, with_ranks
-from theorylab.experiments.features.agop._polynomials import (
+from theorylab.experiments.drawing import COLOURS, label_axes, panels
+from theorylab.fields import Count, Several
+from theorylab.numerics import rank_correlations, spearman
+from theorylab.progress import report
+from theorylab.training import Batches, gradient_descent, torch_optimizer
+from theorylab.training.torch_optimizers import TorchOptimizer, select_optimizer
+from theorylab.typing import Measured, Scalar
+
+from ._polynomials import (
     CORNER,
-    PolynomialTask,
+    PolynomialConfig,
     PolynomialTraining,
+    aligned_with,
     begin_each,
     bytes_of,
     learn_each,
+    with_ranks,
 )
-from theorylab.models import mlp, network
-from theorylab.numerics import rank_correlations, spearman
-from theorylab.progress import report
-from theorylab.training import Batches, Until, gradient_descent, torch_optimizer
-from theorylab.training.torch_optimizers import TorchOptimizer, select_optimizer
-from theorylab.typing import Scalar
 
 PRECISION = "float32"
 FORMULA = r"\rho_S(L_{\rm test}, \cos(G, G^*)) \le -0.7"
@@ -68,7 +69,7 @@ OTHER = Source("zhu", "optimizers", "Fig. 4.11, rank 3")
 NAMES = ("SGD", "SGD+M", "Adadelta", "Adagrad", "RMSprop", "Adam", "GD")
 METHODS: tuple[TorchOptimizer, ...] = ("sgd", "momentum", "adadelta", "adagrad", "rmsprop", "adam")
 OTHER_RANK: Rank = 3
-TABLE: dict[Rank, tuple[float, ...]] = {
+TABLE: dict[int, tuple[float, ...]] = {  # learning rates by rank
     2: (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0),
     3: (2.0, 2.0, 2.0, 0.01, 0.01, 0.001, 2.0),
     4: (1.0, 1.0, 1.0, 0.005, 0.001, 0.001, 1.0),
@@ -76,140 +77,100 @@ TABLE: dict[Rank, tuple[float, ...]] = {
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(PolynomialConfig):
     """Seven optimisers on a polynomial of few of the inputs."""
 
-    rank: int = 2  # which polynomial: 2, 3 or 4
-    scaled: bool = False  # whether targets are divided by the deviation of the polynomial
-    dimension: int = 40  # of the inputs, d
-    num_train: int = 600  # training samples, n
-    num_others: int = 1000  # validation samples, and test samples
-    widths: tuple[int, ...] = (256,)  # of the hidden layers
-    batch_size: int = 100  # of all but gradient descent
-    learning_rates: tuple[float, ...] = ()  # seven, GD's the last; none: Table C.1's for the rank
+    dimension: Count = 40  # of the inputs, d
+    num_train: Count = 600  # training samples, n
+    num_test: Count = 1000  # test samples, and as many validation samples
+    widths: Several[Count] = (256,)  # of the hidden layers
+    batch_size: Count = 100  # of all but gradient descent
     gradient_descent: bool = True  # whether to run it too, which takes most of the time
-    target: float = 0.001  # the training loss at which a run ends
-    max_steps: int = 6000  # after which it ends anyway
-    check_every: int = 50  # steps from one look at the losses to the next
-    num_seeds: int = 6  # data and networks, at least 6 to conclude
-    num_other: int = 12  # the same for rank 3
-    seed: int = 0  # of all randomness
+    max_steps: Count = 6000  # after which a run ends anyway
+    check_every: Count = 50  # steps from one look at the losses to the next
+    num_others: Count = 12  # data and networks for rank 3
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_train")
-        given = self.learning_rates
-        if given and (len(given) != len(NAMES) or not min(given) > 0):
-            raise ValueError(
-                f"learning_rates must be {len(NAMES)} positive numbers or none, got {given}."
-            )
-        if not 1 <= self.batch_size <= self.num_train:
-            raise ValueError(f"batch_size must be in [1, {self.num_train}], got {self.batch_size}.")
-        refuse_below(self, 1, "widths", "num_seeds", "num_other")
-        if self.rank not in TABLE:
-            raise ValueError(f"rank must be 2, 3 or 4, got {self.rank}.")
-        refuse_below(self, 10, "dimension")
-        _ = self.task, self.until  # they check the rest
-
-    @property
-    def task(self) -> PolynomialTask:
-        """What is learned."""
-        rank = cast(Rank, self.rank)
-        return PolynomialTask(
-            rank, self.dimension, self.num_train, self.num_others, scaled=self.scaled
-        )
-
-    @property
-    def rates(self) -> tuple[float, ...]:
-        """The learning rates, as given or else the table's."""
-        return self.learning_rates or TABLE[cast(Rank, self.rank)]
-
-    @property
-    def until(self) -> Until:
-        """When a run ends."""
-        return Until(self.target, self.max_steps, self.check_every)
+        super().__post_init__()
+        if self.batch_size > self.num_train:
+            raise ValueError(f"batch_size must be at most {self.num_train}, got {self.batch_size}.")
+        if self.dimension < 10:
+            raise ValueError(f"dimension must be at least 10 for rank 3, got {self.dimension}.")
 
 
 PRESETS = {
     "smoke": Config(
         dimension=30,
         num_train=300,
-        num_others=500,
+        num_test=500,
         widths=(128,),
         batch_size=50,
         gradient_descent=False,
         max_steps=2000,
-        num_other=6,
+        num_others=6,
     ),
-    "paper": Config(
-        dimension=100, num_train=2000, num_others=5000, widths=(1024,), max_steps=20000
-    ),
+    "paper": Config(dimension=100, num_train=2000, num_test=5000, widths=(1024,), max_steps=20000),
 }
 
 
 class Result(NamedTuple):
-    """What was measured: axes optimisers, seeds."""
+    """Axes: o optimisers, s seeds; p optimisers on batches and q seeds of rank 3."""
 
-    test: Float[np.ndarray, "o s"]
-    relative: Float[np.ndarray, "o s"]  # the test loss over Var f*
-    alignment: Float[np.ndarray, "o s"]
-    misalignment: Float[np.ndarray, "o s"]  # with inputs that do not matter
-    loss: Float[np.ndarray, "o s"]  # of training, at the end
-    reached: Bool[np.ndarray, "o s"]
-    num_steps: Int[np.ndarray, "o s"]
-    other_test: Float[np.ndarray, "p q"]  # of rank 3 over that of predicting 0, on batches
-    other_alignment: Float[np.ndarray, "p q"]
+    test: Float[Measured, "o s"]
+    relative: Float[Measured, "o s"]  # test loss over Var f*
+    alignment: Float[Measured, "o s"]
+    misalignment: Float[Measured, "o s"]  # with inputs that do not matter
+    loss: Float[Measured, "o s"]  # of training, at the end
+    reached: Bool[Measured, "o s"]
+    num_steps: Int[Measured, "o s"]
+    other_test: Float[Measured, "p q"]  # of rank 3 over that of predicting 0, on batches
+    other_alignment: Float[Measured, "p q"]
 
 
 def memory(config: Config) -> int:
     """Bytes of the data and networks of all seeds."""
-    return bytes_of(config.task, config.widths, config.num_seeds + 2 * config.num_other)
+    return bytes_of(config, config.num_seeds + 2 * config.num_others)
 
 
 def run(config: Config) -> Result:
     """Train with every optimiser, from the same starts."""
     report("data and networks", 0.0)
-    task = config.task
-    model = network(mlp(config.widths), (config.dimension,))
     start_key, batch_key = jax.random.split(jax.random.key(config.seed))
-    every = begin_each(start_key, config.num_seeds + config.num_other, task, model)
-    starts, rest = (
-        jax.tree.map(lambda leaf, part=part: leaf[part], every)
-        for part in (slice(config.num_seeds), slice(config.num_seeds, None))
-    )
+    num_all = config.num_seeds + config.num_others
+    starts, rest = _split(begin_each(start_key, num_all, config), config)
+    others = with_ranks(rest, config, (OTHER_RANK,))
     report("six optimisers on batches", 0.05)
-    rates = jnp.tile(jnp.array(config.rates)[:, None], (1, config.num_seeds))
-    other_rates = jnp.tile(jnp.array(TABLE[OTHER_RANK][:-1])[:, None], (1, config.num_other))
-    ends, batch = config.until, Batches(config.batch_size)
-    others = with_ranks(rest, task, (OTHER_RANK,))
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, others)
+    rates = jnp.tile(jnp.array(TABLE[config.rank])[:, None], (1, config.num_seeds))
+    other_rates = jnp.tile(jnp.array(TABLE[OTHER_RANK][:-1])[:, None], (1, config.num_others))
     both_rates = jnp.concatenate([rates[:-1], other_rates], axis=1)
-    which = jnp.tile(jnp.arange(len(METHODS))[:, None], (1, both_rates.shape[1]))
-    all_learned = learn_each(
-        batch_key, both, both_rates, task, model, _optimizer, batch, ends, False, (which,)
-    )
-    learned, other = (
-        jax.tree.map(lambda leaf, part=part: leaf[:, part], all_learned)
-        for part in (slice(config.num_seeds), slice(config.num_seeds, None))
-    )
+    which = jnp.tile(jnp.arange(len(METHODS))[:, None], (1, num_all))
+    batch = Batches(config.batch_size)
+    every = learn_each(batch_key, both, both_rates, config, _optimizer, batch, False, (which,))
+    learned, other = _split(every, config, axis=1)
     if config.gradient_descent:
         report("gradient descent", 0.5)
         batch = Batches(config.num_train)
-        last = learn_each(
-            batch_key, starts, rates[-1:], task, model, gradient_descent, batch, ends, False
-        )
+        last = learn_each(batch_key, starts, rates[-1:], config, gradient_descent, batch, False)
         learned = jax.tree.map(lambda *parts: jnp.concatenate(parts), learned, last)
-    together = jax.tree.map(np.asarray, learned)
+    rank_3 = np.asarray(polynomial_agop(OTHER_RANK, CORNER))
     return Result(
-        test=together.test,
-        relative=together.relative,
-        alignment=together.alignment,
-        misalignment=_elsewhere(together, task),
-        loss=together.loss,
-        reached=together.reached,
-        num_steps=together.num_steps,
-        other_test=np.asarray(other.test / jnp.mean(others.test.y**2, axis=(1, 2))[None]),
-        other_alignment=aligned_with(np.asarray(polynomial_agop(OTHER_RANK, CORNER)), other, task),
+        test=learned.test,
+        relative=learned.relative,
+        alignment=learned.alignment,
+        misalignment=_elsewhere(learned, config.law),
+        loss=learned.loss,
+        reached=learned.reached,
+        num_steps=learned.num_steps,
+        other_test=other.test / jnp.mean(others.test.y**2, axis=(1, 2))[None],
+        other_alignment=aligned_with(rank_3, other, config.law),
     )
+
+
+def _split(records: Any, config: Config, axis: int = 0) -> tuple[Any, Any]:
+    """The seeds of the polynomial itself, and those of rank 3."""
+    halves = jax.tree.map(lambda leaf: tuple(jnp.split(leaf, [config.num_seeds], axis)), records)
+    return jax.tree.transpose(jax.tree.structure(records), jax.tree.structure((0, 0)), halves)
 
 
 def _optimizer(rate: Scalar, index: Int[Array, ""]) -> optax.GradientTransformation:
@@ -217,15 +178,15 @@ def _optimizer(rate: Scalar, index: Int[Array, ""]) -> optax.GradientTransformat
     return select_optimizer([torch_optimizer(method, rate) for method in METHODS], index)
 
 
-def _elsewhere(learned: PolynomialTraining, task: PolynomialTask) -> np.ndarray:
+def _elsewhere(learned: PolynomialTraining, rank: Rank) -> np.ndarray:
     """cos(G, diag(0, …, 0, 1, …, 1, 0 …)), the alignment with inputs up to the tenth without use.
 
     All ten are of use to the polynomial of rank 3, which gives NaN.
     """
-    useless = np.diagonal(np.asarray(polynomial_agop(task.rank, CORNER))) == 0
+    useless = np.diagonal(np.asarray(polynomial_agop(rank, CORNER))) == 0
     if not useless.any():
         return np.full_like(learned.alignment, np.nan)
-    return aligned_with(np.diag(useless.astype(float)), learned, task)
+    return aligned_with(np.diag(useless.astype(float)), learned, rank)
 
 
 def _correlations(test: np.ndarray, alignment: np.ndarray) -> np.ndarray:
@@ -258,7 +219,7 @@ CLAIMS = (
         formula=r"\rho_S \le -0.9",
     ),
     Claim(
-        "Their means lie nearly on a line: Pearson's correlation is as strong.",
+        "The means lie nearly on a line: Pearson's correlation is at most −0.9.",
         judge=lambda r, c: at_most(
             np.corrcoef(r.test.mean(axis=1), r.alignment.mean(axis=1))[0, 1], -0.9
         ),
@@ -272,7 +233,7 @@ CLAIMS = (
     ),
     Claim(
         "The polynomial of rank 3 is not learned at this size: the best optimiser's test loss is"
-        " above nine tenths of what the prediction 0 has, in the median.",
+        " above nine tenths of that of the prediction 0, in the median.",
         judge=lambda r, c: median_at_least(r.other_test.min(axis=0), 0.9),
         source=OTHER,
     ),
@@ -299,13 +260,9 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Test loss over alignment, one point for every run."""
     figure, (axis,) = panels("one point for every run")
-    markers = "osD^v<>"
-    for index, (alignment, relative) in enumerate(
-        zip(result.alignment, result.relative, strict=True)
-    ):
-        colour = COLOURS[index % len(COLOURS)]
-        axis.plot(alignment, relative, markers[index], color=colour, label=NAMES[index])
-    axis.set_xlabel("alignment cos(G, G*)")
-    axis.set_ylabel("test loss / Var f*")
+    runs = zip(NAMES, COLOURS, "osD^v<>", result.alignment, result.relative, strict=False)
+    for name, colour, marker, alignment, relative in runs:
+        axis.plot(alignment, relative, marker, color=colour, label=name)
+    label_axes(axis, "alignment cos(G, G*)", "test loss / Var f*")
     axis.legend(fontsize=7)
     return figure

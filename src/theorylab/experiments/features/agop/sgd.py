@@ -1,21 +1,21 @@
-"""With small batches SGD catapults, finds the few directions that matter, and predicts better.
+"""SGD with smaller batches aligns features better with the target and has a lower test loss.
 
 A wide network with one hidden layer learns y = x₁x₂ + noise from inputs of 100 dimensions, of which
 two matter. All runs have one learning rate, half the critical one of the whole training set, and
-all go on until the training loss is below 10⁻³; only the batches differ. A small batch has a
+all go on until the training loss is below 10⁻³; only the batch sizes differ. A small batch has a
 smaller critical rate, η_crit(batch) = b/λ_max(K(batch)), so that many steps are super-critical.
 At the best validation loss, the smaller the batch was, the smaller the test loss is, and the better
-the average gradient outer product G is aligned with that of the truth, G*.
+the average gradient outer product G is aligned with that of the target, G*.
 
 Batches come from shuffled epochs, without replacement. The networks have no biases: with biases of
-N(0, 1) nothing of this is seen. Test losses include the noise and are printed beside Var f*, the
-loss of the best constant. `rank` chooses other polynomials; their ordering is not promised.
+N(0, 1) nothing of this is seen. Test losses include the noise and are drawn over Var f*, the loss
+of the best constant. `rank` chooses other polynomials; their ordering is not promised.
 
 Source: zhu · agop-sgd · Table 4.1, Fig. 4.9, C.15, C.19, C.21.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -29,35 +29,39 @@ from theorylab.claims import (
     Verdict,
     at_least,
     at_most,
+    erratum,
     median_at_least,
     median_at_most,
     median_between,
 )
 from theorylab.data import polynomial_agop
-from theorylab.data.polynomials import Rank, polynomial_moments
-from theorylab.experiments.checks import refuse_batch_sizes, refuse_below
-from theorylab.experiments.drawing import THEORY, panels
-from theorylab.experiments.features.agop._batch_sizes import by_batch_size, learn_by_batch_size
-from theorylab.experiments.features.agop._heat import heat, pixels
-from theorylab.experiments.features.agop._polynomials import PolynomialTask, bytes_of
-from theorylab.models import mlp, network
-from theorylab.training import Until
+from theorylab.experiments.drawing import THEORY, image, panels
+from theorylab.fields import Count
+from theorylab.typing import Measured
+
+from ._polynomials import (
+    CORNER,
+    BatchConfig,
+    bytes_of,
+    learn_by_batch_size,
+    over_batch_sizes,
+    pixels,
+)
 
 PRECISION = "float32"
 FORMULA = r"\eta > \eta_{\rm crit}(\text{batch}) = b / \lambda_{\max}(K(X_{\rm batch}))"
 
 TABLE = Source("zhu", "agop-sgd", "Table 4.1")
 COUNTS = Source("zhu", "agop-sgd", "Fig. 4.9")
-ERRATUM = Source("zhu", "agop-sgd", "§4.4, the number of catapults")
+CATAPULTS = Source("zhu", "agop-sgd", "§4.4, the number of catapults")
 
-CALM = 50  # at these batches and larger ones, no step is super-critical
-
+CALM = 50  # with batches of this size or larger, no step is super-critical
 
 Band = tuple[float, float]
 
 
 class Bands(NamedTuple):
-    """Where one seed's test loss and alignment lie, with one size of batches."""
+    """Where one seed's test loss and alignment lie, with one batch size."""
 
     test: Band
     alignment: Band
@@ -83,51 +87,28 @@ PILOTS: dict[tuple[int, int, int, tuple[int, ...]], dict[int, Bands]] = {
 
 
 @dataclass(frozen=True)
-class Config:
-    """SGD on a polynomial of low rank, with batches of several sizes and one learning rate."""
+class Config(BatchConfig):
+    """SGD on a polynomial of low rank, with several batch sizes and one learning rate."""
 
-    rank: int = 2  # which polynomial: 2, 3 or 4
-    dimension: int = 100  # of the inputs, d
-    num_train: int = 2000  # training samples, n
-    num_others: int = 5000  # validation samples, and test samples
-    widths: tuple[int, ...] = (1024,)  # of the hidden layers
-    batch_sizes: tuple[int, ...] = (5, 10, 50)  # increasing
+    num_seeds: Count = 24  # data and networks; an interval over 6 is wider than the bands
     fraction: float = 0.5  # the learning rate, as a part of η_crit of the training set
-    target: float = 0.001  # the training loss at which a run ends
-    max_steps: int = 40000  # after which it ends anyway
-    check_every: int = 200  # steps from one look at the losses to the next
-    num_seeds: int = 24  # data and networks; an interval over 6 spans them all, over the bands
-    seed: int = 0  # of all randomness
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_train")
-        refuse_batch_sizes(self.batch_sizes, self.num_train)
-        if self.rank not in (2, 3, 4):
-            raise ValueError(f"rank must be 2, 3 or 4, got {self.rank}.")
-        refuse_below(self, 1, "widths")
+        super().__post_init__()
         if not 0 < self.fraction < 2:
             raise ValueError(f"fraction must be in (0, 2), got {self.fraction}.")
-        refuse_below(self, 1, "num_seeds")
-        _ = self.task, self.until  # they check the rest
 
     @property
-    def task(self) -> PolynomialTask:
-        """What is learned."""
-        return PolynomialTask(
-            cast(Rank, self.rank), self.dimension, self.num_train, self.num_others
-        )
-
-    @property
-    def until(self) -> Until:
-        """When a run ends."""
-        return Until(self.target, self.max_steps, self.check_every)
+    def pilots(self) -> dict[int, Bands]:
+        """What is expected at this size, by batch size."""
+        return PILOTS.get((self.rank, self.dimension, self.num_train, self.widths), {})
 
 
 PRESETS = {
     "smoke": Config(
         dimension=30,
         num_train=300,
-        num_others=500,
+        num_test=500,
         widths=(256,),
         batch_sizes=(5, 50),
         check_every=60,
@@ -138,82 +119,59 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: axes batch sizes, seeds."""
+    """Axes: b batch sizes, s seeds."""
 
-    batch_sizes: Int[np.ndarray, " b"]
-    critical_rates: Float[np.ndarray, " s"]  # of the whole training set, at the start
-    test: Float[np.ndarray, "b s"]
-    relative: Float[np.ndarray, "b s"]  # the test loss over Var f*
-    alignment: Float[np.ndarray, "b s"]
-    num_supercritical: Float[
-        np.ndarray, "b s"
-    ]  # super-critical steps; NaN where they are not counted
-    steps: Int[np.ndarray, "b s"]  # until the best validation loss
-    loss: Float[np.ndarray, "b s"]  # of training, at the end
-    reached: Bool[np.ndarray, "b s"]
-    features: Float[np.ndarray, "b c c"]  # corner of G of the first seed, from 0 to 1
-    truth: Float[np.ndarray, "c c"]  # corner of G*, from 0 to 1
-    variance: float  # of f*
-    target: float
-    expected: Float[np.ndarray, "b 2 2"]  # ends of test loss and alignment; NaN: nothing is said
+    critical_rates: Float[Measured, " s"]  # of the whole training set, at the start
+    test: Float[Measured, "b s"]
+    relative: Float[Measured, "b s"]  # test loss over Var f*
+    alignment: Float[Measured, "b s"]
+    num_supercritical: Float[Measured, "b s"]  # super-critical steps; NaN where not counted
+    steps: Int[Measured, "b s"]  # until the best validation loss
+    loss: Float[Measured, "b s"]  # of training, at the end
+    reached: Bool[Measured, "b s"]
+    features: Float[Measured, "b c c"]  # corner of G of the first seed, from 0 to 1
 
 
 def memory(config: Config) -> int:
-    """Bytes of the data and networks of all seeds, and of two evaluations at once."""
-    return bytes_of(config.task, config.widths, config.num_seeds)
+    """Bytes of the data and networks of all seeds, and of two runs at once."""
+    return bytes_of(config, config.num_seeds)
 
 
 def run(config: Config) -> Result:
     """Train with every batch size, from the same starts."""
-    task = config.task
     critical_rates, learned = learn_by_batch_size(
-        config.seed,
-        config.num_seeds,
-        task,
-        network(mlp(config.widths), (config.dimension,)),
-        config.batch_sizes,
-        config.until,
-        lambda critical: config.fraction * critical[None],
+        config, lambda critical: config.fraction * critical[None]
     )
-    together = jax.tree.map(lambda leaf: leaf[0], learned)
-    counts = together.num_supercritical
-    truth = np.asarray(polynomial_agop(task.rank, task.dimension))
-    pilots = PILOTS.get((config.rank, config.dimension, config.num_train, config.widths), {})
-    unknown = np.full((2, 2), np.nan)
+    only = jax.tree.map(lambda leaf: np.asarray(leaf[0]), learned)
     return Result(
-        batch_sizes=np.array(config.batch_sizes),
         critical_rates=critical_rates,
-        test=together.test,
-        relative=together.relative,
-        alignment=together.alignment,
-        num_supercritical=np.where(counts < 0, np.nan, counts),
-        steps=together.step,
-        loss=together.loss,
-        reached=together.reached,
-        features=np.stack([pixels(corner) for corner in together.corner[:, 0]]),
-        truth=pixels(truth[: together.corner.shape[-1], : together.corner.shape[-1]]),
-        variance=polynomial_moments(task.rank, task.dimension).variance,
-        target=config.target,
-        expected=np.array([pilots.get(size, unknown) for size in config.batch_sizes]),
+        test=only.test,
+        relative=only.relative,
+        alignment=only.alignment,
+        num_supercritical=np.where(only.num_supercritical < 0, np.nan, only.num_supercritical),
+        steps=only.step,
+        loss=only.loss,
+        reached=only.reached,
+        features=np.stack([pixels(corner) for corner in only.corner[:, 0]]),
     )
 
 
-def _steps_up(result: Result, values: np.ndarray) -> np.ndarray:
+def _steps_up(values: np.ndarray, config: Config) -> np.ndarray:
     """Seed by seed, the least rise from one batch size to the next, up to 50."""
-    few = np.maximum(np.sum(result.batch_sizes <= CALM), 2)
+    few = max(sum(size <= CALM for size in config.batch_sizes), 2)
     return np.diff(values[:few], axis=0).min(axis=0)
 
 
-def _as_expected(result: Result, values: np.ndarray, which: int) -> Finding:
-    """The worst finding over batch sizes of which something is said: is the median there?"""
-    known = np.flatnonzero(np.isfinite(result.expected[:, which, 0]))
-    if not len(known):
-        return median_between(values[0], *result.expected[0, which])
-    findings = [
-        replace(found, method=f"batches of {result.batch_sizes[place]}, {found.method}")
-        for place in known
-        for found in [median_between(values[place], *result.expected[place, which])]
-    ]
+def _as_expected(values: np.ndarray, which: str, config: Config) -> Finding:
+    """The worst finding over the batch sizes with a band: does the median lie in it?"""
+    known = [place for place, size in enumerate(config.batch_sizes) if size in config.pilots]
+    if not known:
+        return median_between(values[0], np.nan, np.nan)
+    findings = []
+    for place in known:
+        size = config.batch_sizes[place]
+        found = median_between(values[place], *getattr(config.pilots[size], which))
+        findings.append(replace(found, method=f"batches of {size}, {found.method}"))
     worst = (Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.SUPPORTED)
     return min(findings, key=lambda found: worst.index(found.verdict))
 
@@ -234,35 +192,35 @@ def _share(result: Result) -> np.ndarray:
     return result.num_supercritical[0] / np.maximum(result.steps[0], 1)
 
 
-def _calm(result: Result) -> float:
+def _calm(result: Result, config: Config) -> float:
     """The most super-critical steps of any run with large batches."""
-    return float(np.nanmax(result.num_supercritical[result.batch_sizes >= CALM]))
+    return float(np.nanmax(result.num_supercritical[np.array(config.batch_sizes) >= CALM]))
 
 
-# Limits are the catalogue's, those of the bands above.
+# Limits are the catalogue's, and those of the bands above.
 CLAIMS = (
     Claim(
         "The smaller the batch, the smaller the test loss: from each size to the next, by seed.",
-        judge=lambda r, c: median_at_least(_steps_up(r, r.test), 0.0),
+        judge=lambda r, c: median_at_least(_steps_up(r.test, c), 0.0),
         source=TABLE,
         formula=r"L_{\rm test}(5) < L_{\rm test}(10) < L_{\rm test}(50)",
     ),
     Claim(
         "The smaller the batch, the better G is aligned: from each size to the next, by seed.",
-        judge=lambda r, c: median_at_least(_steps_up(r, -r.alignment), 0.0),
+        judge=lambda r, c: median_at_least(_steps_up(-r.alignment, c), 0.0),
         source=TABLE,
         formula=r"\cos(G, G^*)(5) > \cos(G, G^*)(10) > \cos(G, G^*)(50)",
     ),
     Claim(
         "Test losses of all batch sizes are as in the table and its pilots, or at smoke's size as"
         " in this project's own.",
-        judge=lambda r, c: _as_expected(r, r.test, 0),
+        judge=lambda r, c: _as_expected(r.test, "test", c),
         source=TABLE,
     ),
     Claim(
         "Alignments of all batch sizes are as in the table and its pilots, or at smoke's size as"
         " in this project's own.",
-        judge=lambda r, c: _as_expected(r, r.alignment, 1),
+        judge=lambda r, c: _as_expected(r.alignment, "alignment", c),
         source=TABLE,
     ),
     Claim(
@@ -272,31 +230,31 @@ CLAIMS = (
     ),
     Claim(
         "The smaller the batch, the more steps are super-critical: from each size to the next.",
-        judge=lambda r, c: median_at_least(_steps_up(r, -_counted(r)), 0.0),
+        judge=lambda r, c: median_at_least(_steps_up(-_counted(r), c), 0.0),
         source=COUNTS,
     ),
-    Claim(
-        "Super-critical steps are not rare events: they are a third of the smallest batch's steps.",
-        judge=lambda r, c: median_at_least(_share(r), 1 / 3),
-        source=ERRATUM,
-        kind="corrected",
+    *erratum(
+        CATAPULTS,
+        printed=(
+            "Super-critical steps are catapults, single events: at most one step in a hundred.",
+            lambda r, c: median_at_most(_share(r), 0.01),
+        ),
+        corrected=(
+            "Super-critical steps are not rare events: with the smallest batches they are at least"
+            " a third of all steps.",
+            lambda r, c: median_at_least(_share(r), 1 / 3),
+        ),
         formula=r"\#\{t : \eta > \eta_{\rm crit}(\text{batch}_t)\} / t \ge 1/3",
     ),
     Claim(
-        "Their number is a number of catapults, single events: at most one step in a hundred.",
-        judge=lambda r, c: median_at_most(_share(r), 0.01),
-        source=ERRATUM,
-        kind="printed",
-    ),
-    Claim(
         "With batches of 50 or more no step is super-critical, in any run.",
-        judge=lambda r, c: at_most(_calm(r), 0.0),
+        judge=lambda r, c: at_most(_calm(r, c), 0.0),
         source=COUNTS,
         kind="control",
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_most(r.loss.max(), r.target),
+        judge=lambda r, c: at_most(r.loss.max(), c.target),
         source=TABLE,
         kind="control",
     ),
@@ -305,18 +263,21 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment, super-critical steps, and corners of G beside that of G*."""
-    figure, axes = panels(
-        "test loss / Var f*",
-        "alignment cos(G, G*)",
-        "super-critical steps",
-        f"G, batches of {result.batch_sizes[0]}",
-        f"G, batches of {result.batch_sizes[-1]}",
-        "G*",
-    )
-    measures = (result.relative, result.alignment, result.num_supercritical)
-    by_batch_size(axes[:3], result.batch_sizes, [values[None] for values in measures])
+    sizes = config.batch_sizes
+    corners = {
+        f"G, batches of {sizes[0]}": result.features[0],
+        f"G, batches of {sizes[-1]}": result.features[-1],
+        "G*": polynomial_agop(config.law, config.dimension)[:CORNER, :CORNER],
+    }
+    measures = {
+        "test loss / Var f*": result.relative,
+        "alignment cos(G, G*)": result.alignment,
+        "super-critical steps": result.num_supercritical,
+    }
+    figure, axes = panels(*measures, *corners)
+    values = [measure[None] for measure in measures.values()]
+    over_batch_sizes(axes[:3], sizes, values, ["SGD"])
     axes[0].axhline(1.0, **THEORY)
-    corners = (result.features[0], result.features[-1], result.truth)
-    for axis, corner in zip(axes[3:], corners, strict=True):
-        heat(axis, corner)
+    for axis, corner in zip(axes[3:], corners.values(), strict=True):
+        image(axis, np.asarray(corner))
     return figure

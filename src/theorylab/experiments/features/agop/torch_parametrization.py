@@ -1,4 +1,4 @@
-"""Small batches find features in PyTorch's own parametrization too, not only in the tangent one.
+"""Small batches improve the features in PyTorch's default parametrization, too.
 
 The task of `features/agop/sgd`, y = x₁x₂ + noise, with the network as PyTorch makes it by default:
 weights and biases begin uniform on ±1/√fan-in, and nothing is divided by a width. The critical
@@ -10,8 +10,8 @@ targets as they are, it diverges). The source has the same order there, with thr
 with one there is none, and at the source's size small batches lose. With three (d = 20, n = 300,
 widths of 64, η = η_crit/10, eight seeds) small batches had the smaller test loss with rank 3 in
 seven seeds, with rank 4 in all; `rank` and `widths` choose these. Gradient descent with catapults
-is there in this parametrization, too, in `features/agop/gradient_descent` and
-`features/agop/catapults_by_rank`, and SGD's spikes in `dynamics/spikes/kernel_drop`.
+in this parametrization is in `features/agop/gradient_descent` and
+`features/agop/catapults_by_rank`, and SGD's spikes are in `dynamics/spikes/kernel_drop`.
 
 The control has a quarter of the learning rate. There no step is super-critical, and the test losses
 of both batch sizes differ by less. (Learning rates of the source are matched to tasks by the order
@@ -21,7 +21,7 @@ Source: zhu · torch-param · C.9, C.18, C.20.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,19 +39,22 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data.polynomials import Rank
-from theorylab.experiments.checks import refuse_batch_sizes, refuse_below, refuse_nonpositive
 from theorylab.experiments.drawing import panels
-from theorylab.experiments.features.agop._batch_sizes import by_batch_size
-from theorylab.experiments.features.agop._other_ranks import with_ranks
-from theorylab.experiments.features.agop._polynomials import (
-    PolynomialTask,
+from theorylab.fields import Count, Increasing, Positive
+from theorylab.models import Model
+from theorylab.progress import report
+from theorylab.typing import Measured
+
+from ._polynomials import (
+    BatchConfig,
     begin_each,
     bytes_of,
     learn_with_batches,
     network_in,
+    over_batch_sizes,
+    require_batch_sizes,
+    with_ranks,
 )
-from theorylab.progress import report
-from theorylab.training import Until
 
 PRECISION = "float32"
 FORMULA = r"W_{ij}, b_i \sim U(-1/\sqrt{\text{fan-in}},\ 1/\sqrt{\text{fan-in}})"
@@ -60,56 +63,43 @@ ORDER = Source("zhu", "torch-param", "C.20")
 OTHER = Source("zhu", "torch-param", "C.20, rank 3")
 OTHER_RANK: Rank = 3
 
+CALM = 0.25  # the learning rate of the control, as a part of the source's
 CALM_RATE, CATAPULT_RATE = 0, 1  # along the axis of learning rates
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(BatchConfig):
     """SGD on x₁x₂ in PyTorch's parametrization, with two batch sizes and two learning rates."""
 
-    rank: int = 2  # which polynomial: 2, 3 or 4
-    dimension: int = 100  # of the inputs, d
-    num_train: int = 2000  # training samples, n
-    num_others: int = 5000  # validation samples, and test samples
-    widths: tuple[int, ...] = (1024,)  # of the hidden layers
-    batch_sizes: tuple[int, ...] = (5, 50)  # two, increasing
-    learning_rate: float = 0.01  # of the source
-    calm_part: float = 0.25  # the learning rate of the control, as a part of it
-    target: float = 0.001  # the training loss at which a run ends
-    max_steps: int = 100000  # after which it ends anyway
-    check_every: int = 400  # steps from one look at the losses to the next
-    num_seeds: int = 6  # data and networks, at least 6 to conclude
-    seed: int = 0  # of all randomness
+    batch_sizes: Increasing[Count] = (5, 50)  # two
+    learning_rate: Positive = 0.01  # of the source
+    max_steps: Count = 100000  # after which a run ends anyway
+    check_every: Count = 400  # steps from one look at the losses to the next
+
+    scaled = True
 
     def __post_init__(self) -> None:
-        refuse_below(self, 1, "num_train")
-        refuse_batch_sizes(self.batch_sizes, self.num_train, exactly_two=True)
-        refuse_nonpositive(self, "learning_rate")
-        if not 0 < self.calm_part < 1:
-            raise ValueError(f"calm_part must be in (0, 1), got {self.calm_part}.")
-        refuse_below(self, 1, "widths", "num_seeds")
-        refuse_below(self, 10, "dimension")
-        if self.rank not in (2, 3, 4):
-            raise ValueError(f"rank must be 2, 3 or 4, got {self.rank}.")
-        _ = self.task, self.until  # they check the rest
+        super().__post_init__()
+        require_batch_sizes(self.batch_sizes, self.num_train, exactly_two=True)
+        if self.dimension < 10:
+            raise ValueError(f"dimension must be at least 10 for rank 3, got {self.dimension}.")
 
     @property
-    def task(self) -> PolynomialTask:
-        """What is learned."""
-        rank = cast(Rank, self.rank)
-        return PolynomialTask(rank, self.dimension, self.num_train, self.num_others, scaled=True)
+    def model(self) -> Model:
+        """The network, as PyTorch makes it."""
+        return network_in("torch", self.widths, self.dimension)
 
     @property
-    def until(self) -> Until:
-        """When a run ends."""
-        return Until(self.target, self.max_steps, self.check_every)
+    def learning_rates(self) -> np.ndarray:
+        """That of the control, and the source's."""
+        return self.learning_rate * np.array([CALM, 1.0])
 
 
 PRESETS = {
     "smoke": Config(
         dimension=30,
         num_train=300,
-        num_others=500,
+        num_test=500,
         widths=(256,),
         learning_rate=0.03,  # the critical one is larger, as the network is narrower
         target=0.003,
@@ -120,64 +110,44 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: axes learning rates (calm, source), batch sizes, seeds."""
+    """Axes: r learning rates (calm, source), b batch sizes, s seeds."""
 
-    batch_sizes: Int[np.ndarray, " b"]
-    learning_rates: Float[np.ndarray, " r"]
-    critical_rates: Float[np.ndarray, " s"]  # of the whole training set, at the start
-    test: Float[np.ndarray, "r b s"]
-    relative: Float[np.ndarray, "r b s"]  # the test loss over Var f*
-    alignment: Float[np.ndarray, "r b s"]
-    num_supercritical: Int[np.ndarray, "r b s"]  # super-critical steps
-    num_steps: Int[np.ndarray, "r b s"]
-    loss: Float[np.ndarray, "r b s"]  # of training, at the end
-    target: float
-    other_test: Float[np.ndarray, "b s"]  # of rank 3 over Var f*, at the source's rate
+    critical_rates: Float[Measured, " s"]  # of the whole training set, at the start
+    test: Float[Measured, "r b s"]
+    relative: Float[Measured, "r b s"]  # test loss over Var f*
+    alignment: Float[Measured, "r b s"]
+    num_supercritical: Int[Measured, "r b s"]  # super-critical steps
+    num_steps: Int[Measured, "r b s"]
+    loss: Float[Measured, "r b s"]  # of training, at the end
+    other_test: Float[Measured, "b s"]  # of rank 3 over Var f*, at the source's rate
 
 
 def memory(config: Config) -> int:
-    """Bytes of the data and networks of all seeds."""
-    return bytes_of(config.task, config.widths, 4 * config.num_seeds)
+    """Bytes of the data and networks of all seeds, once as drawn and once for each run."""
+    return bytes_of(config, 4 * config.num_seeds)
 
 
 def run(config: Config) -> Result:
     """Train with both batch sizes at both rates, from the same starts; and rank 3 at one."""
     report("data, networks and their critical learning rates", 0.0)
-    task, num_seeds = config.task, config.num_seeds
     start_key, batch_key = jax.random.split(jax.random.key(config.seed))
-    model = network_in("torch", config.widths, config.dimension)
-    starts = begin_each(start_key, num_seeds, task, model)
-    learning_rates = config.learning_rate * np.array([config.calm_part, 1.0])
+    starts = begin_each(start_key, config.num_seeds, config)
     # All on one axis and in one program: calm, at the source's rate, and rank 3.
-    ranks = (task.rank, task.rank, OTHER_RANK)
-    rates = jnp.repeat(jnp.array([*learning_rates, learning_rates[1]]), num_seeds)[None]
-    every = learn_with_batches(
-        batch_key,
-        with_ranks(starts, task, ranks),
-        rates,
-        task,
-        model,
-        config.batch_sizes,
-        config.until,
-    )
-    places = [slice(i * num_seeds, (i + 1) * num_seeds) for i in range(len(ranks))]
-    *parts, other = (
-        jax.tree.map(lambda leaf, place=place: np.asarray(leaf[0, :, place]), every)
-        for place in places
-    )
-    learned = jax.tree.map(lambda *leaves: np.stack(leaves), *parts)
+    ranks = (config.law, config.law, OTHER_RANK)
+    calm, source = config.learning_rates
+    rates = jnp.repeat(jnp.array([calm, source, source]), config.num_seeds)[None]
+    every = learn_with_batches(batch_key, with_ranks(starts, config, ranks), rates, config)
+    parts = jax.tree.map(lambda leaf: jnp.stack(jnp.split(leaf[0], len(ranks), axis=1)), every)
+    learned = jax.tree.map(lambda leaf: leaf[:-1], parts)
     return Result(
-        batch_sizes=np.array(config.batch_sizes),
-        learning_rates=learning_rates,
-        critical_rates=np.asarray(starts.critical_rate),
+        critical_rates=starts.critical_rate,
         test=learned.test,
         relative=learned.relative,
         alignment=learned.alignment,
         num_supercritical=learned.num_supercritical,
         num_steps=learned.num_steps,
         loss=learned.loss,
-        target=config.target,
-        other_test=other.test,
+        other_test=parts.test[-1],
     )
 
 
@@ -206,13 +176,14 @@ CLAIMS = (
         source=ORDER,
     ),
     Claim(
-        "On the polynomial of rank 3 a network of one hidden layer has no such gain: small batches"
-        " lower the test loss by less than a tenth of Var f*.",
+        "On the polynomial of rank 3 a network with one hidden layer has no such gain: small"
+        " batches lower the test loss by less than a tenth of Var f*.",
         judge=lambda r, c: median_at_most(r.other_test[1] - r.other_test[0], 0.1),
         source=OTHER,
     ),
     Claim(
-        "The critical learning rate is 50 to 1000 times smaller than the tangent network's 6.",
+        "The critical learning rate is 50 to 1000 times smaller than the 6 of the network in the"
+        " tangent parametrization.",
         judge=lambda r, c: median_between(r.critical_rates, 0.006, 0.12),
         source=ORDER,
     ),
@@ -232,7 +203,7 @@ CLAIMS = (
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_most(r.loss.max(), r.target),
+        judge=lambda r, c: at_most(r.loss.max(), c.target),
         source=ORDER,
         kind="control",
     ),
@@ -243,6 +214,6 @@ def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
     measures = (result.relative, result.alignment, result.num_supercritical)
-    labels = [f"η = {rate:g}" for rate in result.learning_rates]
-    by_batch_size(axes, result.batch_sizes, measures, labels)
+    labels = [f"η = {rate:g}" for rate in config.learning_rates]
+    over_batch_sizes(axes, config.batch_sizes, measures, labels)
     return figure
