@@ -11,11 +11,12 @@ def test_verdicts_are_as_expected(surprises):
 
 def test_features_that_catapults_improve_are_refuted(smoke, verdict):
     """Corrupted: alignments that rise, a test loss that falls, raises without spikes."""
-    better = smoke._replace(alignment=smoke.alignment[:, :1] + 0.1 * smoke.numbers[None])
+    raises = np.array(experiment.PRESETS["smoke"].raises)
+    better = smoke._replace(alignment=smoke.alignment[:, :1] + 0.1 * raises[None])
     assert verdict("bring the features no closer", better) == Verdict.REFUTED
-    falling = smoke._replace(best_test=smoke.best_test[:, 1:2] / 2.0 ** smoke.numbers[None])
+    falling = smoke._replace(best_test=smoke.best_test[:, 1:2] / 2.0 ** raises[None])
     assert verdict("falls by less than 5 %", falling) == Verdict.REFUTED
-    able = smoke._replace(best_test=np.full_like(smoke.best_test, smoke.trivial))
+    able = smoke._replace(best_test=0.01 + 0 * smoke.best_test)
     assert verdict("best constant", able) == Verdict.REFUTED
     calm = smoke._replace(spikes=np.zeros_like(smoke.spikes))
     assert verdict("raises are catapults", calm) == Verdict.REFUTED
@@ -24,9 +25,11 @@ def test_features_that_catapults_improve_are_refuted(smoke, verdict):
 
 
 def test_bad_configs_are_refused():
-    with pytest.raises(ValueError, match="numbers must begin with 0, 1 and go on"):
-        experiment.Config(numbers=(1, 2, 3))
+    with pytest.raises(ValueError, match="raises must begin with 0"):
+        experiment.Config(raises=(1, 2, 3))
+    with pytest.raises(ValueError, match="raises must begin with 0, 1 and go on"):
+        experiment.Config(raises=(0, 2, 3))
     with pytest.raises(ValueError, match="the source has 4 raises, got 5"):
-        experiment.Config(numbers=(0, 1, 5))
+        experiment.Config(raises=(0, 1, 5))
     with pytest.raises(ValueError, match="factor must be above 1"):
         experiment.Config(factor=0.9)

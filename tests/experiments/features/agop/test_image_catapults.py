@@ -23,8 +23,8 @@ def test_students_that_become_teachers_and_controls_that_move_are_refuted(smoke,
     assert verdict("changes the test loss less", moved) == Verdict.REFUTED
     assert verdict("changes the features less", moved) == Verdict.REFUTED
     strangers = smoke._replace(ceiling=0 * smoke.ceiling, accuracy=0.5 + 0 * smoke.accuracy)
-    assert verdict("look at the same", strangers) == Verdict.REFUTED
-    assert verdict("know their task", strangers) == Verdict.REFUTED
+    assert verdict("nearly the same features", strangers) == Verdict.REFUTED
+    assert verdict("teachers are accurate", strangers) == Verdict.REFUTED
 
 
 def test_raises_without_spikes_and_unequal_losses_are_refuted(smoke, verdict):
@@ -39,12 +39,13 @@ def test_raises_without_spikes_and_unequal_losses_are_refuted(smoke, verdict):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"classes": (0, 0)}, "classes must be two"),
+        ({"classes": (0, 0)}, "classes must be whole numbers, two different classes"),
         ({"num_train": 701}, "num_train must be from 20 to 700, with num_known = 700, got 701"),
-        ({"numbers": (0, 2, 1)}, "numbers must increase"),
+        ({"raises": (0, 2, 1)}, "raises must be whole numbers, two or more and increasing"),
+        ({"raises": (1, 2)}, "raises must begin with 0"),
         ({"factor": 1.0}, "factor must be above 1 to catapult, got 1.0"),
         ({"calm": 0.5}, r"calm must be in \(0, 0.5\), got 0.5"),
-        ({"widths": ()}, "widths must be at least 1 each"),
+        ({"widths": ()}, "widths must be whole numbers, one or more"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

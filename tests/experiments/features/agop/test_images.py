@@ -1,6 +1,6 @@
-"""Images for whom, turned labels, and students, against their definitions."""
+"""Images for whom, flipped labels, and students, against their definitions."""
 
-import dataclasses
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -14,33 +14,34 @@ from theorylab.kernels import ntk
 from theorylab.training import Batches, Until, gradient_descent
 
 KEY = jax.random.key(3)
+CONFIG = tasks.ImageConfig(images="digits", num_train=40, num_known=70, num_test=30)
 
 
 @pytest.fixture(scope="module")
-def task():
-    return tasks.image_task("digits", (4, 9), 2, 40, 70, 30, turned=0.1)
+def data():
+    return tasks.read_images(CONFIG)
 
 
 @pytest.fixture(scope="module")
-def parts(task):
-    return tasks.parts_of(task, KEY)
+def parts(data):
+    return tasks.parts_of(data, CONFIG, KEY, flipped=0.1)
 
 
 def rows(x):
     return {row.tobytes() for row in np.asarray(x)}
 
 
-def test_no_image_is_for_tests_and_for_learning(task, parts):
-    assert task.data.input_shape == (4, 4, 1)
+def test_no_image_is_for_tests_and_for_learning(data, parts):
+    assert data.input_shape == (4, 4, 1)
     assert [len(part.x) for part in parts] == [40, 30, 70, 30]
     assert rows(parts.train.x) | rows(parts.validation.x) == rows(parts.known.x)
     assert not rows(parts.known.x) & rows(parts.test.x)
-    assert rows(parts.test.x) < rows(task.data.x)
+    assert rows(parts.test.x) < rows(data.x)
 
 
-def test_a_tenth_of_the_students_labels_are_wrong_and_no_others(task, parts):
+def test_a_tenth_of_the_students_labels_are_wrong_and_no_others(data, parts):
     """Oracle: the labels that the same images have in the whole set."""
-    truth = dict(zip(map(bytes, np.asarray(task.data.x)), np.asarray(task.data.y), strict=True))
+    truth = dict(zip(map(bytes, np.asarray(data.x)), np.asarray(data.y), strict=True))
 
     def wrong(part):
         labels = zip(map(bytes, np.asarray(part.x)), np.asarray(part.y), strict=True)
@@ -50,18 +51,18 @@ def test_a_tenth_of_the_students_labels_are_wrong_and_no_others(task, parts):
     assert wrong(parts.known) == wrong(parts.validation) == wrong(parts.test) == 0
 
 
-def test_the_critical_rate_is_that_of_the_kernel(task, parts):
+def test_the_critical_rate_is_that_of_the_kernel(data, parts):
     """Oracle: n/λ_max of the whole kernel."""
-    model = tasks.image_student(task, (8, 8))
+    model = tasks.image_student(parts, replace(CONFIG, widths=(8, 8)))
     params = model.init(KEY)
     top = np.linalg.eigvalsh(np.asarray(ntk(model.apply, params, parts.train.x)))[-1]
     rate = tasks.critical_rate(model, params, parts.train, KEY)
     np.testing.assert_allclose(rate, 40 / top, rtol=1e-6)
 
 
-def test_a_student_is_measured_where_it_was_best(task, parts):
+def test_a_student_is_measured_where_it_was_best(data, parts):
     """Oracle: one step of descent by hand, with its losses and features."""
-    model = tasks.image_student(task, (8,))
+    model = tasks.image_student(parts, replace(CONFIG, widths=(8,)))
     params = model.init(KEY)
     reference = jnp.diag(jnp.arange(16.0))
 
@@ -88,9 +89,9 @@ def test_a_student_is_measured_where_it_was_best(task, parts):
     assert [int(learned(1e6, counted).num_supercritical) for counted in (True, False)] == [1, 0]
 
 
-def test_other_images_choose_when_it_was_best(task, parts):
+def test_other_images_choose_when_it_was_best(data, parts):
     """Where their labels are the outputs after one step of two, it was best after that one."""
-    model = tasks.image_student(task, (8,))
+    model = tasks.image_student(parts, replace(CONFIG, widths=(8,)))
     params = model.init(KEY)
 
     def loss(w, part):
@@ -99,7 +100,7 @@ def test_other_images_choose_when_it_was_best(task, parts):
     gradient = jax.grad(loss)(params, parts.train)
     stepped = jax.tree.map(lambda w, g: w - 0.1 * g, params, gradient)
     labels = model.apply(stepped, parts.validation.x)
-    chosen = parts._replace(validation=dataclasses.replace(parts.validation, y=labels))
+    chosen = parts._replace(validation=replace(parts.validation, y=labels))
     given = (KEY, model, params, chosen, jnp.eye(16))
     student = tasks.learn_images(*given, gradient_descent(0.1), Batches(40), Until(1e-9, 2, 1))
     np.testing.assert_allclose(student.test, loss(stepped, parts.test), rtol=1e-9)
@@ -108,4 +109,4 @@ def test_other_images_choose_when_it_was_best(task, parts):
 
 def test_too_many_images_are_refused():
     with pytest.raises(ValueError, match=r"must be at most 361 together, .* got 400"):
-        tasks.image_task("digits", (4, 9), 1, 100, 300, 100)
+        tasks.read_images(replace(CONFIG, num_train=100, num_known=300, num_test=100))

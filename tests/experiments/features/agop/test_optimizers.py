@@ -8,21 +8,28 @@ from theorylab.experiments.features.agop import optimizers as experiment
 from theorylab.experiments.features.agop._polynomials import PolynomialTraining
 
 
+def changed(result, **fields):
+    return result._replace(runs=result.runs._replace(**fields))
+
+
 def test_verdicts_are_as_expected(surprises):
     assert surprises == []
 
 
 def test_alignment_that_grows_with_the_test_loss_is_refuted(smoke, verdict):
     """Corrupted: alignment and misalignment with the opposite order."""
-    wrong = smoke._replace(alignment=-smoke.alignment, misalignment=-smoke.misalignment)
+    wrong = changed(smoke, alignment=-smoke.runs.alignment)
+    wrong = wrong._replace(misalignment=-smoke.misalignment)
     for words in ("ranked oppositely, seed by seed", "Means over seeds", "nearly on a line"):
         assert verdict(words, wrong) == Verdict.REFUTED
     assert verdict("that do not matter", wrong) == Verdict.REFUTED
 
 
 def test_optimisers_that_do_not_differ_or_do_not_fit_are_refuted(smoke, verdict):
-    assert verdict("10 % below", smoke._replace(test=np.ones_like(smoke.test))) == Verdict.REFUTED
-    unfitted = smoke._replace(reached=np.zeros_like(smoke.reached))
+    assert (
+        verdict("10 % below", changed(smoke, test=np.ones_like(smoke.runs.test))) == Verdict.REFUTED
+    )
+    unfitted = changed(smoke, reached=np.zeros_like(smoke.runs.reached))
     assert verdict("Most runs", unfitted) == Verdict.REFUTED
 
 

@@ -1,6 +1,7 @@
 """Learning polynomials: what is measured, against linear networks that can be taken apart."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,7 @@ from theorylab.kernels import ntk
 from theorylab.models import Dense, Serial, network
 from theorylab.training import Batches, gradient_descent
 
-SIZES = {"rank": 4, "dimension": 8, "num_train": 60, "num_test": 40}
+SIZES: dict[str, Any] = {"rank": 4, "dimension": 8, "num_train": 60, "num_test": 40}
 KEY = jax.random.key(0)
 
 
@@ -205,6 +206,8 @@ def test_every_rate_has_its_median_and_only_sizes_are_labelled():
     over_batch_sizes([axis], (5, 50), [values], ["small", "large"])
     lines = axis.get_lines()
     assert len(lines) == 2
-    np.testing.assert_allclose(lines[0].get_ydata(), np.median(values[0], axis=1))
+    np.testing.assert_allclose(
+        np.asarray(lines[0].get_ydata(), float), np.median(values[0], axis=1)
+    )
     assert [text.get_text() for text in axis.get_xticklabels()] == ["5", "50"]
     assert len(axis.get_xticks(minor=True)) == 0

@@ -7,6 +7,10 @@ from theorylab.claims import Verdict
 from theorylab.experiments.features.agop import sgd as experiment
 
 
+def changed(result, **fields):
+    return result._replace(runs=result.runs._replace(**fields))
+
+
 def test_verdicts_are_as_expected(surprises):
     assert surprises == []
 
@@ -16,20 +20,20 @@ def test_verdicts_are_as_expected(surprises):
     [("smaller the test loss", "test"), ("better G is aligned", "alignment")],
 )
 def test_a_reversed_order_is_refuted(smoke, verdict, words, name):
-    reversed_order = smoke._replace(**{name: getattr(smoke, name)[::-1]})
-    assert verdict(words, reversed_order) == Verdict.REFUTED
+    values = getattr(smoke.runs, name)[::-1]
+    assert verdict(words, changed(smoke, **{name: values})) == Verdict.REFUTED
 
 
 def test_other_values_and_counts_are_refuted(smoke, verdict):
     """Test losses of a constant, batches that all catapult, and a run that did not fit."""
-    constant = smoke._replace(test=np.ones_like(smoke.test))
+    constant = changed(smoke, test=np.ones_like(smoke.runs.test))
     assert verdict("Test losses of all batch sizes", constant) == Verdict.REFUTED
-    unlike = smoke._replace(alignment=np.full_like(smoke.alignment, 0.5))
+    unlike = changed(smoke, alignment=np.full_like(smoke.runs.alignment, 0.5))
     assert verdict("Alignments of all batch sizes", unlike) == Verdict.REFUTED
-    restless = smoke._replace(num_supercritical=np.ones_like(smoke.num_supercritical))
+    restless = changed(smoke, num_supercritical=np.ones_like(smoke.runs.num_supercritical))
     assert verdict("no step is super-critical", restless) == Verdict.REFUTED
     assert verdict("are not rare", restless) == Verdict.REFUTED
-    unfitted = smoke._replace(loss=smoke.loss + 1)
+    unfitted = changed(smoke, loss=smoke.runs.loss + 1)
     assert verdict("at one training loss", unfitted) == Verdict.REFUTED
 
 
@@ -39,10 +43,10 @@ def test_every_size_of_which_the_table_speaks_is_judged(smoke, verdict):
     middle = [
         np.mean(paper.pilots[b].test) if b in paper.pilots else 0.75 for b in paper.batch_sizes
     ]
-    table = smoke._replace(test=np.repeat(np.array(middle)[:, None], 6, axis=1))
+    table = changed(smoke, test=np.repeat(np.array(middle)[:, None], 6, axis=1))
     words = "Test losses of all batch sizes"
     assert verdict(words, table, paper) == Verdict.SUPPORTED
-    off = table._replace(test=table.test + np.array([0, 0, 0, 0, 0.3])[:, None])
+    off = changed(table, test=table.runs.test + np.array([0, 0, 0, 0, 0.3])[:, None])
     assert verdict(words, off, paper) == Verdict.REFUTED
     elsewhere = replace(paper, num_train=2001)
     assert verdict(words, table, elsewhere) == Verdict.INCONCLUSIVE

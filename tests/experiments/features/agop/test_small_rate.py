@@ -5,16 +5,21 @@ from theorylab.claims import Verdict
 from theorylab.experiments.features.agop import small_rate as experiment
 
 
+def changed(result, **fields):
+    return result._replace(runs=result.runs._replace(**fields))
+
+
 def test_verdicts_are_as_expected(surprises):
     assert surprises == []
 
 
 def test_an_effect_at_the_small_rate_is_refuted(smoke, verdict):
     """Corrupted: the measurements of the large rate in the place of the small one's."""
-    wrong = smoke._replace(
-        test=smoke.test[::-1],
-        alignment=smoke.alignment[::-1],
-        num_supercritical=smoke.num_supercritical[::-1],
+    wrong = changed(
+        smoke,
+        test=smoke.runs.test[::-1],
+        alignment=smoke.runs.alignment[::-1],
+        num_supercritical=smoke.runs.num_supercritical[::-1],
     )
     assert verdict("changes the test loss by less", wrong) == Verdict.REFUTED
     assert verdict("changes the alignment by less", wrong) == Verdict.REFUTED
@@ -25,7 +30,7 @@ def test_an_effect_at_the_small_rate_is_refuted(smoke, verdict):
 
 def test_a_larger_gap_is_demanded_at_the_size_of_the_source(smoke, verdict):
     """A quarter more test loss is enough with 300 samples, and not with 2000."""
-    quarter = smoke._replace(test=np.array([1.0, 1.25])[None, :, None] + 0 * smoke.test)
+    quarter = changed(smoke, test=np.array([1.0, 1.25])[None, :, None] + 0 * smoke.runs.test)
     words = "a much larger test loss"
     assert verdict(words, quarter) == Verdict.SUPPORTED
     assert verdict(words, quarter, experiment.PRESETS["paper"]) == Verdict.REFUTED

@@ -5,16 +5,21 @@ from theorylab.claims import Verdict
 from theorylab.experiments.features.agop import torch_parametrization as experiment
 
 
+def changed(result, **fields):
+    return result._replace(runs=result.runs._replace(**fields))
+
+
 def test_verdicts_are_as_expected(surprises):
     assert surprises == []
 
 
 def test_a_reversed_order_is_refuted(smoke, verdict):
     """Corrupted: the measurements of both batch sizes exchanged."""
-    wrong = smoke._replace(
-        test=smoke.test[:, ::-1],
-        alignment=smoke.alignment[:, ::-1],
-        num_supercritical=smoke.num_supercritical[:, ::-1],
+    wrong = changed(
+        smoke,
+        test=smoke.runs.test[:, ::-1],
+        alignment=smoke.runs.alignment[:, ::-1],
+        num_supercritical=smoke.runs.num_supercritical[:, ::-1],
     )
     for words in ("smaller test loss", "better aligned", "more super-critical"):
         assert verdict(words, wrong) == Verdict.REFUTED
@@ -28,7 +33,9 @@ def test_an_order_of_rank_3_is_told(smoke, verdict):
 
 def test_a_control_that_catapults_is_refuted(smoke, verdict):
     """Corrupted: the measurements of both learning rates exchanged."""
-    wrong = smoke._replace(test=smoke.test[::-1], num_supercritical=smoke.num_supercritical[::-1])
+    wrong = changed(
+        smoke, test=smoke.runs.test[::-1], num_supercritical=smoke.runs.num_supercritical[::-1]
+    )
     assert verdict("no step is super-critical", wrong) == Verdict.REFUTED
     assert verdict("a third as much", wrong) == Verdict.REFUTED
 

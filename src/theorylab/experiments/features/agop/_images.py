@@ -1,24 +1,19 @@
-"""Learning to tell two kinds of images apart: who sees which images, teachers, and students.
+"""Students and teachers on two classes of images: settings, data and the protocol.
 
     known images    all are for the teacher, and the last tenth of them chooses when it was best;
-                    the first n, some labels of them turned, are for students; the others choose
-                    when a student was best
+                    the first n, some with flipped labels, are for students; the others choose when
+                    a student was best
     test images     for both, and they choose nothing
 
 The teacher's AGOP on the n images stands for the truth, G*; students are compared with it. Labels
-are ±1, and only those that students learn from are turned.
-
-`refuse_image_sizes` and `image_bytes` take a config with the fields of `image_batches`: images,
-classes, shrink, num_train, num_known, num_test, widths, channels, teacher_scale, teacher_steps and
-num_seeds.
+are ±1, and only those that students learn from are flipped.
 
 Source: zhu · agop-sgd · §4.4, C.21; zhu · teacher-agop · §4.4.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,162 +23,138 @@ from jaxtyping import Array, Bool, Float, Int
 from theorylab.data import Dataset, image_set
 from theorylab.data.backgrounds import downsample
 from theorylab.data.downloads import image_shape
-from theorylab.experiments.checks import refuse_below, refuse_classes, refuse_negative
-from theorylab.experiments.features.agop._polynomials import super_critical
 from theorylab.features.agop import agop, agop_alignment
 from theorylab.features.teachers import FEWEST, Teacher, halving_cnn, teach
+from theorylab.fields import Classes, Count, ImageSet, Positive, Seeded, Several
 from theorylab.kernels import ntk_eigenpairs
 from theorylab.models import Flatten, Model, Serial, Standard, mlp, network
 from theorylab.models.unfold import im2col
 from theorylab.training import Batches, Until, empirical_risk, squared, train_until, zero_one
-from theorylab.typing import Params, RandomKey, Scalar
+from theorylab.typing import Measured, Params, RandomKey, Scalar
+
+from ._polynomials import super_critical
 
 LOSS, ERRORS = squared("mean"), zero_one("mean")
 NUM_PRODUCTS = 20  # with the tangent kernel, for its top eigenvalue
 _TEACHER_RATE = 3e-3  # of Adam
+_TEACHER_SCALE = 0.03  # of the teacher's weights at the start, times √fan-in
 
 
 @dataclass(frozen=True)
-class ImageTask:
-    """Two kinds of images, and how many are for whom.
+class ImageConfig(Seeded):
+    """Students that learn to tell two classes of images apart, and their teachers."""
 
-    Args:
-        data: All images (n, height, width, channels), labels ±1.
-        num_train: Images for students.
-        num_known: Images for teachers, those of the students among them.
-        num_test: Other images.
-        turned: The share of the students' labels that are turned.
-    """
+    images: ImageSet = "mnist5k"
+    classes: Classes = (4, 9)
+    shrink: Count = 2  # the side of the square that becomes one pixel
+    num_train: Count = 400  # images for students, n
+    num_known: Count = 700  # images for teachers, those of the students among them
+    num_test: Count = 300  # other images
+    widths: Several[Count] = (128, 128, 128)  # of the hidden layers
+    target: Positive = 1e-3  # the training loss to reach
+    max_steps: Count = 60_000  # after which a run ends anyway
+    channels: Several[Count] = (64,)  # of the teacher's convolutions, each halving the image
+    teacher_steps: Count = 200  # of Adam, batches of 50
 
-    data: Dataset
-    num_train: int
-    num_known: int
-    num_test: int
-    turned: float = 0.0
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_sizes(self)
+
+
+def require_sizes(config: ImageConfig, num_others: int = 0) -> None:
+    """Raise unless there are images enough for students, and so many others for teachers."""
+    most = config.num_known - num_others
+    if not NUM_PRODUCTS <= config.num_train <= most:
+        raise ValueError(
+            f"num_train must be from {NUM_PRODUCTS} to {most}, with num_known ="
+            f" {config.num_known}, got {config.num_train}."
+        )
+    if config.num_known < FEWEST:
+        raise ValueError(f"num_known must be at least {FEWEST}, got {config.num_known}.")
+
+
+def bytes_of(config: ImageConfig) -> int:
+    """Bytes of all images, and of activations and the tangent kernel on each of two cores."""
+    height, width, colours = image_shape(config.images)
+    pixels = height * width * colours // config.shrink**2
+    images = config.num_known + config.num_test
+    students = 6 * config.num_known * (pixels + sum(config.widths)) + 4 * config.num_train**2
+    teachers = 4 * images * math.ceil(pixels / colours) * max(config.channels)
+    return 4 * (4 * 5 * images * pixels + 2 * (students + teachers) + config.num_seeds * pixels**2)
+
+
+def read_images(config: ImageConfig) -> Dataset:
+    """All images of both classes, or an error if there are fewer than asked for."""
+    data = image_set(config.images, "standard", config.classes, "sign")
+    asked = config.num_known + config.num_test
+    if data.num_samples < asked:
+        raise ValueError(
+            f"num_known and num_test must be at most {data.num_samples} together, the images of"
+            f" these classes, got {asked}."
+        )
+    return replace(data, x=downsample(data.x, config.shrink))
 
 
 class Parts(NamedTuple):
-    """The images of one seed: for students, those that choose the best student, all, for tests."""
+    """The images of one seed."""
 
-    train: Dataset
-    validation: Dataset
-    known: Dataset
+    train: Dataset  # for students
+    validation: Dataset  # to choose when a student was best
+    known: Dataset  # both of these with their true labels, for the teacher
     test: Dataset
 
 
-class Student(NamedTuple):
-    """What was measured at the best validation loss, and how training ended.
+def parts_of(data: Dataset, config: ImageConfig, key: RandomKey, flipped: float = 0.0) -> Parts:
+    """Draw the images of one seed, and flip labels: just so many of them, the first in the order.
 
     Args:
-        test: The test loss.
-        error: The share of test images that are told wrongly.
-        alignment: cos(G, G*).
-        num_supercritical: The super-critical steps until then.
-        num_steps: The steps until the end.
-        loss: The training loss at the end.
-        reached: Whether the images were fitted.
-    """
-
-    test: Float[Array, ""]
-    error: Float[Array, ""]
-    alignment: Float[Array, ""]
-    num_supercritical: Int[Array, ""]
-    num_steps: Int[Array, ""]
-    loss: Float[Array, ""]
-    reached: Bool[Array, ""]
-
-
-def image_task(
-    images: str,
-    classes: tuple[int, ...],
-    shrink: int,
-    num_train: int,
-    num_known: int,
-    num_test: int,
-    turned: float = 0.0,
-) -> ImageTask:
-    """Read the images, and refuse numbers that are too large.
-
-    Args:
-        images: One of `data.IMAGE_SETS`.
-        classes: Two of ten.
-        shrink: The side of the square that becomes one pixel.
-        num_train: Images for students.
-        num_known: Images for teachers, those of the students among them.
-        num_test: Other images.
-        turned: The share of the students' labels that are turned.
-    """
-    data = image_set(images, "standard", classes, "sign")
-    if data.num_samples < num_known + num_test:
-        raise ValueError(
-            f"num_known and num_test must be at most {data.num_samples} together, the images of"
-            f" these classes, got {num_known + num_test}."
-        )
-    small = replace(data, x=downsample(data.x, shrink))
-    return ImageTask(small, num_train, num_known, num_test, turned)
-
-
-def parts_of(task: ImageTask, key: RandomKey) -> Parts:
-    """Draw the images of one seed, and turn labels: just so many of them, the first in the order.
-
-    Args:
-        task: The images.
+        data: All images.
+        config: How many are for whom.
         key: The randomness of the order.
+        flipped: The share of the students' labels that are flipped.
     """
-    known, others = task.data.shuffled(key).split(task.num_known)
-    train = known.subset(slice(task.num_train))
-    if turned := round(task.turned * task.num_train):
-        signs = jnp.where(jnp.arange(task.num_train) < turned, -1, 1)
+    known, others = data.shuffled(key).split(config.num_known)
+    train = known.subset(slice(config.num_train))
+    if num_flipped := round(flipped * config.num_train):
+        signs = jnp.where(jnp.arange(config.num_train) < num_flipped, -1, 1)
         train = replace(train, y=train.y * signs[:, None])
-    validation = known.subset(slice(task.num_train, None))
-    return Parts(train, validation, known, others.subset(slice(task.num_test)))
+    return Parts(
+        train=train,
+        validation=known.subset(slice(config.num_train, None)),
+        known=known,
+        test=others.subset(slice(config.num_test)),
+    )
 
 
-def image_teacher(
-    task: ImageTask,
-    parts: Parts,
-    channels: Sequence[int],
-    scale: float,
-    num_steps: int,
-    key: RandomKey,
-) -> Teacher:
-    """Train a convolutional network from a small start on all known images.
-
-    Args:
-        task: The images.
-        parts: Those of one seed.
-        channels: Of its convolutions, each halving the image.
-        scale: Of its weights at the start, times √fan-in.
-        num_steps: Of Adam, batches of 50.
-        key: The randomness of the start and of batches.
-    """
-    layers, shape = im2col(halving_cnn(channels)), task.data.input_shape
-    model = network(layers, shape, Standard(weight_scale=scale), "zero")
-    known, test, inputs = parts.known, parts.test, parts.train.x
-    return teach(key, model, known, test, inputs, LOSS, _TEACHER_RATE, num_steps)
+def image_teacher(parts: Parts, config: ImageConfig, key: RandomKey) -> Teacher:
+    """Train a convolutional network from a small start on all known images."""
+    layers, shape = im2col(halving_cnn(config.channels)), parts.known.input_shape
+    model = network(layers, shape, Standard(weight_scale=_TEACHER_SCALE), "zero")
+    images = (parts.known, parts.test, parts.train.x)
+    return teach(key, model, *images, LOSS, _TEACHER_RATE, config.teacher_steps)
 
 
-def image_student(task: ImageTask, widths: Sequence[int]) -> Model:
-    """A fully connected ReLU network on images, without biases.
-
-    Args:
-        task: The images.
-        widths: Of the hidden layers.
-    """
-    return network(Serial(Flatten(), mlp(widths)), task.data.input_shape)
+def image_student(parts: Parts, config: ImageConfig) -> Model:
+    """A fully connected ReLU network on images, without biases."""
+    return network(Serial(Flatten(), mlp(config.widths)), parts.train.input_shape)
 
 
 def critical_rate(model: Model, params: Params, train: Dataset, key: RandomKey) -> Float[Array, ""]:
-    """η_crit of all training images, n/λ_max(K).
-
-    Args:
-        model: The student.
-        params: Its parameters.
-        train: The images.
-        key: The randomness of the vector that Lanczos begins with.
-    """
+    """η_crit of all training images, n/λ_max(K); `key` draws the first vector of Lanczos."""
     top = ntk_eigenpairs(model.apply, params, train.x, 1, key, NUM_PRODUCTS).values[0]
     return jnp.asarray(LOSS.critical_learning_rate(top, train.num_samples))
+
+
+class Student(NamedTuple):
+    """What runs have at their best validation loss, and how they ended."""
+
+    test: Float[Measured, "*r"]  # loss
+    error: Float[Measured, "*r"]  # the share of misclassified test images
+    alignment: Float[Measured, "*r"]  # cos(G, G*)
+    num_supercritical: Int[Measured, "*r"]  # super-critical steps until then
+    num_steps: Int[Measured, "*r"]  # until the end
+    loss: Float[Measured, "*r"]  # of training, at the end
+    reached: Bool[Measured, "*r"]  # whether the images were fitted
 
 
 def learn_images(
@@ -235,39 +206,3 @@ def learn_images(
         loss=fitted.loss,
         reached=fitted.reached,
     )
-
-
-def refuse_image_sizes(config: Any, num_others: int = 0) -> None:
-    """Raise unless there are images for students, for teachers and for tests, and networks.
-
-    Args:
-        config: A dataclass.
-        num_others: How many images, at least, only teachers must know.
-    """
-    refuse_negative(config)
-    refuse_classes(config.classes)
-    most = config.num_known - num_others
-    if not NUM_PRODUCTS <= config.num_train <= most:
-        raise ValueError(
-            f"num_train must be from {NUM_PRODUCTS} to {most}, with num_known ="
-            f" {config.num_known}, got {config.num_train}."
-        )
-    refuse_below(config, FEWEST, "num_known")
-    refuse_below(config, 1, "shrink", "num_test", "teacher_steps", "num_seeds")
-    refuse_below(config, 1, "widths", "channels")
-    if not 0 < config.teacher_scale < 1e6:
-        raise ValueError(f"teacher_scale must be positive, got {config.teacher_scale}.")
-
-
-def image_bytes(config: Any) -> int:
-    """Bytes of all images, and of activations and the tangent kernel on each of two cores.
-
-    Args:
-        config: A dataclass.
-    """
-    height, width, colours = image_shape(config.images)
-    pixels = height * width * colours // config.shrink**2
-    images = config.num_known + config.num_test
-    students = 6 * config.num_known * (pixels + sum(config.widths)) + 4 * config.num_train**2
-    teachers = 4 * images * math.ceil(pixels / colours) * max(config.channels)
-    return 4 * (4 * 5 * images * pixels + 2 * (students + teachers))

@@ -52,7 +52,7 @@ from theorylab.training import (
     squared,
     train_until,
 )
-from theorylab.typing import Apply, Params, RandomKey, Scalar
+from theorylab.typing import Apply, Measured, Params, RandomKey, Scalar
 
 LOSS = squared("mean")
 CORNER = 10  # the corner of G that is kept has so many inputs: a polynomial depends on no others
@@ -137,17 +137,17 @@ class Start(NamedTuple):
 
 
 class PolynomialTraining(NamedTuple):
-    """What was measured at the best validation loss, and how training ended."""
+    """What runs have at their best validation loss, and how they ended."""
 
-    test: Float[Array, ""]  # loss
-    relative: Float[Array, ""]  # test loss over Var f*: 1 is what the mean predicts, without noise
-    alignment: Float[Array, ""]  # cos(G, G*)
-    corner: Float[Array, "c c"]  # of G, up to 10 inputs
-    num_supercritical: Int[Array, ""]  # super-critical steps until then; −1 if not counted
-    step: Int[Array, ""]  # all steps until then
-    num_steps: Int[Array, ""]  # until the end
-    loss: Float[Array, ""]  # of training, at the end
-    reached: Bool[Array, ""]  # whether the data were fitted
+    test: Float[Measured, "*r"]  # loss
+    relative: Float[Measured, "*r"]  # test loss over Var f*: the mean has 1, without the noise
+    alignment: Float[Measured, "*r"]  # cos(G, G*)
+    corner: Float[Measured, "*r c c"]  # of G, up to 10 inputs
+    num_supercritical: Real[Measured, "*r"]  # super-critical steps until then; −1 if not counted
+    step: Int[Measured, "*r"]  # all steps until then
+    num_steps: Int[Measured, "*r"]  # until the end
+    loss: Float[Measured, "*r"]  # of training, at the end
+    reached: Bool[Measured, "*r"]  # whether the data were fitted
 
 
 def bytes_of(config: PolynomialConfig, num_seeds: int) -> int:
@@ -389,17 +389,6 @@ def aligned_with(
     own, other = (np.sum(corner * part, axis=(-2, -1)) for part in (truth, matrix))
     norm = own / (np.linalg.norm(truth) * np.asarray(learned.alignment))
     return np.asarray(other / (np.linalg.norm(matrix) * norm), float)
-
-
-def pixels(matrix: Float[np.ndarray, "c c"]) -> Float[np.ndarray, "c c"]:
-    """Bring the entries to [0, 1], from the least to the largest.
-
-    Example:
-        >>> pixels(np.array([[1.0, 2.0], [2.0, 3.0]])).tolist()
-        [[0.0, 0.5], [0.5, 1.0]]
-    """
-    low, high = matrix.min(), matrix.max()
-    return (matrix - low) / (high - low)
 
 
 def over_batch_sizes(

@@ -21,15 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import (
-    Claim,
-    Source,
-    at_most,
-    between,
-    holds,
-    median_at_least,
-    median_between,
-)
+from theorylab.claims import Claim, Source, at_most, between, holds, median_at_least, median_between
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.kernels import ntk
@@ -65,10 +57,7 @@ class Config:
         refuse_below(self, 1, "dimension", "num_samples", "width", "num_seeds")
 
 
-PRESETS = {
-    "smoke": Config(num_seeds=6),
-    "paper": Config(num_samples=1000, num_seeds=20),
-}
+PRESETS = {"smoke": Config(num_seeds=6), "paper": Config(num_samples=1000, num_seeds=20)}
 
 
 class Result(NamedTuple):

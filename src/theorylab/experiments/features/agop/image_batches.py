@@ -1,19 +1,21 @@
-"""On images too, SGD with small batches finds better features and predicts better.
+"""On images, too, SGD with small batches has better features and a lower test loss.
 
-A fully connected network learns to tell two kinds of images apart, from labels of which a tenth is
-turned. All runs have one learning rate, half the critical one of the whole training set, and go on
-until the images are fitted, turned labels and all; only the batches differ. At the best validation
-loss, the smallest batches have the smaller test loss, and their average gradient outer product G is
-closer to that of a teacher, a convolutional network that saw more images with their true labels.
+A fully connected network learns to tell two classes of images apart; a tenth of the labels are
+flipped. All runs have one learning rate, half the critical one of the whole training set, and go on
+until the images are fitted, flipped labels and all; only the batch sizes differ. At the best
+validation loss, the smallest batches have the smaller test loss, and their average gradient outer
+product G is closer to that of a teacher, a convolutional network that saw more images with their
+true labels.
 
-As in the source, little of this is left at a small learning rate, where all batches lead to nearly
-the same network. The number of super-critical steps, η > η_crit(batch), is drawn, but nothing is
-claimed of it: the network is deep and its kernel grows while it learns, so that with batches of 50,
-which are at their best later, more steps may have been super-critical than with batches of 5.
+As in the source, little of this is left at a small learning rate, where all batch sizes lead to
+nearly the same network. The number of super-critical steps, η > η_crit(batch), is drawn, but
+nothing is claimed of it: the network is deep and its kernel grows while it learns, so that with
+batches of 50, which are at their best later, more steps may have been super-critical than with
+batches of 5.
 
 Handwritten digits that are hard to tell apart stand in for the source's images by default; `paper`
 has Fashion-MNIST, classes 0 and 2, and `--images svhn` or `usps` the others (CelebA is not there).
-The source does not say whose labels are turned: here those that students learn from.
+The source does not say whose labels are flipped: here those that students learn from.
 
 Source: zhu · agop-sgd · Fig. 4.9, C.21; zhu · small-lr-control · Fig. 4.10; zhu · teacher-agop.
 """
@@ -25,7 +27,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -37,23 +39,26 @@ from theorylab.claims import (
     median_at_most,
     ordered,
 )
-from theorylab.experiments.checks import refuse_batch_sizes
-from theorylab.experiments.drawing import medians, panels
-from theorylab.experiments.features.agop._images import (
-    ImageTask,
+from theorylab.data import Dataset
+from theorylab.experiments.drawing import panels
+from theorylab.fields import Count, Increasing, NonNegative, Positive
+from theorylab.progress import report
+from theorylab.training import Batches, Until, ensemble, gradient_descent
+from theorylab.typing import Measured
+
+from ._images import (
+    ImageConfig,
     Student,
+    bytes_of,
     critical_rate,
-    image_bytes,
     image_student,
-    image_task,
     image_teacher,
     learn_images,
     parts_of,
-    refuse_image_sizes,
+    read_images,
+    require_sizes,
 )
-from theorylab.fields import ImageSet
-from theorylab.progress import report
-from theorylab.training import Batches, Until, ensemble, gradient_descent
+from ._polynomials import over_batch_sizes, require_batch_sizes
 
 PRECISION = "float32"
 FORMULA = r"b \downarrow \;\Rightarrow\; L_{test} \downarrow, \; \cos(G, G_{teacher}) \uparrow"
@@ -62,49 +67,31 @@ BATCHES = Source("zhu", "agop-sgd", "Fig. 4.9, C.21")
 SMALL = Source("zhu", "small-lr-control", "Fig. 4.10")
 TEACHER = Source("zhu", "teacher-agop", "§4.4")
 
-LARGE_RATE, SMALL_RATE = 0, 1
+LARGE_RATE, SMALL_RATE = 0, 1  # along the axis of learning rates
 
 
 @dataclass(frozen=True)
-class Config:
-    """SGD on two kinds of images, with batches of several sizes and one learning rate."""
+class Config(ImageConfig):
+    """SGD on two classes of images, with several batch sizes and one learning rate."""
 
-    images: ImageSet = "mnist5k"
-    classes: tuple[int, ...] = (4, 9)  # two of them
-    shrink: int = 2  # the side of the square that becomes one pixel
-    num_train: int = 400  # images for students, n
-    num_known: int = 700  # images for teachers, those of the students among them
-    num_test: int = 300  # other images
-    turned: float = 0.1  # the share of the students' labels that are wrong
-    widths: tuple[int, ...] = (128, 128, 128)  # of the hidden layers
-    batch_sizes: tuple[int, ...] = (2, 50)  # increasing
-    fraction: float = 0.5  # the learning rate, as a part of η_crit of the training set
-    small_fraction: float = 0.05  # the same in the control
-    target: float = 1e-3  # the training loss at which a run ends
-    max_steps: int = 60_000  # after which it ends anyway
-    check_every: int = 100  # steps from one look at the losses to the next
-    channels: tuple[int, ...] = (64,)  # of the teacher's convolutions, each halving the image
-    teacher_scale: float = 0.03  # of the teacher's weights at the start, times √fan-in
-    teacher_steps: int = 200  # of Adam, batches of 50
-    num_seeds: int = 24  # images, teachers and students; with 12, two exceptions leave it open
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 24  # images, teachers and students; with 12, two exceptions leave it open
+    flipped: NonNegative = 0.1  # the share of the students' labels that are wrong
+    batch_sizes: Increasing[Count] = (2, 50)
+    fraction: Positive = 0.5  # the learning rate, as a part of η_crit of the training set
+    small_fraction: Positive = 0.05  # the same in the control
+    check_every: Count = 100  # steps from one look at the losses to the next
 
     def __post_init__(self) -> None:
-        refuse_image_sizes(self, num_others=1)
-        if not 0 <= self.turned < 0.5:
-            raise ValueError(f"turned must be in [0, 0.5), got {self.turned}.")
-        refuse_batch_sizes(self.batch_sizes, self.num_train)
-        if not 0 < self.small_fraction < self.fraction < 2:
+        super().__post_init__()
+        require_sizes(self, num_others=1)
+        require_batch_sizes(self.batch_sizes, self.num_train)
+        if self.flipped >= 0.5:
+            raise ValueError(f"flipped must be in [0, 0.5), got {self.flipped}.")
+        if not self.small_fraction < self.fraction < 2:
             raise ValueError(
-                "small_fraction and fraction must be positive, increasing and below 2,"
+                "small_fraction and fraction must be increasing and below 2,"
                 f" got {self.small_fraction} and {self.fraction}."
             )
-        _ = self.until  # it checks the rest
-
-    @property
-    def until(self) -> Until:
-        """When a run ends."""
-        return Until(self.target, self.max_steps, self.check_every)
 
 
 PRESETS = {
@@ -142,34 +129,26 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: axes learning rates (large and small), batch sizes, seeds."""
+    """Axes of students: learning rates (large and small), batch sizes, seeds."""
 
-    batch_sizes: Int[np.ndarray, " b"]
-    test: Float[np.ndarray, "2 b s"]  # at the best validation loss
-    error: Float[np.ndarray, "2 b s"]  # share of errors on test images
-    alignment: Float[np.ndarray, "2 b s"]  # cos(G, G*) of student and teacher
-    num_supercritical: Float[np.ndarray, "b s"]  # super-critical steps, at the large rate
-    num_steps: Int[np.ndarray, "2 b s"]
-    reached: Bool[np.ndarray, "2 b s"]
-    accuracy: Float[np.ndarray, " s"]  # of the teachers, on images that they have not seen
-    clothes: bool  # whether they are those for which the catalogue asks for fewer errors
+    students: Student  # super-critical steps are counted at the large rate only
+    accuracy: Float[Measured, " s"]  # of the teachers, on images that they have not seen
 
 
 def memory(config: Config) -> int:
     """Bytes of images, activations and tangent kernels."""
-    return image_bytes(config)
+    return bytes_of(config)
 
 
 def run(config: Config) -> Result:
     """Train teachers, then students with every batch size and both learning rates."""
     report("reading images", 0.0)
-    sizes = (config.shrink, config.num_train, config.num_known, config.num_test)
-    task = image_task(config.images, config.classes, *sizes, config.turned)
+    data = read_images(config)
     keys = jax.random.split(jax.random.key(config.seed), (config.num_seeds, 4))
     report("teachers", 0.02)
-    recipe = (config.channels, config.teacher_scale, config.teacher_steps)
     teachers = ensemble(
-        lambda own: image_teacher(task, parts_of(task, own[0]), *recipe, own[1]), keys
+        lambda own: image_teacher(parts_of(data, config, own[0], config.flipped), config, own[1]),
+        keys,
     )
     # All seeds at the large rate, then at the small one.
     fractions = jnp.repeat(jnp.array([config.fraction, config.small_fraction]), config.num_seeds)
@@ -177,54 +156,47 @@ def run(config: Config) -> Result:
     runs = []
     for index, size in enumerate(config.batch_sizes):
         report(f"batches of {size}", 0.1 + 0.9 * index / len(config.batch_sizes))
-        runs.append(ensemble(partial(_student, size=size, task=task, config=config), given))
+        runs.append(ensemble(partial(_student, size=size, data=data, config=config), given))
     students = jax.tree.map(
         lambda *parts: np.stack([np.reshape(part, (2, -1)) for part in parts], axis=1), *runs
     )
-    return Result(
-        batch_sizes=np.array(config.batch_sizes),
-        test=students.test,
-        error=students.error,
-        alignment=students.alignment,
-        num_supercritical=students.num_supercritical[LARGE_RATE].astype(float),
-        num_steps=students.num_steps,
-        reached=students.reached,
-        accuracy=np.asarray(teachers.accuracy),
-        clothes=config.images == "fashion_mnist",
-    )
+    return Result(students, teachers.accuracy)
 
 
 def _student(
     given: tuple[Key[Array, " 4"], Float[Array, "d d"], Float[Array, ""]],
     size: int,
-    task: ImageTask,
+    data: Dataset,
     config: Config,
 ) -> Student:
     """One student: images, start and batches have keys of their own, whatever the batch size."""
     keys, reference, fraction = given
-    parts, model = parts_of(task, keys[0]), image_student(task, config.widths)
+    parts = parts_of(data, config, keys[0], config.flipped)
+    model = image_student(parts, config)
     params = model.init(keys[2])
     rate = fraction * critical_rate(model, params, parts.train, keys[3])
-    end = (gradient_descent(rate), Batches(size), config.until)
+    until = Until(config.target, config.max_steps, config.check_every)
+    end = (gradient_descent(rate), Batches(size), until)
     large = fraction > config.small_fraction
     return learn_images(keys[3], model, params, parts, reference, *end, rate, large)
 
 
-def _gain(values: np.ndarray) -> np.ndarray:
-    """From the smallest batches to the largest, seed by seed."""
-    return values[-1] - values[0]
+def _on_clothes(config: Config) -> bool:
+    """Whether these are the images for which the catalogue asks for fewer errors."""
+    return config.images == "fashion_mnist"
 
 
 def _changes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By how much batches change something, at the small and at the large learning rate."""
-    return np.abs(_gain(values[SMALL_RATE])), np.abs(_gain(values[LARGE_RATE]))
+    """From the smallest batches to the largest, by seed: at the small and at the large rate."""
+    large, small = np.abs(values[:, -1] - values[:, 0])
+    return small, large
 
 
 def _fewer_errors(result: Result, config: Config) -> Finding:
     """Batches of 5 against 100, or the smallest against the largest."""
-    errors, sizes = result.error[LARGE_RATE], result.batch_sizes.tolist()
+    errors, sizes = result.students.error[LARGE_RATE], config.batch_sizes
     small, large = (errors[sizes.index(b) if b in sizes else end] for b, end in ((5, 0), (100, -1)))
-    return ordered(small, large) if result.clothes else median_at_least(large - small, -0.02)
+    return ordered(small, large) if _on_clothes(config) else median_at_least(large - small, -0.02)
 
 
 # Of images the catalogue asks for the order of test errors on Fashion-MNIST, batches of 5 and 100,
@@ -234,48 +206,48 @@ def _fewer_errors(result: Result, config: Config) -> Finding:
 CLAIMS = (
     Claim(
         "The smallest batches have the smaller test loss, seed by seed.",
-        judge=lambda r, c: ordered(r.test[LARGE_RATE, 0], r.test[LARGE_RATE, -1]),
+        judge=lambda r, c: ordered(*r.students.test[LARGE_RATE][[0, -1]]),
         source=BATCHES,
     ),
     Claim(
         "Their features are closer to the teacher's, seed by seed.",
-        judge=lambda r, c: ordered(r.alignment[LARGE_RATE, -1], r.alignment[LARGE_RATE, 0]),
+        judge=lambda r, c: ordered(*r.students.alignment[LARGE_RATE][[-1, 0]]),
         source=BATCHES,
     ),
     Claim(
-        "On Fashion-MNIST they tell fewer test images wrongly; on others at most two in a hundred"
+        "On Fashion-MNIST they misclassify fewer test images; on others at most two in a hundred"
         " more.",
         judge=_fewer_errors,
         source=BATCHES,
     ),
     Claim(
-        "It is not small: the test loss of the smallest batches is at least 5 % smaller.",
-        judge=lambda r, c: median_at_most(r.test[LARGE_RATE, 0] / r.test[LARGE_RATE, -1], 0.95),
+        "The effect is not small: the test loss of the smallest batches is at least 5 % smaller.",
+        judge=lambda r, c: median_at_most(
+            r.students.test[LARGE_RATE, 0] / r.students.test[LARGE_RATE, -1], 0.95
+        ),
         source=BATCHES,
     ),
     Claim(
-        "At a small learning rate the batches change the test loss less, seed by seed.",
-        judge=lambda r, c: ordered(
-            np.abs(_gain(r.test[SMALL_RATE])), np.abs(_gain(r.test[LARGE_RATE]))
-        ),
+        "At a small learning rate the batch size changes the test loss less, seed by seed.",
+        judge=lambda r, c: ordered(*_changes(r.students.test)),
         source=SMALL,
         kind="control",
     ),
     Claim(
-        "There they change the alignment less, too.",
-        judge=lambda r, c: ordered(*_changes(r.alignment)),
+        "At a small learning rate it changes the alignment less, too.",
+        judge=lambda r, c: ordered(*_changes(r.students.alignment)),
         source=SMALL,
         kind="control",
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_least(np.mean(r.reached), 1.0),
+        judge=lambda r, c: at_least(np.mean(r.students.reached), 1.0),
         source=BATCHES,
         kind="control",
     ),
     Claim(
-        "The teachers know their task: 97 % of the images that they have not seen (clothes: 88 %).",
-        judge=lambda r, c: median_at_least(r.accuracy, 0.88 if r.clothes else 0.97),
+        "The teachers are accurate: 97 % of the images that they have not seen (clothes: 88 %).",
+        judge=lambda r, c: median_at_least(r.accuracy, 0.88 if _on_clothes(c) else 0.97),
         source=TEACHER,
         kind="control",
     ),
@@ -283,16 +255,9 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw test loss, alignment and super-critical steps over batch sizes."""
-    figure, (test, alignment, counts) = panels(
-        "test loss", "alignment with the teacher", "super-critical steps"
-    )
-    rates = {"large η": LARGE_RATE, "small η": SMALL_RATE}
-    medians(test, result.batch_sizes, {name: result.test[i].T for name, i in rates.items()})
-    aligned = {name: result.alignment[i].T for name, i in rates.items()}
-    medians(alignment, result.batch_sizes, aligned)
-    medians(counts, result.batch_sizes, {"large η": result.num_supercritical.T})
-    for axis in (test, alignment, counts):
-        axis.set_xscale("log")
-        axis.set_xlabel("batch size")
+    """Test loss, alignment and super-critical steps over batch sizes."""
+    figure, axes = panels("test loss", "alignment with the teacher", "super-critical steps")
+    students, sizes = result.students, config.batch_sizes
+    over_batch_sizes(axes[:2], sizes, (students.test, students.alignment), ("large η", "small η"))
+    over_batch_sizes(axes[2:], sizes, (students.num_supercritical[:1],), ("large η",))
     return figure

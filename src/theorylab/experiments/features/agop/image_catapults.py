@@ -1,6 +1,6 @@
-"""On images too, catapults of gradient descent lower the test loss, and features gain a little.
+"""On images, too, catapults of gradient descent lower the test loss, and improve features a little.
 
-The question of `features/agop/gradient_descent` on two kinds of images: a network of four layers
+The question of `features/agop/gradient_descent` on two classes of images: a network of four layers
 learns to tell them apart by gradient descent with k = 0, 1, 2, 3 catapults; whatever k is, training
 ends at the same training loss. The truth has no gradients here, so the average gradient outer
 product G is compared with that of a teacher: a convolutional network from a small start, trained on
@@ -34,25 +34,26 @@ from theorylab.claims import (
     ordered,
     probability_at_least,
 )
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
+from theorylab.data import Dataset
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.experiments.features.agop._catapult_descent import LOSS, spikes_of
-from theorylab.experiments.features.agop._images import (
-    ERRORS,
-    ImageTask,
-    critical_rate,
-    image_bytes,
-    image_student,
-    image_task,
-    image_teacher,
-    parts_of,
-    refuse_image_sizes,
-)
-from theorylab.features import Teacher, agop, agop_alignment
-from theorylab.fields import ImageSet
+from theorylab.features import agop, agop_alignment
+from theorylab.fields import Classes, Count, Increasing, Positive, Several, Whole
 from theorylab.progress import report
 from theorylab.training import catapults, descend_until, ensemble
-from theorylab.typing import Params, RandomKey
+from theorylab.typing import Measured, Params, RandomKey
+
+from ._catapults import over_raises, require_catapults, spikes_of, training_losses
+from ._images import (
+    ERRORS,
+    LOSS,
+    ImageConfig,
+    bytes_of,
+    critical_rate,
+    image_student,
+    image_teacher,
+    parts_of,
+    read_images,
+)
 
 PRECISION = "float32"
 FORMULA = r"k \uparrow \;\Rightarrow\; L_{test} \downarrow, \; \cos(G, G_{teacher}) \uparrow"
@@ -61,43 +62,27 @@ GD = Source("zhu", "agop-gd", "Fig. 4.8, C.13, C.16")
 TEACHER = Source("zhu", "teacher-agop", "§4.4")
 
 START = 0.5  # the first learning rate, over η_crit(0)
+PATIENCE = 20  # the fewest steps between two raises
 
 
 @dataclass(frozen=True)
-class Config:
-    """Gradient descent on two kinds of images with k catapults, to one training loss."""
+class Config(ImageConfig):
+    """Gradient descent on two classes of images with k catapults, to one training loss."""
 
-    images: ImageSet = "mnist5k"
-    classes: tuple[int, ...] = (0, 2)  # two of them
-    shrink: int = 2  # the side of the square that becomes one pixel
-    num_train: int = 200  # images for students, n
-    num_known: int = 700  # images for teachers, those of the students among them
-    num_test: int = 300  # other images
-    widths: tuple[int, ...] = (96, 96, 96)  # of the hidden layers
-    numbers: tuple[int, ...] = (0, 1, 2, 3)  # of raises, k
-    factor: float = 1.5  # η/η_crit at a raise
-    calm: float = 0.1  # η/η_crit(0) of the control, which is not raised
-    patience: int = 20  # the fewest steps between two raises
-    target: float = 1e-3  # the training loss to reach
-    max_steps: int = 6000  # of gradient descent
-    channels: tuple[int, ...] = (64,)  # of the teacher's convolutions, each halving the image
-    teacher_scale: float = 0.03  # of the teacher's weights at the start, times √fan-in
-    teacher_steps: int = 200  # of Adam, batches of 50
-    num_seeds: int = 12  # images, students and pairs of teachers; at least 6 to conclude
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 12  # images, students and pairs of teachers; at least 6 to conclude
+    classes: Classes = (0, 2)
+    num_train: Count = 200  # images for students, n
+    widths: Several[Count] = (96, 96, 96)  # of the hidden layers
+    raises: Increasing[Whole] = (0, 1, 2, 3)  # how often the learning rate is raised, k
+    factor: Positive = 1.5  # η/η_crit at a raise
+    calm: Positive = 0.1  # η/η_crit(0) of the control, which is not raised
+    max_steps: Count = 6000  # of gradient descent
 
     def __post_init__(self) -> None:
-        refuse_image_sizes(self)
-        refuse_below(self, 1, "patience", "max_steps")
-        if len(self.numbers) < 2 or self.numbers[0] != 0:
-            raise ValueError(f"numbers must be two or more, from 0 on, got {self.numbers}.")
-        if list(self.numbers) != sorted(set(self.numbers)):
-            raise ValueError(f"numbers must increase, got {self.numbers}.")
-        if not 1 < self.factor < 1e6:
-            raise ValueError(f"factor must be above 1 to catapult, got {self.factor}.")
-        if not 0 < self.calm < START:
+        super().__post_init__()
+        require_catapults(self.factor, self.raises)
+        if self.calm >= START:
             raise ValueError(f"calm must be in (0, {START}), got {self.calm}.")
-        refuse_nonpositive(self, "target")
 
 
 # The source: SVHN, USPS and Fashion-MNIST, classes 0 and 2 (CelebA is not among the images).
@@ -109,7 +94,7 @@ PRESETS = {
         num_known=230,
         num_test=120,
         widths=(64, 64),
-        numbers=(0, 3),
+        raises=(0, 3),
         calm=0.2,
         target=0.005,
         max_steps=1000,
@@ -133,86 +118,72 @@ PRESETS = {
 
 
 class Student(NamedTuple):
-    """A run of gradient descent that has ended."""
+    """Runs of gradient descent that have ended."""
 
-    test: Float[Array, ""]  # loss
-    error: Float[Array, ""]  # share of test images
-    alignment: Float[Array, ""]  # cos(G, G*)
-    losses: Float[Array, " t"]
-    rates: Float[Array, " t"]
-    reached: Bool[Array, ""]
+    test: Float[Measured, "*r"]  # loss
+    error: Float[Measured, "*r"]  # share of misclassified test images
+    alignment: Float[Measured, "*r"]  # cos(G, G*) of student and teacher
+    reached: Bool[Measured, "*r"]  # whether the training loss was reached
+    losses: Float[Measured, "*r t"]
+    rates: Float[Measured, "*r t"]
 
 
 class Result(NamedTuple):
-    """What was measured: axes seeds, numbers of raises."""
+    """Axes: s seeds, k numbers of raises."""
 
-    numbers: Int[np.ndarray, " k"]
-    test: Float[np.ndarray, "s k"]  # test loss where training ended
-    error: Float[np.ndarray, "s k"]  # share of errors on test images
-    alignment: Float[np.ndarray, "s k"]  # cos(G, G*) of student and teacher
-    spikes: Int[np.ndarray, "s k"]  # raises that the loss answered with a spike
-    reached: Bool[np.ndarray, "s k"]  # whether the training loss was reached
-    calm_test: Float[np.ndarray, " s"]  # the same of the control: a smaller rate, not raised
-    calm_alignment: Float[np.ndarray, " s"]
-    ceiling: Float[np.ndarray, " s"]  # alignment of two teachers
-    accuracy: Float[np.ndarray, "s 2"]  # of both teachers, on images they have not seen
-    losses: Float[np.ndarray, "k t"]  # training loss over time, first seed
+    test: Float[Measured, "s k"]  # test loss where training ended
+    error: Float[Measured, "s k"]  # share of misclassified test images
+    alignment: Float[Measured, "s k"]  # cos(G, G*) of student and teacher
+    spikes: Int[Measured, "s k"]  # raises that the loss answered with a spike
+    reached: Bool[Measured, "s k"]  # whether the training loss was reached
+    calm_test: Float[Measured, " s"]  # the same of the control: a smaller rate, not raised
+    calm_alignment: Float[Measured, " s"]
+    ceiling: Float[Measured, " s"]  # alignment of two teachers
+    accuracy: Float[Measured, "s 2"]  # of both teachers, on images they have not seen
+    losses: Float[Measured, "k t"]  # training loss over time, first seed
 
 
 def memory(config: Config) -> int:
-    """Bytes of images, activations and tangent kernels."""
-    return image_bytes(config)
+    """Bytes of images, activations and tangent kernels, and of the losses of all runs."""
+    num_runs = config.num_seeds * (len(config.raises) + 1)
+    return bytes_of(config) + 16 * num_runs * config.max_steps
 
 
 def run(config: Config) -> Result:
     """Train teachers, then students with every number of raises."""
     report("reading images", 0.0)
-    sizes = (config.shrink, config.num_train, config.num_known, config.num_test)
-    task = image_task(config.images, config.classes, *sizes)
+    data = read_images(config)
     keys = jax.random.split(jax.random.key(config.seed), (config.num_seeds, 4))
     report("two teachers for each seed", 0.02)
-    data_keys = jnp.repeat(keys[:, 0], 2)
     teachers = ensemble(
-        lambda given: _teacher(given[0], given[1], task, config), (data_keys, keys[:, 1:3].ravel())
+        lambda own: image_teacher(parts_of(data, config, own[0]), config, own[1]),
+        (jnp.repeat(keys[:, 0], 2), keys[:, 1:3].ravel()),
     )
     features = teachers.features.reshape(config.num_seeds, 2, *teachers.features.shape[1:])
     report("gradient descent with catapults, and without", 0.5)
     # The control comes last: no raise, and a smaller learning rate.
-    numbers = jnp.array([*config.numbers, 0])
-    starts = jnp.array([START] * len(config.numbers) + [config.calm])
-    kinds, each = len(numbers), config.num_seeds
+    numbers = jnp.array([*config.raises, 0])
+    starts = jnp.array([START] * len(config.raises) + [config.calm])
+    shape = (config.num_seeds, len(numbers))
     given = (
-        *(jnp.repeat(part, kinds, axis=0) for part in (keys[:, 0], keys[:, 3], features[:, 0])),
-        jnp.tile(numbers, each),
-        jnp.tile(starts, each),
+        *(jnp.repeat(part, shape[1], axis=0) for part in (keys[:, 0], keys[:, 3], features[:, 0])),
+        jnp.tile(numbers, shape[0]),
+        jnp.tile(starts, shape[0]),
     )
-
-    def student(one: tuple[RandomKey, RandomKey, Array, Array, Array]) -> Student:
-        return _student(*one, task, config)
-
-    found = ensemble(student, given)
-    spikes = spikes_of(found.losses, found.rates).reshape(each, kinds)
-    students = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(each, kinds, -1), found)
+    found = ensemble(lambda one: _student(*one, data=data, config=config), given)
+    students = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found)
+    raised = jax.tree.map(lambda leaf: leaf[:, :-1], students)
     return Result(
-        numbers=np.array(config.numbers),
-        test=students.test[:, :-1, 0],
-        error=students.error[:, :-1, 0],
-        alignment=students.alignment[:, :-1, 0],
-        spikes=spikes[:, :-1],
-        reached=students.reached[:, :-1, 0],
-        calm_test=students.test[:, -1, 0],
-        calm_alignment=students.alignment[:, -1, 0],
-        ceiling=np.asarray(jax.vmap(agop_alignment)(features[:, 0], features[:, 1])),
-        accuracy=np.asarray(teachers.accuracy).reshape(each, 2),
-        losses=students.losses[0, :-1],
-    )
-
-
-def _teacher(data_key: RandomKey, key: RandomKey, task: ImageTask, config: Config) -> Teacher:
-    """A convolutional network from a small start, which has seen all images but those of tests."""
-    parts = parts_of(task, data_key)
-    return image_teacher(
-        task, parts, config.channels, config.teacher_scale, config.teacher_steps, key
+        test=raised.test,
+        error=raised.error,
+        alignment=raised.alignment,
+        spikes=spikes_of(raised.losses, raised.rates),
+        reached=raised.reached,
+        calm_test=students.test[:, -1],
+        calm_alignment=students.alignment[:, -1],
+        ceiling=jax.vmap(agop_alignment)(features[:, 0], features[:, 1]),
+        accuracy=teachers.accuracy.reshape(-1, 2),
+        losses=raised.losses[0],
     )
 
 
@@ -222,13 +193,13 @@ def _student(
     reference: Float[Array, "d d"],
     num_raises: Int[Array, ""],
     start: Float[Array, ""],
-    task: ImageTask,
+    data: Dataset,
     config: Config,
 ) -> Student:
     """Descend to the training loss with so many raises, and measure there."""
-    parts = parts_of(task, data_key)
+    parts = parts_of(data, config, data_key)
     train, test = parts.train, parts.test
-    model = image_student(task, config.widths)
+    model = image_student(parts, config)
 
     def critical(params: Params) -> Float[Array, ""]:
         return critical_rate(model, params, train, key)
@@ -236,26 +207,36 @@ def _student(
     descended = descend_until(
         lambda params: LOSS(model.apply(params, train.x), train.y),
         model.init(key),
-        catapults(critical, config.factor, config.patience, num_raises, start),
+        catapults(critical, config.factor, PATIENCE, num_raises, start),
         lambda state: state.learning_rate,
         config.target,
         config.max_steps,
-        config.patience * (num_raises + 1),
+        PATIENCE * (num_raises + 1),
     )
     outputs = model.apply(descended.params, test.x)
     return Student(
         test=LOSS(outputs, test.y),
         error=ERRORS(outputs, test.y),
         alignment=agop_alignment(agop(model.apply, descended.params, train.x), reference),
+        reached=descended.reached,
         losses=descended.losses,
         rates=descended.rates,
-        reached=descended.reached,
     )
 
 
 def _change(values: np.ndarray) -> np.ndarray:
     """From no raise to most, seed by seed."""
     return values[:, -1] - values[:, 0]
+
+
+def _way(result: Result) -> np.ndarray:
+    """Which part of the way to what another teacher has, seed by seed."""
+    return _change(result.alignment) / (result.ceiling - result.alignment[:, 0])
+
+
+def _changes(calm: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How much a smaller learning rate and how much most raises change a measure."""
+    return np.abs(calm - values[:, 0]), np.abs(_change(values))
 
 
 # Of teachers the catalogue asks for an alignment above 0.8 and 97 %; of students it has orders. The
@@ -277,13 +258,12 @@ CLAIMS = (
     ),
     Claim(
         "They do not bring them there: at most half of the way to what another teacher has.",
-        judge=lambda r, c: median_at_most(
-            _change(r.alignment) / (r.ceiling - r.alignment[:, 0]), 0.5
-        ),
+        judge=lambda r, c: median_at_most(_way(r), 0.5),
         source=TEACHER,
     ),
     Claim(
-        "Two teachers from small starts look at the same: their alignment is above 0.8.",
+        "Two teachers from small starts have nearly the same features: their alignment is above"
+        " 0.8.",
         judge=lambda r, c: median_at_least(r.ceiling, 0.8),
         source=TEACHER,
     ),
@@ -294,20 +274,18 @@ CLAIMS = (
     ),
     Claim(
         "Nearly every raise of the learning rate is a catapult: the loss spikes.",
-        judge=lambda r, c: median_at_least(r.spikes[:, -1] / r.numbers[-1], 0.7),
+        judge=lambda r, c: median_at_least(r.spikes[:, -1] / c.raises[-1], 0.7),
         source=GD,
     ),
     Claim(
         "A smaller learning rate, also without catapults, changes the test loss less.",
-        judge=lambda r, c: ordered(np.abs(r.calm_test - r.test[:, 0]), np.abs(_change(r.test))),
+        judge=lambda r, c: ordered(*_changes(r.calm_test, r.test)),
         source=GD,
         kind="control",
     ),
     Claim(
         "A smaller learning rate, also without catapults, changes the features less.",
-        judge=lambda r, c: ordered(
-            np.abs(r.calm_alignment - r.alignment[:, 0]), np.abs(_change(r.alignment))
-        ),
+        judge=lambda r, c: ordered(*_changes(r.calm_alignment, r.alignment)),
         source=GD,
         kind="control",
     ),
@@ -324,7 +302,7 @@ CLAIMS = (
         kind="control",
     ),
     Claim(
-        "The teachers know their task: 97 % of the images that they have not seen.",
+        "The teachers are accurate: 97 % of the images that they have not seen.",
         judge=lambda r, c: median_at_least(r.accuracy.min(axis=1), 0.97),
         source=TEACHER,
         kind="control",
@@ -333,22 +311,13 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw the training loss, and test loss and alignment over the number of raises."""
-    figure, (loss, test, alignment) = panels(
-        "training loss", "test loss", "alignment with a teacher"
-    )
-    for number, losses in zip(result.numbers, result.losses, strict=True):
-        loss.semilogy(losses, label=f"k = {number}")
-    loss.set_xlabel("step")
-    loss.legend(fontsize=7)
-    for axis, values, calm in (
-        (test, result.test, result.calm_test),
-        (alignment, result.alignment, result.calm_alignment),
-    ):
-        axis.plot(result.numbers, values.T, linewidth=0.6, color="C0")
-        axis.plot(result.numbers, np.median(values, axis=0), "o-", color="C0")
+    """The training loss, and test loss and alignment over the number of raises."""
+    figure, (loss, *axes) = panels("training loss", "test loss", "alignment with a teacher")
+    training_losses(loss, result.losses, [f"k = {number}" for number in config.raises])
+    pairs = ((result.test, result.calm_test), (result.alignment, result.calm_alignment))
+    for axis, (values, calm) in zip(axes, pairs, strict=True):
         axis.plot([0], [np.median(calm)], "s", color="C1", label="smaller rate")
-        axis.set_xlabel("raises of the learning rate")
-    alignment.axhline(np.median(result.ceiling), **THEORY, label="another teacher")
-    alignment.legend(fontsize=7)
+        over_raises(axis, config.raises, {"catapults": values})
+    axes[1].axhline(np.median(result.ceiling), **THEORY, label="another teacher")
+    axes[1].legend(fontsize=7)
     return figure

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -29,52 +29,49 @@ from theorylab.claims import (
     median_between,
     ordered,
 )
-from theorylab.data import Dataset, polynomial_agop
-from theorylab.dynamics import critical_learning_rate, exact_critical_learning_rate
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
+from theorylab.dynamics import exact_critical_learning_rate
 from theorylab.experiments.drawing import panels
-from theorylab.experiments.features.agop._catapult_descent import (
-    LOSS,
-    Measurement,
-    measured_descent,
-)
-from theorylab.experiments.features.agop._polynomial_catapults import PATIENCE, catapulted, drawn
-from theorylab.models import Model, mlp, network
+from theorylab.fields import Count, OpenFraction, Plural
 from theorylab.progress import report
 from theorylab.training import ensemble, follow_critical
-from theorylab.typing import Params, Scalar
+from theorylab.typing import Measured, Params, RandomKey, Scalar
+
+from ._catapults import (
+    LOSS,
+    PATIENCE,
+    DescentConfig,
+    Measurement,
+    Problem,
+    bytes_of,
+    catapulted,
+    critical_rate,
+    measured_descent,
+    pose,
+    training_losses,
+)
 
 PRECISION = "float32"
 FORMULA = r"w \sim N(0, \sigma^2), \quad \sigma = 0.1"
 
-SMALL = Source("zhu", "near-zero-init", "Fig. C.14")
+SMALL_START = Source("zhu", "near-zero-init", "Fig. C.14")
 AGOP = Source("zhu", "agop", "Eq. 4.6")
 CALM = 0.3  # η/η_crit without catapults
+MEASURE_EVERY = 4  # steps from one measurement of η_crit to the next
 NUM_PRODUCTS = 12  # with the Hessian, for one critical rate
+NAMES = ("small start", "ordinary", "catapults")
+SMALL, ORDINARY, CATAPULTS = range(3)  # along the axis of the three ways
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(DescentConfig):
     """A small start, an ordinary start, and an ordinary start with catapults, on x₁x₂."""
 
-    dimension: int = 30  # of the inputs, d
-    num_train: int = 300  # training samples, n
-    num_test: int = 1000  # test samples
-    width: int = 256  # of the hidden layer
-    weight_scale: float = 0.1  # σ of the small start
-    num_raises: int = 6  # raises of the learning rate, for the ordinary start
-    target: float = 0.01  # the training loss to reach
-    max_steps: int = 12_000  # of gradient descent
-    measure_every: int = 4  # steps from one measurement of η_crit to the next
-    num_seeds: int = 24  # independent data and networks; six leave the first claim open
-    seed: int = 0  # of all randomness
-
-    def __post_init__(self) -> None:
-        refuse_below(self, 2, "dimension", "num_train", "num_test", "width", "max_steps")
-        refuse_below(self, 1, "num_raises", "measure_every", "num_seeds")
-        if not 0 < self.weight_scale < 1:
-            raise ValueError(f"weight_scale must be in (0, 1), got {self.weight_scale}.")
-        refuse_nonpositive(self, "target")
+    num_seeds: Plural = 24  # data and networks; six leave the first claim open
+    dimension: Plural = 30  # of the inputs, d
+    num_train: Plural = 300  # training samples, n
+    weight_scale: OpenFraction = 0.1  # σ of the small start
+    num_raises: Count = 6  # raises of the learning rate, for the ordinary start
+    max_steps: Plural = 12_000  # of gradient descent
 
 
 PRESETS = {
@@ -100,21 +97,19 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured, by seed: small start, ordinary start, ordinary start with catapults."""
+    """Axes: small start, ordinary start, ordinary start with catapults; s seeds."""
 
-    test: Float[np.ndarray, "3 s"]
-    alignment: Float[np.ndarray, "3 s"]
-    reached: Bool[np.ndarray, "3 s"]
-    rate_ratio: Float[np.ndarray, " s"]  # η_crit(0) of the small start over that of the other
-    weight_scale: float
-    rises: Float[np.ndarray, " s"]  # largest loss of the small start over its first
-    losses: Float[np.ndarray, "3 t"]  # training loss over time, first seed
+    test: Float[Measured, "3 s"]
+    alignment: Float[Measured, "3 s"]
+    reached: Bool[Measured, "3 s"]
+    rate_ratio: Float[Measured, " s"]  # η_crit(0) of the small start over that of the other
+    rises: Float[Measured, " s"]  # largest loss of the small start over its first
+    losses: Float[Measured, "3 t"]  # training loss over time, first seed
 
 
 def memory(config: Config) -> int:
-    """Bytes of activations, data and the tangent kernel, for a seed on each of two cores."""
-    samples = config.num_train + config.num_test
-    return 2 * 4 * (6 * samples * (config.dimension + config.width) + 4 * config.num_train**2)
+    """Bytes of two runs at once, and of the losses of all runs."""
+    return bytes_of(config, 3 * config.num_seeds)
 
 
 def run(config: Config) -> Result:
@@ -123,86 +118,81 @@ def run(config: Config) -> Result:
     scales = jnp.array([config.weight_scale, 1.0])
     report("small and ordinary start", 0.0)
     pairs = (jnp.concatenate([keys, keys]), jnp.repeat(scales, len(keys)))
-    calm = ensemble(lambda pair: _descent(pair[0], pair[1], 0, config), pairs)
+    calm = ensemble(lambda pair: _calm_descent(*pair, config=config), pairs)
     report("ordinary start with catapults", 0.6)
-    thrown = ensemble(lambda key: _descent(key, 1.0, config.num_raises, config), keys)
-    small, ordinary = (
-        jax.tree.map(lambda leaf, part=part: leaf[part], calm)
-        for part in (slice(len(keys)), slice(len(keys), None))
+    thrown = ensemble(
+        lambda key: catapulted(_pose(key, 1.0, config), config.num_raises, config), keys
     )
-    found = (small, ordinary, thrown)
-    losses = [np.asarray(one.losses) for one in found]
-    rates = np.asarray(ensemble(lambda pair: _kernel_rate(pair[0], pair[1], config), pairs))
+    every = jax.tree.map(
+        lambda one, other: np.concatenate([one, other]).reshape(3, len(keys), *one.shape[1:]),
+        calm,
+        thrown,
+    )
+    rates = np.asarray(ensemble(lambda pair: _critical_rate(*pair, config=config), pairs))
+    small = every.losses[SMALL]
     return Result(
-        test=np.stack([np.asarray(one.test) for one in found]),
-        alignment=np.stack([np.asarray(one.alignment) for one in found]),
-        reached=np.stack([np.asarray(one.reached) for one in found]),
+        test=every.test,
+        alignment=every.alignment,
+        reached=every.reached,
         rate_ratio=rates[: len(keys)] / rates[len(keys) :],
-        weight_scale=config.weight_scale,
-        rises=np.nanmax(losses[0], axis=1) / losses[0][:, 0],
-        losses=np.stack([loss[0] for loss in losses]),
+        rises=np.nanmax(small, axis=1) / small[:, 0],
+        losses=every.losses[:, 0],
     )
 
 
-def _begin(
-    key: Key[Array, ""], scale: Scalar, config: Config
-) -> tuple[Model, Params, Dataset, Dataset]:
-    """A network with its weights, training and test data."""
-    data_key, init_key = jax.random.split(key)
-    train, test = drawn(data_key, config.dimension, config.num_train, config.num_test)
-    model = network(mlp([config.width]), (config.dimension,))
-    # Only the weights are small, and not the factors 1/√fan-in beside them.
-    return model, jax.tree.map(lambda w: scale * w, model.init(init_key)), train, test
+def _pose(key: RandomKey, scale: Scalar, config: Config) -> Problem:
+    """Data, and a network with small weights, but ordinary factors 1/√fan-in beside them."""
+    problem = pose(key, config)
+    return problem._replace(params=jax.tree.map(lambda w: scale * w, problem.params))
 
 
-def _kernel_rate(key: Key[Array, ""], scale: Scalar, config: Config) -> Array:
+def _critical_rate(key: RandomKey, scale: Scalar, config: Config) -> Array:
     """The critical rate at the start, by the tangent kernel."""
-    model, params, train, _ = _begin(key, scale, config)
-    return critical_learning_rate(model.apply, params, train, LOSS)
+    problem = _pose(key, scale, config)
+    return critical_rate(problem, problem.params)
 
 
-def _descent(key: Key[Array, ""], scale: Scalar, num_raises: int, config: Config) -> Measurement:
-    model, params, train, test = _begin(key, scale, config)
-
-    task = (model.apply, params, train, test, polynomial_agop(2, config.dimension))
-    end = (config.target, config.max_steps)
-    if num_raises > 0:
-        return catapulted(*task, num_raises, *end)
+def _calm_descent(key: RandomKey, scale: Scalar, config: Config) -> Measurement:
+    """Descend below the critical rate of the exact Hessian, which is followed."""
+    problem = _pose(key, scale, config)
 
     def exact(w: Params) -> Array:
-        return exact_critical_learning_rate(model.apply, w, train, LOSS, key, NUM_PRODUCTS)
+        given = (problem.apply, w, problem.train, LOSS)
+        return exact_critical_learning_rate(*given, key, NUM_PRODUCTS)
 
-    calm = follow_critical(exact, CALM, config.measure_every)
-    return measured_descent(*task, calm, *end, PATIENCE)
+    calm = follow_critical(exact, CALM, MEASURE_EVERY)
+    return measured_descent(problem, calm, config, PATIENCE)
 
 
 CLAIMS = (
     Claim(
         "A small start gives features at least as good as catapults do.",
-        judge=lambda r, c: median_at_least(r.alignment[0] - r.alignment[2], -0.01),
-        source=SMALL,
+        judge=lambda r, c: median_at_least(r.alignment[SMALL] - r.alignment[CATAPULTS], -0.01),
+        source=SMALL_START,
         formula=r"\cos_\sigma \ge \cos_k - 0.01",
     ),
     Claim(
         "Its test loss is at most 1.1 times that with catapults.",
-        judge=lambda r, c: median_at_most(r.test[0] / r.test[2], 1.1),
-        source=SMALL,
+        judge=lambda r, c: median_at_most(r.test[SMALL] / r.test[CATAPULTS], 1.1),
+        source=SMALL_START,
     ),
     Claim(
         "Both have better features than an ordinary start without catapults.",
-        judge=lambda r, c: ordered(r.alignment[1], np.minimum(r.alignment[0], r.alignment[2])),
-        source=SMALL,
+        judge=lambda r, c: ordered(
+            r.alignment[ORDINARY], np.minimum(r.alignment[SMALL], r.alignment[CATAPULTS])
+        ),
+        source=SMALL_START,
     ),
     Claim(
         "The critical learning rate of the small start is about 1/σ² times as large.",
-        judge=lambda r, c: median_between(r.rate_ratio * r.weight_scale**2, 0.8, 1.25),
-        source=SMALL,
+        judge=lambda r, c: median_between(r.rate_ratio * c.weight_scale**2, 0.8, 1.25),
+        source=SMALL_START,
         formula=r"\eta_{crit}(\sigma) \approx \sigma^{-2} \eta_{crit}(1)",
     ),
     Claim(
         "The small start needs no catapult: its loss never rises by half.",
         judge=lambda r, c: median_at_most(r.rises, 1.5),
-        source=SMALL,
+        source=SMALL_START,
         kind="control",
     ),
     Claim(
@@ -215,13 +205,10 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw training losses, test losses and alignments of the three."""
+    """Training losses, test losses and alignments of the three."""
     figure, (loss, test, alignment) = panels("training loss", "test loss", "alignment cos(G, G*)")
-    words = ("small start", "ordinary", "catapults")
-    for name, losses in zip(words, result.losses, strict=True):
-        loss.loglog(1 + np.arange(len(losses)), losses, label=name)
-    loss.set_xlabel("step")
-    loss.legend(fontsize=7)
+    training_losses(loss, result.losses, NAMES)
+    loss.set_xscale("log")
     for axis, values in ((test, result.test), (alignment, result.alignment)):
-        axis.plot(words, values, "o", color="C0")
+        axis.plot(NAMES, values, "o", color="C0")
     return figure

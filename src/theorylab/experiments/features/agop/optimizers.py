@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -69,7 +69,7 @@ OTHER = Source("zhu", "optimizers", "Fig. 4.11, rank 3")
 NAMES = ("SGD", "SGD+M", "Adadelta", "Adagrad", "RMSprop", "Adam", "GD")
 METHODS: tuple[TorchOptimizer, ...] = ("sgd", "momentum", "adadelta", "adagrad", "rmsprop", "adam")
 OTHER_RANK: Rank = 3
-TABLE: dict[int, tuple[float, ...]] = {  # learning rates by rank
+TABLE: dict[Rank, tuple[float, ...]] = {  # learning rates by rank
     2: (2.0, 2.0, 2.0, 0.1, 0.01, 0.01, 2.0),
     3: (2.0, 2.0, 2.0, 0.01, 0.01, 0.001, 2.0),
     4: (1.0, 1.0, 1.0, 0.005, 0.001, 0.001, 1.0),
@@ -116,13 +116,8 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: o optimisers, s seeds; p optimisers on batches and q seeds of rank 3."""
 
-    test: Float[Measured, "o s"]
-    relative: Float[Measured, "o s"]  # test loss over Var f*
-    alignment: Float[Measured, "o s"]
+    runs: PolynomialTraining  # axes: optimisers, seeds
     misalignment: Float[Measured, "o s"]  # with inputs that do not matter
-    loss: Float[Measured, "o s"]  # of training, at the end
-    reached: Bool[Measured, "o s"]
-    num_steps: Int[Measured, "o s"]
     other_test: Float[Measured, "p q"]  # of rank 3 over that of predicting 0, on batches
     other_alignment: Float[Measured, "p q"]
 
@@ -141,7 +136,7 @@ def run(config: Config) -> Result:
     others = with_ranks(rest, config, (OTHER_RANK,))
     report("six optimisers on batches", 0.05)
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, others)
-    rates = jnp.tile(jnp.array(TABLE[config.rank])[:, None], (1, config.num_seeds))
+    rates = jnp.tile(jnp.array(TABLE[config.law])[:, None], (1, config.num_seeds))
     other_rates = jnp.tile(jnp.array(TABLE[OTHER_RANK][:-1])[:, None], (1, config.num_others))
     both_rates = jnp.concatenate([rates[:-1], other_rates], axis=1)
     which = jnp.tile(jnp.arange(len(METHODS))[:, None], (1, num_all))
@@ -155,13 +150,8 @@ def run(config: Config) -> Result:
         learned = jax.tree.map(lambda *parts: jnp.concatenate(parts), learned, last)
     rank_3 = np.asarray(polynomial_agop(OTHER_RANK, CORNER))
     return Result(
-        test=learned.test,
-        relative=learned.relative,
-        alignment=learned.alignment,
+        runs=learned,
         misalignment=_elsewhere(learned, config.law),
-        loss=learned.loss,
-        reached=learned.reached,
-        num_steps=learned.num_steps,
         other_test=other.test / jnp.mean(others.test.y**2, axis=(1, 2))[None],
         other_alignment=aligned_with(rank_3, other, config.law),
     )
@@ -194,6 +184,11 @@ def _correlations(test: np.ndarray, alignment: np.ndarray) -> np.ndarray:
     return rank_correlations(test.T, alignment.T)
 
 
+def _means(result: Result) -> tuple[np.ndarray, np.ndarray]:
+    """Test loss and alignment of every optimiser, in the mean over seeds."""
+    return result.runs.test.mean(axis=1), result.runs.alignment.mean(axis=1)
+
+
 def _ranked(test: np.ndarray, alignment: np.ndarray) -> tuple[int, int]:
     """How many seeds have a correlation of −0.7 or below, of how many."""
     correlations = _correlations(test, alignment)
@@ -206,29 +201,25 @@ def _ranked(test: np.ndarray, alignment: np.ndarray) -> tuple[int, int]:
 CLAIMS = (
     Claim(
         "Across optimisers test loss and alignment are ranked oppositely, seed by seed.",
-        judge=lambda r, c: median_at_most(_correlations(r.test, r.alignment), -0.7),
+        judge=lambda r, c: median_at_most(_correlations(r.runs.test, r.runs.alignment), -0.7),
         source=RANKING,
         formula=r"\rho_S \le -0.7",
     ),
     Claim(
         "Means over seeds are ranked oppositely as well.",
-        judge=lambda r, c: at_most(
-            spearman(r.test.mean(axis=1), r.alignment.mean(axis=1)).estimate, -0.9
-        ),
+        judge=lambda r, c: at_most(spearman(*_means(r)).estimate, -0.9),
         source=RANKING,
         formula=r"\rho_S \le -0.9",
     ),
     Claim(
         "The means lie nearly on a line: Pearson's correlation is at most −0.9.",
-        judge=lambda r, c: at_most(
-            np.corrcoef(r.test.mean(axis=1), r.alignment.mean(axis=1))[0, 1], -0.9
-        ),
+        judge=lambda r, c: at_most(np.corrcoef(*_means(r))[0, 1], -0.9),
         source=RANKING,
         formula=r"r \le -0.9",
     ),
     Claim(
         "Optimisers that fit equally well differ: the best test loss is 10 % below the worst.",
-        judge=lambda r, c: median_at_most(r.test.min(axis=0) / r.test.max(axis=0), 0.9),
+        judge=lambda r, c: median_at_most(r.runs.test.min(axis=0) / r.runs.test.max(axis=0), 0.9),
         source=RANKING,
     ),
     Claim(
@@ -244,13 +235,13 @@ CLAIMS = (
     ),
     Claim(
         "Alignment with inputs that do not matter does not go with a smaller test loss.",
-        judge=lambda r, c: median_at_least(_correlations(r.test, r.misalignment), 0.0),
+        judge=lambda r, c: median_at_least(_correlations(r.runs.test, r.misalignment), 0.0),
         source=RANKING,
         kind="control",
     ),
     Claim(
         "Most runs have fitted the data: at least four in five reached the training loss.",
-        judge=lambda r, c: at_least(np.mean(r.reached), 0.8),
+        judge=lambda r, c: at_least(np.mean(r.runs.reached), 0.8),
         source=RANKING,
         kind="control",
     ),
@@ -260,7 +251,7 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Test loss over alignment, one point for every run."""
     figure, (axis,) = panels("one point for every run")
-    runs = zip(NAMES, COLOURS, "osD^v<>", result.alignment, result.relative, strict=False)
+    runs = zip(NAMES, COLOURS, "osD^v<>", result.runs.alignment, result.runs.relative, strict=False)
     for name, colour, marker, alignment, relative in runs:
         axis.plot(alignment, relative, marker, color=colour, label=name)
     label_axes(axis, "alignment cos(G, G*)", "test loss / Var f*")

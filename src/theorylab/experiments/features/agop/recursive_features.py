@@ -21,14 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import (
-    Claim,
-    Source,
-    identity,
-    median_at_least,
-    median_at_most,
-    ordered,
-)
+from theorylab.claims import Claim, Source, identity, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
 from theorylab.data.polynomials import Rank, polynomial_teacher
 from theorylab.experiments.checks import refuse_below, refuse_nonpositive

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -42,10 +42,10 @@ from theorylab.typing import Measured
 from ._polynomials import (
     CORNER,
     BatchConfig,
+    PolynomialTraining,
     bytes_of,
     learn_by_batch_size,
     over_batch_sizes,
-    pixels,
 )
 
 PRECISION = "float32"
@@ -119,17 +119,10 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Axes: b batch sizes, s seeds."""
+    """Axes: s seeds; of runs: batch sizes, seeds."""
 
     critical_rates: Float[Measured, " s"]  # of the whole training set, at the start
-    test: Float[Measured, "b s"]
-    relative: Float[Measured, "b s"]  # test loss over Var f*
-    alignment: Float[Measured, "b s"]
-    num_supercritical: Float[Measured, "b s"]  # super-critical steps; NaN where not counted
-    steps: Int[Measured, "b s"]  # until the best validation loss
-    loss: Float[Measured, "b s"]  # of training, at the end
-    reached: Bool[Measured, "b s"]
-    features: Float[Measured, "b c c"]  # corner of G of the first seed, from 0 to 1
+    runs: PolynomialTraining  # super-critical steps are NaN where they are not counted
 
 
 def memory(config: Config) -> int:
@@ -142,18 +135,9 @@ def run(config: Config) -> Result:
     critical_rates, learned = learn_by_batch_size(
         config, lambda critical: config.fraction * critical[None]
     )
-    only = jax.tree.map(lambda leaf: np.asarray(leaf[0]), learned)
-    return Result(
-        critical_rates=critical_rates,
-        test=only.test,
-        relative=only.relative,
-        alignment=only.alignment,
-        num_supercritical=np.where(only.num_supercritical < 0, np.nan, only.num_supercritical),
-        steps=only.step,
-        loss=only.loss,
-        reached=only.reached,
-        features=np.stack([pixels(corner) for corner in only.corner[:, 0]]),
-    )
+    runs = jax.tree.map(lambda leaf: np.asarray(leaf[0]), learned)
+    counts = np.where(runs.num_supercritical < 0, np.nan, runs.num_supercritical)
+    return Result(critical_rates, runs._replace(num_supercritical=counts))
 
 
 def _steps_up(values: np.ndarray, config: Config) -> np.ndarray:
@@ -178,49 +162,49 @@ def _as_expected(values: np.ndarray, which: str, config: Config) -> Finding:
 
 def _standard_errors(result: Result) -> float:
     """The difference of test losses, largest batch less smallest, in its standard errors."""
-    gaps = result.test[-1] - result.test[0]
+    gaps = result.runs.test[-1] - result.runs.test[0]
     return float(gaps.mean() / (gaps.std(ddof=1) / np.sqrt(len(gaps))))
 
 
 def _counted(result: Result) -> np.ndarray:
     """Super-critical steps, where they were counted."""
-    return result.num_supercritical[np.isfinite(result.num_supercritical).all(axis=1)]
+    return result.runs.num_supercritical[np.isfinite(result.runs.num_supercritical).all(axis=1)]
 
 
 def _share(result: Result) -> np.ndarray:
     """The share of super-critical steps with the smallest batches, seed by seed."""
-    return result.num_supercritical[0] / np.maximum(result.steps[0], 1)
+    return result.runs.num_supercritical[0] / np.maximum(result.runs.step[0], 1)
 
 
 def _calm(result: Result, config: Config) -> float:
     """The most super-critical steps of any run with large batches."""
-    return float(np.nanmax(result.num_supercritical[np.array(config.batch_sizes) >= CALM]))
+    return float(np.nanmax(result.runs.num_supercritical[np.array(config.batch_sizes) >= CALM]))
 
 
 # Limits are the catalogue's, and those of the bands above.
 CLAIMS = (
     Claim(
         "The smaller the batch, the smaller the test loss: from each size to the next, by seed.",
-        judge=lambda r, c: median_at_least(_steps_up(r.test, c), 0.0),
+        judge=lambda r, c: median_at_least(_steps_up(r.runs.test, c), 0.0),
         source=TABLE,
         formula=r"L_{\rm test}(5) < L_{\rm test}(10) < L_{\rm test}(50)",
     ),
     Claim(
         "The smaller the batch, the better G is aligned: from each size to the next, by seed.",
-        judge=lambda r, c: median_at_least(_steps_up(-r.alignment, c), 0.0),
+        judge=lambda r, c: median_at_least(_steps_up(-r.runs.alignment, c), 0.0),
         source=TABLE,
         formula=r"\cos(G, G^*)(5) > \cos(G, G^*)(10) > \cos(G, G^*)(50)",
     ),
     Claim(
         "Test losses of all batch sizes are as in the table and its pilots, or at smoke's size as"
         " in this project's own.",
-        judge=lambda r, c: _as_expected(r.test, "test", c),
+        judge=lambda r, c: _as_expected(r.runs.test, "test", c),
         source=TABLE,
     ),
     Claim(
         "Alignments of all batch sizes are as in the table and its pilots, or at smoke's size as"
         " in this project's own.",
-        judge=lambda r, c: _as_expected(r.alignment, "alignment", c),
+        judge=lambda r, c: _as_expected(r.runs.alignment, "alignment", c),
         source=TABLE,
     ),
     Claim(
@@ -254,7 +238,7 @@ CLAIMS = (
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_most(r.loss.max(), c.target),
+        judge=lambda r, c: at_most(r.runs.loss.max(), c.target),
         source=TABLE,
         kind="control",
     ),
@@ -265,14 +249,14 @@ def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment, super-critical steps, and corners of G beside that of G*."""
     sizes = config.batch_sizes
     corners = {
-        f"G, batches of {sizes[0]}": result.features[0],
-        f"G, batches of {sizes[-1]}": result.features[-1],
+        f"G, batches of {sizes[0]}": result.runs.corner[0, 0],
+        f"G, batches of {sizes[-1]}": result.runs.corner[-1, 0],
         "G*": polynomial_agop(config.law, config.dimension)[:CORNER, :CORNER],
     }
     measures = {
-        "test loss / Var f*": result.relative,
-        "alignment cos(G, G*)": result.alignment,
-        "super-critical steps": result.num_supercritical,
+        "test loss / Var f*": result.runs.relative,
+        "alignment cos(G, G*)": result.runs.alignment,
+        "super-critical steps": result.runs.num_supercritical,
     }
     figure, axes = panels(*measures, *corners)
     values = [measure[None] for measure in measures.values()]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -35,6 +35,7 @@ from theorylab.typing import Measured
 
 from ._polynomials import (
     BatchConfig,
+    PolynomialTraining,
     bytes_of,
     learn_by_batch_size,
     over_batch_sizes,
@@ -91,15 +92,10 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Axes: r learning rates (small, large), b batch sizes, s seeds."""
+    """Axes: s seeds; of runs: learning rates (small, large), batch sizes, seeds."""
 
     critical_rates: Float[Measured, " s"]  # of the whole training set, at the start
-    test: Float[Measured, "r b s"]
-    relative: Float[Measured, "r b s"]  # test loss over Var f*
-    alignment: Float[Measured, "r b s"]
-    num_supercritical: Int[Measured, "r b s"]  # super-critical steps
-    num_steps: Int[Measured, "r b s"]
-    loss: Float[Measured, "r b s"]  # of training, at the end
+    runs: PolynomialTraining
 
 
 def memory(config: Config) -> int:
@@ -110,18 +106,10 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Train with both batch sizes at both rates, from the same starts."""
     fractions = np.array([config.small_fraction, config.large_fraction])
-    critical_rates, learned = learn_by_batch_size(
+    critical_rates, runs = learn_by_batch_size(
         config, lambda critical: jnp.asarray(fractions, critical.dtype)[:, None] * critical[None]
     )
-    return Result(
-        critical_rates=critical_rates,
-        test=learned.test,
-        relative=learned.relative,
-        alignment=learned.alignment,
-        num_supercritical=learned.num_supercritical,
-        num_steps=learned.num_steps,
-        loss=learned.loss,
-    )
+    return Result(critical_rates, runs)
 
 
 def _gap(values: np.ndarray) -> np.ndarray:
@@ -141,36 +129,36 @@ def _least_gap(config: Config) -> float:
 CLAIMS = (
     Claim(
         "At the small rate the batch size changes the test loss by less than 3 %.",
-        judge=lambda r, c: median_at_most(np.abs(_gap(r.test[SMALL_RATE])), 0.03),
+        judge=lambda r, c: median_at_most(np.abs(_gap(r.runs.test[SMALL_RATE])), 0.03),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "At the small rate the batch size changes the alignment by less than 3 %.",
-        judge=lambda r, c: median_at_most(np.abs(_gap(r.alignment[SMALL_RATE])), 0.03),
+        judge=lambda r, c: median_at_most(np.abs(_gap(r.runs.alignment[SMALL_RATE])), 0.03),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "At the small rate no step is super-critical, in any run.",
-        judge=lambda r, c: at_most(r.num_supercritical[SMALL_RATE].max(), 0),
+        judge=lambda r, c: at_most(r.runs.num_supercritical[SMALL_RATE].max(), 0),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_most(r.loss.max(), c.target),
+        judge=lambda r, c: at_most(r.runs.loss.max(), c.target),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "At half the critical rate the larger batches have a much larger test loss.",
-        judge=lambda r, c: median_at_least(_gap(r.test[LARGE_RATE]), _least_gap(c)),
+        judge=lambda r, c: median_at_least(_gap(r.runs.test[LARGE_RATE]), _least_gap(c)),
         source=LARGE,
     ),
     Claim(
         "At half the critical rate the small batches have super-critical steps.",
-        judge=lambda r, c: median_at_least(r.num_supercritical[LARGE_RATE, SMALL_BATCH], 1),
+        judge=lambda r, c: median_at_least(r.runs.num_supercritical[LARGE_RATE, SMALL_BATCH], 1),
         source=LARGE,
     ),
     *erratum(
@@ -191,7 +179,8 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
-    measures = (result.relative, result.alignment, result.num_supercritical)
+    runs = result.runs
+    measures = (runs.relative, runs.alignment, runs.num_supercritical)
     labels = [f"η = {part:g} η_crit" for part in (config.small_fraction, config.large_fraction)]
     over_batch_sizes(axes, config.batch_sizes, measures, labels)
     return figure

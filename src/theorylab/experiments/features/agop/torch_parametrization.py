@@ -26,7 +26,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -47,6 +47,7 @@ from theorylab.typing import Measured
 
 from ._polynomials import (
     BatchConfig,
+    PolynomialTraining,
     begin_each,
     bytes_of,
     learn_with_batches,
@@ -110,15 +111,10 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Axes: r learning rates (calm, source), b batch sizes, s seeds."""
+    """Axes: b batch sizes, s seeds; of runs: learning rates (calm, source), batch sizes, seeds."""
 
     critical_rates: Float[Measured, " s"]  # of the whole training set, at the start
-    test: Float[Measured, "r b s"]
-    relative: Float[Measured, "r b s"]  # test loss over Var f*
-    alignment: Float[Measured, "r b s"]
-    num_supercritical: Int[Measured, "r b s"]  # super-critical steps
-    num_steps: Int[Measured, "r b s"]
-    loss: Float[Measured, "r b s"]  # of training, at the end
+    runs: PolynomialTraining
     other_test: Float[Measured, "b s"]  # of rank 3 over Var f*, at the source's rate
 
 
@@ -138,15 +134,9 @@ def run(config: Config) -> Result:
     rates = jnp.repeat(jnp.array([calm, source, source]), config.num_seeds)[None]
     every = learn_with_batches(batch_key, with_ranks(starts, config, ranks), rates, config)
     parts = jax.tree.map(lambda leaf: jnp.stack(jnp.split(leaf[0], len(ranks), axis=1)), every)
-    learned = jax.tree.map(lambda leaf: leaf[:-1], parts)
     return Result(
         critical_rates=starts.critical_rate,
-        test=learned.test,
-        relative=learned.relative,
-        alignment=learned.alignment,
-        num_supercritical=learned.num_supercritical,
-        num_steps=learned.num_steps,
-        loss=learned.loss,
+        runs=jax.tree.map(lambda leaf: leaf[:-1], parts),
         other_test=parts.test[-1],
     )
 
@@ -162,17 +152,17 @@ def _gap(values: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Small batches have the smaller test loss, seed by seed.",
-        judge=lambda r, c: ordered(*r.test[CATAPULT_RATE]),
+        judge=lambda r, c: ordered(*r.runs.test[CATAPULT_RATE]),
         source=ORDER,
     ),
     Claim(
         "Small batches have the better aligned features, seed by seed.",
-        judge=lambda r, c: ordered(*r.alignment[CATAPULT_RATE][::-1]),
+        judge=lambda r, c: ordered(*r.runs.alignment[CATAPULT_RATE][::-1]),
         source=ORDER,
     ),
     Claim(
         "Small batches have more super-critical steps, seed by seed.",
-        judge=lambda r, c: ordered(*r.num_supercritical[CATAPULT_RATE][::-1]),
+        judge=lambda r, c: ordered(*r.runs.num_supercritical[CATAPULT_RATE][::-1]),
         source=ORDER,
     ),
     Claim(
@@ -189,21 +179,21 @@ CLAIMS = (
     ),
     Claim(
         "At a quarter of that rate no step is super-critical, in any run.",
-        judge=lambda r, c: at_most(r.num_supercritical[CALM_RATE].max(), 0),
+        judge=lambda r, c: at_most(r.runs.num_supercritical[CALM_RATE].max(), 0),
         source=ORDER,
         kind="control",
     ),
     Claim(
         "At a quarter of that rate the batch size changes the test loss at most a third as much.",
         judge=lambda r, c: median_at_least(
-            _gap(r.test[CATAPULT_RATE]) / 3 - np.abs(_gap(r.test[CALM_RATE])), 0.0
+            _gap(r.runs.test[CATAPULT_RATE]) / 3 - np.abs(_gap(r.runs.test[CALM_RATE])), 0.0
         ),
         source=ORDER,
         kind="control",
     ),
     Claim(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_most(r.loss.max(), c.target),
+        judge=lambda r, c: at_most(r.runs.loss.max(), c.target),
         source=ORDER,
         kind="control",
     ),
@@ -213,7 +203,8 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
-    measures = (result.relative, result.alignment, result.num_supercritical)
+    runs = result.runs
+    measures = (runs.relative, runs.alignment, runs.num_supercritical)
     labels = [f"η = {rate:g}" for rate in config.learning_rates]
     over_batch_sizes(axes, config.batch_sizes, measures, labels)
     return figure
