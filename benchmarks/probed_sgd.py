@@ -59,11 +59,13 @@ def main() -> None:
         ),
     }
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    result = None
     for _ in range(args.rounds):
         for name, compiled in runs.items():
             wall, cpu = time.perf_counter(), time.process_time()
             result = jax.block_until_ready(compiled(params, data, rate))
             times[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    assert result is not None, "rounds must be at least 1"
     above = float(np.mean(np.asarray(result.records) < float(rate)))
     best = {name: np.min(spent, axis=0) for name, spent in times.items()}
     print(

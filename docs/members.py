@@ -48,8 +48,8 @@ class Place(NamedTuple):
     @property
     def summary(self) -> str:
         """The first line of its docstring."""
-        documented = isinstance(self.node, ast.FunctionDef | ast.ClassDef)
-        return first_line(self.node) if documented else ""
+        node = self.node
+        return first_line(node) if isinstance(node, ast.FunctionDef | ast.ClassDef) else ""
 
     def entry(self, module: str, name: str) -> str:
         """Its directive, as a member of the module from which a reader imports it."""

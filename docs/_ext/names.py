@@ -57,8 +57,8 @@ class LinkedCode(SphinxPostTransform):
             names = (f"theorylab.{text}", f"theorylab.{room}.{text}")
             found = next((name for name in names if name in domain.objects), None)
             if found:
-                entry, copy = domain.objects[found], node.deepcopy()
-                link = (self.app.builder, page, entry.docname, entry.node_id, [copy], found)
+                entry, code = domain.objects[found], node.deepcopy()
+                link = (self.app.builder, page, entry.docname, entry.node_id, code, found)
                 node.replace_self(make_refnode(*link))
 
 

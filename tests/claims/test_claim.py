@@ -33,7 +33,7 @@ def test_a_demand_is_a_region(low, high):
 
 
 def test_only_a_statement_as_printed_is_expected_to_be_refuted():
-    def judge(_):
+    def judge(_result, _config):
         return Finding(1.0, 1.0, 1.0, Demand(0.0, 2.0), Verdict.SUPPORTED, "exact")
 
     source = Source("zhu", "nqm-2d-map", "Eqs 3.11–3.14")

@@ -92,11 +92,11 @@ def test_a_surprise_is_exit_code_one(theorylab):
 def test_a_failure_after_the_run_is_exit_code_one_says_why_and_is_kept(
     theorylab, folders, breaks, reason
 ):
-    for _ in range(2):  # run, then read from the store
-        answer = theorylab("run", "toys/coin", "--breaks", breaks)
+    ran, stored = (theorylab("run", "toys/coin", "--breaks", breaks) for _ in range(2))
+    for answer in (ran, stored):
         assert answer.code == 1
         assert reason in " ".join(answer.out.split())
-    assert "from the store" in " ".join(answer.out.split())
+    assert "from the store" in " ".join(stored.out.split())
     assert "failed:" in theorylab("run", "toys/coin", "--breaks", breaks, "--json").out
 
 

@@ -106,7 +106,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cache.os, "replace", interrupt)
+    monkeypatch.setattr("theorylab.data.cache.os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         cache._write(tmp_path / "name.npz", {"a": np.ones(1)})
     assert list(tmp_path.iterdir()) == []

@@ -54,6 +54,8 @@ def test_both_rates_agree_where_the_network_fits(params, batch, jacobian):
         loss = squared(normalization)
         rate = critical_learning_rate(MODEL.apply, params, fitted, loss)
         np.testing.assert_allclose(rate, 2 / (2 * s * top), rtol=1e-10)
+    loss = squared(NORMALIZATIONS[-1])
+    rate = critical_learning_rate(MODEL.apply, params, fitted, loss)
     exact = exact_critical_learning_rate(MODEL.apply, params, fitted, loss, jax.random.key(3))
     np.testing.assert_allclose(exact, rate, rtol=1e-8)
 

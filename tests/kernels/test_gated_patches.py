@@ -10,6 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from theorylab.data import patch_law
+from theorylab.data.patches import noise_scale
 from theorylab.kernels import gated_patches
 
 GENERATOR = np.random.default_rng(0)
@@ -79,7 +80,7 @@ def test_sampled_features_have_the_mean_and_the_spread_of_the_formula():
     """Along w*: mean 1, variance log²k p, for a gate that is orthogonal to w* and just open."""
     k = 200
     gates = jnp.array([[0.0, 1.0]])
-    threshold = gated_patches.noise_scale(k) * 1.0  # keeps 2Φᶜ(1) of the noise
+    threshold = noise_scale(k) * 1.0  # keeps 2Φᶜ(1) of the noise
     features = gated_patches.sampled_features(
         jax.random.key(0), gates, jnp.array([threshold]), k, 4000
     )
@@ -110,7 +111,7 @@ def test_soft_threshold_without_threshold_is_the_linear_classifier():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gated_patches.noise_scale(1), "num_patches must be at least 2, got 1"),
+        (lambda: noise_scale(1), "num_patches must be at least 2, got 1"),
         (
             lambda: gated_patches.signal_to_noise(np.array([1.0]), np.ones(1), 10),
             r"kept parts must be in \(0, 1\)",

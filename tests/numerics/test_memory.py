@@ -21,7 +21,7 @@ def groups(monkeypatch):
                 raise FileNotFoundError(path)
             return files[str(path)]
 
-        monkeypatch.setattr(memory.Path, "read_text", read_text)
+        monkeypatch.setattr("theorylab.numerics.memory.Path.read_text", read_text)
 
     return write
 

@@ -114,8 +114,9 @@ def test_any_optimizer_moves_as_in_a_python_loop(optimizer, params):
     value_and_grad = jax.jit(jax.value_and_grad(network_loss))
     state, now = optimizer.init(params), params
     measured = iter(zip(*trajectory.records, strict=True))
+    last: Any = now
     for step in range(21):
-        last: Any = now
+        last = now
         if step in steps:
             loss, out = next(measured)
             np.testing.assert_allclose(loss, network_loss(last), rtol=1e-12)

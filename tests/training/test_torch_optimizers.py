@@ -38,6 +38,8 @@ def by_hand(name):
             case "adam":
                 u, v = 0.9 * u + 0.1 * g, 0.999 * v + 0.001 * g**2
                 move = u / (1 - 0.9**step) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+            case _:
+                raise ValueError(f"no formula for {name}")
         w = w - RATE * move
         weights.append(w)
     return np.array(weights)

@@ -69,7 +69,7 @@ def test_a_run_is_a_loop_of_steps_and_checks(size):
     fitted = jax.tree.map(lambda leaf: leaf[0], ensemble(run, KEY[None]))
 
     params, sampler, counted, checks = np.zeros((6, 1)), new_sampler(KEY, 8), 0, []
-    momentum, x, y = 0.0, np.asarray(TRAIN.x), np.asarray(TRAIN.y)
+    momentum, x, y, before = 0.0, np.asarray(TRAIN.x), np.asarray(TRAIN.y), params
     drawn = jax.jit(lambda sampler: draw_indices(batch, sampler, 8))
     for step in range(51):
         if step % 4 == 0 or step == 50:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from theorylab.dynamics.quadratic import general, plane
-from theorylab.dynamics.quadratic.general import PlaneState
+from theorylab.dynamics.quadratic.plane import PlaneState
 
 X, WIDTH = jnp.array([1.0, -2.0, 0.5]), 4
 

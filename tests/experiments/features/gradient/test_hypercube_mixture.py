@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
+from theorylab.data import hypercube_mixture
 from theorylab.experiments.features.gradient import hypercube_mixture as experiment
 
 
@@ -31,7 +32,7 @@ def test_smaller_settings_are_padded_by_what_changes_nothing():
     """Oracle: the law itself, whose moments the tiled and padded one must have."""
     config = experiment.Config(dimensions=(6, 10), bits=(2, 3), noises=(1.0, 1.0))
     setting = experiment._padded((6, 2, 1.0), config)
-    law = experiment.hypercube_mixture(2, 6, 1.0)
+    law = hypercube_mixture(2, 6, 1.0)
     assert setting.law.means.shape == (8, 10)
     assert setting.used.tolist() == [1.0] * 6 + [0.0] * 4
     between = np.asarray(setting.law.means).T @ np.asarray(setting.law.means) / 8

@@ -1,5 +1,6 @@
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 
@@ -25,7 +26,7 @@ def test_figure_has_two_panels(smoke):
 
 
 def test_every_part_of_the_matrix_is_what_it_says():
-    matrix = experiment._matrix(experiment.jax.random.key(0), experiment.Config(noise=0.0))
+    matrix = experiment._matrix(jax.random.key(0), experiment.Config(noise=0.0))
     assert np.linalg.matrix_rank(matrix.truth) == 3
     np.testing.assert_array_equal(matrix.seen, matrix.truth)
     assert not np.any(matrix.kept & ~matrix.observed)

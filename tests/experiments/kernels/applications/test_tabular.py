@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
+from theorylab.data import table
 from theorylab.experiments.kernels.applications import tabular as experiment
 from theorylab.kernels import infinite_kernels
 from theorylab.models import NTK, mlp
@@ -47,7 +48,7 @@ def test_columns_of_zeros_change_no_kernel():
 
 def test_training_rows_are_standard_and_have_all_classes_in_their_share():
     config = experiment.PRESETS["smoke"]
-    part = experiment._part(experiment.table("wine"), np.random.default_rng(0), config)
+    part = experiment._part(table("wine"), np.random.default_rng(0), config)
     np.testing.assert_allclose(part.x.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(part.x.std(axis=0), 1, rtol=1e-12)
     shares = np.bincount(part.classes) / len(part.classes)

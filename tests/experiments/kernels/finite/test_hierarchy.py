@@ -10,6 +10,7 @@ from theorylab.claims import Verdict
 from theorylab.experiments.kernels.finite import hierarchy as experiment
 from theorylab.kernels import ntk
 from theorylab.models import Standard, mlp, network
+from theorylab.models.nested import nested
 
 TINY = experiment.Config(widths=(4, 8), num_seeds=4, num_groups=2)
 
@@ -37,7 +38,7 @@ def test_the_control_is_the_standard_parametrization():
     config = dataclasses.replace(TINY, widths=(8, 4), num_seeds=2)
     keys = jax.random.split(jax.random.key(1), (4, 2))
     _, standard = experiment._orders(x, jax.random.key(1), config)
-    networks = experiment.nested(8, 8, "erf")
+    networks = nested(8, 8, "erf")
     inner, outer = networks.init(keys[2, 0])
     model = network(mlp([8], activation="erf"), (8,), Standard())
     params = ({"weight": inner / np.sqrt(8)}, (), {"weight": outer / np.sqrt(8)})
