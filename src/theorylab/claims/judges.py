@@ -11,7 +11,7 @@ time, in either direction, whatever the law of the noise (`mean_between`: see th
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Array, ArrayLike, Int, Real
@@ -126,13 +126,16 @@ def mean_between(samples: Seeds, low: Number, high: Number) -> Finding:
 
 
 def exponent_between(
-    x: Real[Measured, " points"], y: Real[Measured, "seeds points"], low: Number, high: Number
+    x: Real[Measured, " points"] | Sequence[int] | Sequence[float],
+    y: Real[Measured, "seeds points"],
+    low: Number,
+    high: Number,
 ) -> Finding:
     """Judge that y ∝ xᵖ with p in [low, high]: the median over seeds of the log–log slopes.
 
     A curve that is not positive and finite everywhere leaves it inconclusive.
     """
-    return _median(power_law_exponents(x, y), low, high, "log–log slopes, ")
+    return _median(power_law_exponents(np.asarray(x), y), low, high, "log–log slopes, ")
 
 
 def ordered(smaller: Seeds, larger: Seeds) -> Finding:

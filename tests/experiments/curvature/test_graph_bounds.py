@@ -6,6 +6,8 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.experiments.curvature import graph_bounds as experiment
 
+SMOKE = experiment.PRESETS["smoke"]
+
 
 def test_smoke_run_has_the_expected_verdicts(surprises):
     assert surprises == []
@@ -13,7 +15,7 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Bounds that fail twice as often as stated; variances that stay."""
-    often = int(2 * smoke.failure * smoke.num_draws)
+    often = int(2 * SMOKE.failure * SMOKE.num_draws)
     failing = smoke._replace(
         series=np.full(4, often), form=often, image=often, columns=often, unmoved=0
     )

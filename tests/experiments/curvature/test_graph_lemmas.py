@@ -6,6 +6,8 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.experiments.curvature import graph_lemmas as experiment
 
+SMOKE = experiment.PRESETS["smoke"]
+
 
 def test_smoke_run_has_the_expected_verdicts(surprises):
     assert surprises == []
@@ -21,7 +23,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         assert verdict(words, still) == Verdict.REFUTED
     for words in ("Frobenius", "Behind a layer", "largest block", "know the signs"):
         assert verdict(words, still) == Verdict.REFUTED
-    steep = np.broadcast_to(smoke.widths.astype(float), smoke.lengths.shape)
+    steep = np.broadcast_to(np.asarray(SMOKE.widths, float), smoke.lengths.shape)
     fast = smoke._replace(
         largest=steep, jacobians=np.stack([steep] * 2, axis=-1), counts=smoke.totals
     )

@@ -125,7 +125,7 @@ def _linear_descents(data: Dataset) -> Float[Array, "s d"]:
 CLAIMS = (
     Claim(
         "Gradient descent in steps misses the end of the flow in proportion to the step.",
-        lambda r, c: exponent_between(np.asarray(c.step_ratios), r.step_error, 0.9, 1.1),
+        lambda r, c: exponent_between(c.step_ratios, r.step_error, 0.9, 1.1),
         STEPS,
         formula=r"\|w_\eta - w_\alpha\| \propto \eta",
     ),

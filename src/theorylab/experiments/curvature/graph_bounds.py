@@ -92,12 +92,9 @@ class Result(NamedTuple):
     Axes: s seeds, w widths, q draws, r radii, g kinds of graphs (`NAMES`).
     """
 
-    widths: Int[np.ndarray, " w"]
     variances: Float[np.ndarray, "s w"]  # ν of the Hessian's series, fully connected
     norms: Float[np.ndarray, "g q"]  # of the series at the smallest width, moved by R
     bounds: Float[np.ndarray, " g"]  # t + R√ν there
-    failure: float  # the stated probability
-    num_draws: int
     series: Int[np.ndarray, " g"]
     columns: int
     unmoved: int  # t alone, without R√ν, for a series of one direction
@@ -138,12 +135,9 @@ def run(config: Config) -> Result:
     draws = jax.random.normal(draw_key, (config.num_draws, matrices.shape[0]))
     radii = np.geomspace(4.0, 64.0, 5)
     return Result(
-        widths=np.asarray(config.widths),
         variances=variances,
         norms=np.stack([norms for norms, _ in found]),
         bounds=np.array([bound for _, bound in found]),
-        failure=config.failure,
-        num_draws=config.num_draws,
         series=np.array([int((norms > bound).sum()) for norms, bound in found]),
         columns=_columns(draw_key, matrices, config),
         **_counts(matrices[-1][:, : draws.shape[1]], draws, config),
@@ -260,7 +254,7 @@ def _neuron(name: str, x: Float[Array, " d"], radii: Float[np.ndarray, " r"]):
 
 
 def _seldom(kind: int):
-    return lambda r, c: probability_at_most(r.series[kind], r.num_draws, r.failure)
+    return lambda r, c: probability_at_most(r.series[kind], c.num_draws, c.failure)
 
 
 CLAIMS = (
@@ -275,55 +269,55 @@ CLAIMS = (
     Claim(
         "Its variance ν falls with the width, nearly like one over it.",
         # Twice the exponents of the norm, which the catalogue gives −0.65 to −0.35.
-        judge=lambda r, c: exponent_between(r.widths, r.variances, -1.3, -0.7),
+        judge=lambda r, c: exponent_between(c.widths, r.variances, -1.3, -0.7),
         source=ORDER,
         formula=r"\nu = \tilde O(1/m)",
     ),
     Claim(
         "A Gaussian form exceeds t + ‖b‖R as seldom as stated.",
-        judge=lambda r, c: probability_at_most(r.form, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.form, c.num_draws, c.failure),
         source=FORM,
         formula=r"P(|(a + \Delta)^T b| > t + \|b\| R) \le 2 e^{-t^2/2\|b\|^2}",
     ),
     Claim(
         "The image of a Gaussian vector, moved by R, exceeds t + ‖B‖_F + ‖B‖R as seldom as stated.",
-        judge=lambda r, c: probability_at_most(r.image, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.image, c.num_draws, c.failure),
         source=IMAGE,
     ),
     Claim(
         "Columns B₁a₁, …, moved by R, exceed their bound as seldom as stated, with C = √2.",
-        judge=lambda r, c: probability_at_most(r.columns, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.columns, c.num_draws, c.failure),
         source=COLUMNS,
     ),
     Claim(
         "A series of one direction exceeds t + Rν as seldom as stated, with ν < 1.",
-        judge=lambda r, c: probability_at_most(r.printed_series, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.printed_series, c.num_draws, c.failure),
         source=SERIES,
         kind="printed",
         formula=r"\|Z\| \le t + R\nu",
     ),
     Claim(
         "It exceeds t + R√ν as seldom as stated.",
-        judge=lambda r, c: probability_at_most(r.corrected_series, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.corrected_series, c.num_draws, c.failure),
         source=SERIES,
         kind="corrected",
         formula=r"\|Z\| \le t + R\sqrt\nu",
     ),
     Claim(
         "Without anything for the move it is exceeded much more often.",
-        judge=lambda r, c: probability_at_most(r.num_draws - r.unmoved, r.num_draws, 0.5),
+        judge=lambda r, c: probability_at_most(c.num_draws - r.unmoved, c.num_draws, 0.5),
         source=SERIES,
         kind="control",
     ),
     Claim(
         "‖Σ Uᵢ‖² is the variance of a series.",
-        judge=lambda r, c: probability_at_most(r.printed_variance, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.printed_variance, c.num_draws, c.failure),
         source=VARIANCE,
         kind="printed",
     ),
     Claim(
         "‖Σ UᵢUᵢᵀ‖ is.",
-        judge=lambda r, c: probability_at_most(r.corrected_variance, r.num_draws, r.failure),
+        judge=lambda r, c: probability_at_most(r.corrected_variance, c.num_draws, c.failure),
         source=VARIANCE,
         kind="corrected",
     ),
@@ -352,7 +346,7 @@ def plot(result: Result, config: Config) -> Figure:
         norms.hist(each / bound, bins=40, histtype="step", label=name)
     norms.axvline(1.0, **THEORY)
     norms.legend(fontsize=6)
-    variance.loglog(result.widths, result.variances.T, "o", markersize=3, color="#0072B2")
+    variance.loglog(config.widths, result.variances.T, "o", markersize=3, color="#0072B2")
     variance.set_xlabel("width m")
     neuron.loglog(result.radii, result.square_neuron, "o-", label="z²")
     neuron.loglog(result.radii, result.softplus_neuron, "o-", label="softplus")

@@ -89,7 +89,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: a kinds (`NAMES`), s, r seeds, w widths, l layers, v neurons, g graphs, q draws."""
 
-    widths: Int[np.ndarray, " w"]  # m
     in_degrees: Int[np.ndarray, "a w"]  # of the output
     lengths: Float[np.ndarray, "a s w"]  # ‖f_S‖ of what it reads
     largest: Float[np.ndarray, "a s w"]  # max |f_u|
@@ -142,7 +141,6 @@ def run(config: Config) -> Result:
     counts, totals = _counts(count_key, config)
     series, knowing = _series(series_key, x, config)
     return Result(
-        widths=np.asarray(config.widths),
         in_degrees=found.in_degrees.reshape(shape)[:, 0],
         lengths=found.lengths.reshape(shape),
         largest=found.largest.reshape(shape),
@@ -246,25 +244,25 @@ CLAIMS = (
     Claim(
         "The largest of the values grows no faster than the logarithm of the width.",
         judge=lambda r, c: exponent_between(
-            r.widths, r.largest[EQUAL] / np.log(r.widths), -1.0, 0.15
+            c.widths, r.largest[EQUAL] / np.log(np.asarray(c.widths)), -1.0, 0.15
         ),
         source=NEURONS,
         formula=r"|f_u| = O((\log m)^\ell)",
     ),
     Claim(
         "Their derivative in the first layer's weights keeps its norm if layers grow alike.",
-        judge=lambda r, c: exponent_between(r.widths, r.jacobians[EQUAL, ..., FIRST], -0.15, 0.3),
+        judge=lambda r, c: exponent_between(c.widths, r.jacobians[EQUAL, ..., FIRST], -0.15, 0.3),
         source=JACOBIAN,
     ),
     Claim(
         "If m^1.5 neurons read m, that norm grows like the root of their ratio, m^(1/4).",
-        judge=lambda r, c: exponent_between(r.widths, r.jacobians[SPREAD, ..., FIRST], 0.1, 0.4),
+        judge=lambda r, c: exponent_between(c.widths, r.jacobians[SPREAD, ..., FIRST], 0.1, 0.4),
         source=JACOBIAN,
         formula=r"\sqrt{m_j / m_p} = m^{1/4}",
     ),
     Claim(
         "In the weights of the layer that is read it stays even then: only layers above p count.",
-        judge=lambda r, c: exponent_between(r.widths, r.jacobians[SPREAD, ..., SECOND], -0.15, 0.3),
+        judge=lambda r, c: exponent_between(c.widths, r.jacobians[SPREAD, ..., SECOND], -0.15, 0.3),
         source=JACOBIAN,
     ),
     Claim(
@@ -286,7 +284,7 @@ CLAIMS = (
     ),
     Claim(
         "The largest block of the Hessian between two layers falls like m^(−1/2), and so do all.",
-        judge=lambda r, c: exponent_between(r.widths, r.blocks.max(axis=(-2, -1)), -0.65, -0.2),
+        judge=lambda r, c: exponent_between(c.widths, r.blocks.max(axis=(-2, -1)), -0.65, -0.2),
         source=BLOCKS,
         formula=r"\|\partial^2 f / \partial w^{(p)} \partial w^{(q)}\| = \tilde O(1/\sqrt m)",
     ),
@@ -298,12 +296,12 @@ CLAIMS = (
     ),
     Claim(
         "There its derivative grows no faster, either.",
-        judge=lambda r, c: exponent_between(r.widths, r.ball_jacobians, -1.0, 0.3),
+        judge=lambda r, c: exponent_between(c.widths, r.ball_jacobians, -1.0, 0.3),
         source=JACOBIAN,
     ),
     Claim(
         "There the largest of the blocks still falls with the width.",
-        judge=lambda r, c: exponent_between(r.widths, r.ball_blocks, -1.0, -0.2),
+        judge=lambda r, c: exponent_between(c.widths, r.ball_blocks, -1.0, -0.2),
         source=BLOCKS,
     ),
     Claim(
@@ -324,25 +322,25 @@ CLAIMS = (
     ),
     Claim(
         "If neurons read 4 others, that number does not grow with the layers.",
-        judge=lambda r, c: exponent_between(r.widths, r.counts, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(c.widths, r.counts, -0.1, 0.1),
         source=COUNT,
     ),
     Claim(
         "The number of all weights does.",
-        judge=lambda r, c: exponent_between(r.widths, r.totals, 0.9, 1.1),
+        judge=lambda r, c: exponent_between(c.widths, r.totals, 0.9, 1.1),
         source=COUNT,
         kind="control",
     ),
     Claim(
         "A sum of m bounded matrices, weighted by derivatives, stays bounded.",
-        judge=lambda r, c: exponent_between(r.widths, r.series, -0.15, 0.15),
+        judge=lambda r, c: exponent_between(c.widths, r.series, -0.15, 0.15),
         source=SERIES,
         formula=r"\|\sum_i U_i \, \partial\tilde f / \partial\tilde f_i\|"
         r" = \tilde O(\max_i \|U_i\|)",
     ),
     Claim(
         "If the matrices know the signs of the weights, it grows like √m.",
-        judge=lambda r, c: exponent_between(r.widths, r.knowing, 0.35, 0.65),
+        judge=lambda r, c: exponent_between(c.widths, r.knowing, 0.35, 0.65),
         source=SERIES,
         kind="control",
     ),
@@ -361,12 +359,12 @@ def plot(result: Result, config: Config) -> Figure:
         lengths = np.median(result.lengths[kind], axis=0)
         reads.loglog(result.in_degrees[kind], lengths, "o-", markersize=3, label=name)
         norms = np.median(result.jacobians[kind, ..., FIRST], axis=0)
-        jacobians.loglog(result.widths, norms, "o-", markersize=3, label=name)
+        jacobians.loglog(config.widths, norms, "o-", markersize=3, label=name)
     for p in range(3):
         for q in range(min(p + 1, 2)):
             middle = np.median(result.blocks[..., p, q], axis=0)
-            blocks.loglog(result.widths, middle, "o-", markersize=3, label=f"{q + 1}, {p + 1}")
-    blocks.loglog(result.widths, np.median(result.whole, axis=0), **THEORY, label="whole")
+            blocks.loglog(config.widths, middle, "o-", markersize=3, label=f"{q + 1}, {p + 1}")
+    blocks.loglog(config.widths, np.median(result.whole, axis=0), **THEORY, label="whole")
     reads.set_xlabel("in-degree")
     jacobians.set_xlabel("width m")
     blocks.set_xlabel("width m")

@@ -131,7 +131,6 @@ class Result(NamedTuple):
     norms: Float[np.ndarray, "a s w"]  # ‖∇²f‖
     residuals: Float[np.ndarray, "a s w"]  # certificate of Lanczos, over the norm
     layer_norms: Float[np.ndarray, "l s w"]  # of what comes into a neuron of layers 1 and 2
-    radii: Float[np.ndarray, " r"]
     ball_ratio: Float[np.ndarray, "b w r"]  # largest norm found in the ball over the centre's
     most: Float[np.ndarray, "s w"]  # largest in-degree of the graphs from m to m^1.5
     closed_form: Float[np.ndarray, "2 s"]  # two layers, ReLU and tanh
@@ -177,7 +176,6 @@ def run(config: Config) -> Result:
         norms=norms,
         residuals=residuals,
         layer_norms=layered[0][5:],
-        radii=np.asarray(config.radii),
         ball_ratio=ratio.reshape(-1, shape[1], len(config.radii)),
         most=np.array([graph.in_degrees.max() for graph in kinds[5]], float).reshape(shape),
         closed_form=np.asarray(closed_form).T,
@@ -389,7 +387,7 @@ def plot(result: Result, config: Config) -> Figure:
     layers.loglog(width, np.median(result.layer_norms[1], axis=0), "o-", label="layer 2")
     layers.loglog(width, middle, "o-", label="layer 3, the output")
     layers.loglog(width, slope, **THEORY)
-    for at, radius in enumerate(result.radii):
+    for at, radius in enumerate(config.radii):
         ratio = np.median(result.ball_ratio[:, :, at], axis=0)
         ball.semilogx(width, ratio, "o-", markersize=3, label=f"R = {radius:g}")
     for axis in (kinds, layers, ball):

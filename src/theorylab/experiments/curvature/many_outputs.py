@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, holds
@@ -64,7 +64,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, w widths, k outputs."""
 
-    widths: Int[np.ndarray, " w"]
     norms: Float[np.ndarray, "s w"]  # ‖𝐇‖ of three layers
     outputs: Float[np.ndarray, "s w k"]  # ‖H_k‖
     as_many: Float[np.ndarray, "s w"]  # ‖𝐇‖ of two layers with m outputs, exactly
@@ -93,7 +92,6 @@ def run(config: Config) -> Result:
     shape = (num_seeds, len(config.widths))
     report("two layers", 0.8)
     return Result(
-        widths=np.asarray(config.widths),
         norms=found.value.reshape(shape),
         outputs=found.outputs.reshape(*shape, num_outputs),
         as_many=_as_many(two_key, x, config),
@@ -138,13 +136,13 @@ CLAIMS = (
     ),
     Claim(
         "It falls like one over the root of the width, as with one output.",
-        judge=lambda r, c: exponent_between(r.widths, r.norms, -0.65, -0.35),
+        judge=lambda r, c: exponent_between(c.widths, r.norms, -0.65, -0.35),
         source=TENSOR,
         formula=r"\|\mathbf H\| = \tilde O(1/\sqrt m) \text{ if } d_L = O(1)",
     ),
     Claim(
         "With as many outputs as neurons it does not fall.",
-        judge=lambda r, c: exponent_between(r.widths, r.as_many, -0.15, 0.15),
+        judge=lambda r, c: exponent_between(c.widths, r.as_many, -0.15, 0.15),
         source=TENSOR,
         kind="control",
         formula=r"\|\mathbf H\| \approx \max_i |\phi''(z_i)| \, \|v_i\| / \sqrt m",
@@ -161,10 +159,14 @@ def plot(result: Result, config: Config) -> Figure:
         (result.as_many, "as many outputs as neurons"),
     )
     for values, label in rows:
-        norms.loglog(result.widths, np.median(values, axis=0), "o-", markersize=3, label=label)
+        norms.loglog(config.widths, np.median(values, axis=0), "o-", markersize=3, label=label)
     middle = np.median(result.norms, axis=0)[0]
-    norms.loglog(result.widths, middle * (result.widths / result.widths[0]) ** -0.5, **THEORY)
-    factor.semilogx(result.widths, (result.norms / _most(result)).T, "o", markersize=3)
+    norms.loglog(
+        config.widths,
+        middle * (np.asarray(config.widths) / np.asarray(config.widths)[0]) ** -0.5,
+        **THEORY,
+    )
+    factor.semilogx(config.widths, (result.norms / _most(result)).T, "o", markersize=3)
     factor.axhline(math.sqrt(result.outputs.shape[-1]), **THEORY)
     norms.legend(fontsize=6)
     for axis in (norms, factor):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, exponent_between, holds, median_between
@@ -73,7 +73,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, w widths."""
 
-    widths: Int[np.ndarray, " w"]
     linear_norm: Float[np.ndarray, "s w"]  # ‖∇²f‖
     curved_norm: Float[np.ndarray, "s w"]  # ‖∇²ψ(f)‖
     formula: Float[np.ndarray, "s w"]  # |ψ″(f)| ‖∇f‖²
@@ -128,7 +127,6 @@ def run(config: Config) -> Result:
     fits: Fit = dag_ensemble(_trained(x, config.num_descent, config.num_records), both, keys)
     last_loss, least, margins = (np.asarray(each).reshape(-1, 2) for each in fits)
     return Result(
-        widths=np.asarray(config.widths),
         linear_norm=norms.linear.reshape(shape),
         curved_norm=norms.curved.reshape(shape),
         formula=norms.formula.reshape(shape),
@@ -199,7 +197,7 @@ def _trained(x: Float[Array, "n d"], num_steps: int, num_records: int):
 CLAIMS = (
     Claim(
         "With a nonlinear output the Hessian is as large at every width.",
-        judge=lambda r, c: exponent_between(r.widths, r.curved_norm, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(c.widths, r.curved_norm, -0.1, 0.1),
         source=CURVED,
         formula=r"\|\nabla^2 \psi(f)\| = \Theta(1)",
     ),
@@ -211,13 +209,13 @@ CLAIMS = (
     ),
     Claim(
         "With the identity it falls like one over the root of the width.",
-        judge=lambda r, c: exponent_between(r.widths, r.linear_norm, -0.65, -0.35),
+        judge=lambda r, c: exponent_between(c.widths, r.linear_norm, -0.65, -0.35),
         source=CURVED,
         kind="control",
     ),
     Claim(
         "Where the second derivative of ψ is 0, it falls with ψ too.",
-        judge=lambda r, c: exponent_between(r.widths, r.inflection_norm, -0.65, -0.35),
+        judge=lambda r, c: exponent_between(c.widths, r.inflection_norm, -0.65, -0.35),
         source=CURVED,
         kind="control",
     ),
@@ -249,10 +247,10 @@ def plot(result: Result, config: Config) -> Figure:
         ("identity", result.linear_norm),
         ("ψ = tanh at 0", result.inflection_norm),
     ):
-        norms.loglog(result.widths, np.median(each, axis=0), "o-", markersize=3, label=label)
-    norms.loglog(result.widths, np.median(result.formula, axis=0), **THEORY, label="|ψ″| ‖∇f‖²")
+        norms.loglog(config.widths, np.median(each, axis=0), "o-", markersize=3, label=label)
+    norms.loglog(config.widths, np.median(result.formula, axis=0), **THEORY, label="|ψ″| ‖∇f‖²")
     norms.legend(fontsize=7)
-    ratio.semilogx(result.widths, (result.curved_norm / result.formula).T, "o", markersize=3)
+    ratio.semilogx(config.widths, (result.curved_norm / result.formula).T, "o", markersize=3)
     ratio.axhline(1.0, **THEORY)
     for axis in (norms, ratio):
         axis.set_xlabel("width m")

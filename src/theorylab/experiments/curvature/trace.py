@@ -81,7 +81,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: a kinds (`KINDS`), h kinds of which all is held (`HELD`), q repeats."""
 
-    num_repeats: int
     covered: Int[np.ndarray, " a"]  # how many intervals cover the trace
     student: Int[np.ndarray, " a"]  # how many of Student's alone would
     margins: Float[np.ndarray, "h q"]  # from the trace to the nearer end, over the trace
@@ -114,7 +113,6 @@ def run(config: Config) -> Result:
     margins = np.minimum(exact - found.low, found.high - exact) / scale
     number = len(KINDS)
     return Result(
-        num_repeats=config.num_repeats,
         covered=covered[:number].sum(axis=1),
         student=student[:number].sum(axis=1),
         margins=margins[number:],
@@ -178,7 +176,7 @@ def _estimates(
 
 
 def _covers(kind: int):
-    return lambda r, c: probability_between(r.covered[kind], r.num_repeats, 0.93, 0.97)
+    return lambda r, c: probability_between(r.covered[kind], c.num_repeats, 0.93, 0.97)
 
 
 # 93 to 97 % is the library's own goal for an interval of 95 %.
@@ -198,7 +196,7 @@ CLAIMS = (
     Claim("So it does for a Wigner matrix.", judge=_covers(4), source=MEASURE),
     Claim(
         "Where one direction is left, Student's interval alone covers in less than 93 %.",
-        judge=lambda r, c: probability_at_most(r.student[ONE_LEFT], r.num_repeats, 0.93),
+        judge=lambda r, c: probability_at_most(r.student[ONE_LEFT], c.num_repeats, 0.93),
         source=MEASURE,
         kind="control",
     ),
@@ -215,7 +213,7 @@ CLAIMS = (
     Claim(
         "Without an allowance for rounding it would miss in a tenth of the repeats or more.",
         judge=lambda r, c: probability_at_most(
-            r.held_student.sum(), r.held_student.size * r.num_repeats, 0.9
+            r.held_student.sum(), r.held_student.size * c.num_repeats, 0.9
         ),
         source=MEASURE,
         kind="control",
@@ -232,8 +230,8 @@ def plot(result: Result, config: Config) -> Figure:
     """How often both intervals cover, and the law of the errors."""
     figure, (coverage, errors) = panels("share of intervals that cover", "error / trace")
     places = np.arange(len(KINDS))
-    coverage.plot(places, result.covered / result.num_repeats, "o", label="corrected")
-    coverage.plot(places, result.student / result.num_repeats, "s", label="Student alone")
+    coverage.plot(places, result.covered / config.num_repeats, "o", label="corrected")
+    coverage.plot(places, result.student / config.num_repeats, "s", label="Student alone")
     coverage.axhline(0.95, **THEORY)
     coverage.set_xticks(places, KINDS, fontsize=6, rotation=30)
     coverage.legend(fontsize=7)

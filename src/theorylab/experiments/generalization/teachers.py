@@ -192,7 +192,7 @@ CLAIMS = (
     ),
     Claim(
         "The third power is not covered: √(yᵀH*⁻¹y) grows with n.",
-        judge=lambda r, c: exponent_between(np.asarray(c.samples), r.power_roots[:, 2], 0.4, 1.5),
+        judge=lambda r, c: exponent_between(c.samples, r.power_roots[:, 2], 0.4, 1.5),
         source=TEACHERS,
     ),
     *erratum(
@@ -210,9 +210,7 @@ CLAIMS = (
     ),
     Claim(
         "For the first and the second power √(yᵀH*⁻¹y) does not grow with n.",
-        judge=lambda r, c: exponent_between(
-            np.asarray(c.samples), r.power_roots[:, :2].max(axis=1), -0.1, 0.1
-        ),
+        judge=lambda r, c: exponent_between(c.samples, r.power_roots[:, :2].max(axis=1), -0.1, 0.1),
         source=TEACHERS,
         kind="control",
     ),

@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -6,6 +8,8 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.data import Dataset
 from theorylab.experiments.features.local_signal import mnist_on_noise as experiment
+
+SMOKE = experiment.PRESETS["smoke"]
 
 
 def test_verdicts_are_as_expected(surprises):
@@ -49,12 +53,13 @@ def test_widths_and_the_controls_can_fail(smoke, verdict):
     fallen = smoke._replace(by_width=smoke.by_width[::-1])
     for words in ("gets better with its width", "the nearer"):
         assert verdict(words, fallen) == Verdict.REFUTED
-    wide = smoke.width_factors * experiment.ENOUGH
+    factors = tuple(factor * experiment.ENOUGH for factor in SMOKE.width_factors)
+    wide = dataclasses.replace(SMOKE, width_factors=factors)
     there = np.stack([smoke.by_width[0], smoke.limit])
-    near = smoke._replace(by_width=there, width_factors=wide)
-    assert verdict("the nearer", near) == Verdict.SUPPORTED
+    near = smoke._replace(by_width=there)
+    assert verdict("the nearer", near, wide) == Verdict.SUPPORTED
     far = near._replace(by_width=there - 0.03)
-    assert verdict("the nearer", far) == Verdict.REFUTED
+    assert verdict("the nearer", far, wide) == Verdict.REFUTED
     blind = smoke._replace(tangent=np.full_like(smoke.tangent, 0.1))
     assert verdict("On black", blind) == Verdict.REFUTED
     hasty = smoke._replace(gained=smoke.gained + 0.1)

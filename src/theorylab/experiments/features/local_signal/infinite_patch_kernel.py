@@ -109,7 +109,6 @@ class Result(NamedTuple):
     Errors are parts of left out samples, except `exact` and `mean_errors`, which are probabilities.
     """
 
-    num_patches: Int[np.ndarray, " k"]
     num_samples: Int[np.ndarray, " p"]
     linear: Float[np.ndarray, "k p s"]  # Θ_w with t = 0
     weights: Float[np.ndarray, "k p s"]  # Θ_w
@@ -153,7 +152,6 @@ def run(config: Config) -> Result:
     fitted = [_fitted(s[: config.num_seeds], config.ridge) for s in sums]
     means = [s.mean(axis=1) for s in sums]
     return Result(
-        num_patches=np.asarray(config.num_patches),
         num_samples=np.array([config.num_samples // part for part in PARTS]),
         linear=linear,
         weights=weights,
@@ -378,16 +376,16 @@ def plot(result: Result, config: Config) -> Figure:
     words = ("weights, t = 0", "weights", "biases", "both", "both, t = 0")
     for name, label in zip(names, words, strict=True):
         medians = np.median(getattr(result, name), axis=2)
-        patches.semilogx(result.num_patches, medians[:, -1], "o-", ms=3, label=label)
-    patches.semilogx(result.num_patches, result.floor, label="Φ(−1/log k)", **THEORY)
-    patches.semilogx(result.num_patches, result.filter_errors, "k:", label="one filter, best t")
+        patches.semilogx(config.num_patches, medians[:, -1], "o-", ms=3, label=label)
+    patches.semilogx(config.num_patches, result.floor, label="Φ(−1/log k)", **THEORY)
+    patches.semilogx(config.num_patches, result.filter_errors, "k:", label="one filter, best t")
     patches.axhline(TENTH, color="0.6", linewidth=0.8)
     patches.set(xlabel="noisy patches k")
-    for k, fits in zip(result.num_patches, result.weights, strict=True):
+    for k, fits in zip(config.num_patches, result.weights, strict=True):
         samples.semilogx(result.num_samples, np.median(fits, axis=1), "o-", ms=3, label=f"k = {k}")
     samples.set(xlabel="samples n")
-    mean.semilogx(result.num_patches, result.mean_errors.mean(axis=1), "o", label="measured")
-    mean.semilogx(result.num_patches, result.mean_predicted, label="closed form", **THEORY)
+    mean.semilogx(config.num_patches, result.mean_errors.mean(axis=1), "o", label="measured")
+    mean.semilogx(config.num_patches, result.mean_predicted, label="closed form", **THEORY)
     mean.set(xlabel="noisy patches k")
     for axis in (patches, samples, mean):
         axis.legend(fontsize=6)

@@ -163,7 +163,6 @@ class Result(NamedTuple):
     regression: Float[np.ndarray, "l s"]  # the same kernel, solved
     gained: Float[np.ndarray, " s"]  # by the second half of its steps, in the strongest noise
     infinite: Float[np.ndarray, "l i"]
-    width_factors: Float[np.ndarray, " w"]
     by_width: Float[np.ndarray, "w s"]  # finite kernels on black, solved
     limit: Float[np.ndarray, " s"]  # the infinite kernel on black, on the same pictures
     residual: float  # the largest ‖(K + λ)α − y‖/‖y‖ of all kernels
@@ -207,7 +206,6 @@ def run(config: Config) -> Result:
         regression=own.regression[:, 1].reshape(shape),
         gained=(own.regression[:, 1] - own.halfway).reshape(shape)[-1],
         infinite=infinite[..., 0],
-        width_factors=np.array(config.width_factors, float),
         by_width=by_width[..., 0],
         limit=black[:, 0],
         residual=float(max(part[..., 1].max() for part in (infinite, black, by_width))),
@@ -316,7 +314,7 @@ def _solved(
 def _distance(result: Result, config: Config) -> Finding:
     """2 points at most where the source's width is reached; a fall from width to width before."""
     first, *_, last = np.abs(result.by_width - result.limit[None, :])
-    enough = result.width_factors[-1] >= ENOUGH
+    enough = np.array(config.width_factors, float)[-1] >= ENOUGH
     return median_at_most(last, 0.02) if enough else ordered(last, first)
 
 
@@ -395,7 +393,9 @@ def plot(result: Result, config: Config) -> Figure:
         axes[0].plot(result.levels, values, ".", color="#999999", markersize=2)
     axes[0].set(xlabel="deviation σ of the background", ylim=(0, 1))
     axes[0].legend(frameon=False, fontsize=8)
-    axes[1].semilogx(result.width_factors, result.by_width, "o-", color="C1", alpha=0.5)
+    axes[1].semilogx(
+        np.array(config.width_factors, float), result.by_width, "o-", color="C1", alpha=0.5
+    )
     axes[1].axhline(float(result.limit.mean()), **THEORY)
     axes[1].set_xlabel("width factor (dashed: infinite width)")
     return figure

@@ -112,7 +112,6 @@ class Result(NamedTuple):
     expected: Float[np.ndarray, " f"]  # the closed form behind the same gates, and so many samples
     linear_wrong: int  # of num_samples, without gates
     learned_wrong: int  # of num_samples, by one learned filter
-    num_samples: int
     linear_error: float  # Φ(−1/log k)
     blind_wrong: int  # of num_samples, by the learned filter without the patch of the signal
     gaps: Float[np.ndarray, " 4"]  # gated features and gradients, at BIASES, and twice inside
@@ -158,7 +157,6 @@ def run(config: Config) -> Result:
         expected=expected,
         linear_wrong=wrong[0],
         learned_wrong=wrong[1],
-        num_samples=config.num_samples,
         linear_error=patch_law(k, 2).linear_error,
         blind_wrong=_wrong(noise_keys[-1], config.ratio, 0.0, config),
         gaps=gaps,
@@ -306,32 +304,32 @@ CLAIMS = (
     ),
     Claim(
         "Without gates the error is at least 0.49.",
-        judge=lambda r, c: probability_at_least(r.linear_wrong, r.num_samples, 0.49),
+        judge=lambda r, c: probability_at_least(r.linear_wrong, c.num_samples, 0.49),
         source=LINEAR,
         kind="printed",
     ),
     Claim(
         "Without gates the error is Φ(−1/log k), within four standard errors.",
         judge=lambda r, c: holds(
-            4 * 0.5 / r.num_samples**0.5 - abs(r.linear_wrong / r.num_samples - r.linear_error)
+            4 * 0.5 / c.num_samples**0.5 - abs(r.linear_wrong / c.num_samples - r.linear_error)
         ),
         source=LINEAR,
         kind="corrected",
     ),
     Claim(
         "One learned filter with its threshold errs on less than 1.5 %.",
-        judge=lambda r, c: probability_at_most(r.learned_wrong, r.num_samples, 0.015),
+        judge=lambda r, c: probability_at_most(r.learned_wrong, c.num_samples, 0.015),
         source=LEARNED,
     ),
     Claim(
         "A sum over k of the k + 1 patches finds the signal wherever it is.",
-        judge=lambda r, c: probability_at_most(r.blind_wrong, r.num_samples, 0.4),
+        judge=lambda r, c: probability_at_most(r.blind_wrong, c.num_samples, 0.4),
         source=DEFINITION,
         kind="printed",
     ),
     Claim(
         "Without the patch of the signal even the learned filter is right half of the time only.",
-        judge=lambda r, c: probability_at_least(r.blind_wrong, r.num_samples, 0.45),
+        judge=lambda r, c: probability_at_least(r.blind_wrong, c.num_samples, 0.45),
         source=DEFINITION,
         kind="corrected",
     ),

@@ -108,7 +108,6 @@ class Result(NamedTuple):
     """Axes: t recorded steps, p simulated filters, c small w · w*, k sizes."""
 
     steps: Int[np.ndarray, " t"]
-    num_patches: int
     signal: Float[np.ndarray, " t"]  # c = w · w*
     rest: Float[np.ndarray, " t"]  # v
     bias: Float[np.ndarray, " t"]
@@ -119,7 +118,6 @@ class Result(NamedTuple):
     drag_bound: Float[np.ndarray, " t"]
     rest_gradient: Float[np.ndarray, " t"]  # ∂L/∂v over v log³k
     bias_gradient: Float[np.ndarray, " t"]
-    learning_rate: float
     threshold: Float[np.ndarray, " t"]  # α
     variance_ratio: Float[np.ndarray, " t"]
     probability_ratio: Float[np.ndarray, " t"]
@@ -157,7 +155,6 @@ def run(config: Config) -> Result:
     along = jax.vmap(lambda c: risk(start._replace(signal=c), law).gradient.signal)
     return Result(
         steps=steps,
-        num_patches=config.num_patches,
         signal=np.asarray(states.signal),
         rest=np.asarray(states.rest),
         bias=np.asarray(states.bias),
@@ -169,7 +166,6 @@ def run(config: Config) -> Result:
         # Along w − c w* the noise pulls as it does along w*, which also holds where v is 0 at last.
         rest_gradient=np.asarray(risks.noise / states.signal) / np.log(config.num_patches) ** 3,
         bias_gradient=np.asarray(risks.gradient.bias),
-        learning_rate=config.learning_rate,
         threshold=np.asarray(lemmas[1]),
         variance_ratio=np.asarray(lemmas[2]),
         probability_ratio=np.asarray(lemmas[3]),
@@ -297,7 +293,7 @@ CLAIMS = (
     ),
     Claim(
         "Before that it rises to η/k at most.",
-        judge=lambda r, c: at_most(r.bias.max() * r.num_patches, r.learning_rate),
+        judge=lambda r, c: at_most(r.bias.max() * c.num_patches, c.learning_rate),
         source=FALL,
     ),
     Claim(
@@ -314,12 +310,12 @@ CLAIMS = (
     ),
     Claim(
         "The threshold is at most 2√log k times the noise, while the error is at least 0.01.",
-        judge=lambda r, c: holds(largest_threshold(r.num_patches) - _before(r, r.threshold)),
+        judge=lambda r, c: holds(largest_threshold(c.num_patches) - _before(r, r.threshold)),
         source=THRESHOLD,
     ),
     Claim(
         "With a threshold of 2√log k the error is at most 2/k, at k = 1000.",
-        judge=lambda r, c: at_most(r.end_error, 2 / r.num_patches),
+        judge=lambda r, c: at_most(r.end_error, 2 / c.num_patches),
         source=THRESHOLD,
         kind="printed",
     ),
@@ -383,7 +379,7 @@ def plot(result: Result, config: Config) -> Figure:
     fall.set(xlabel="error")
     fall.invert_xaxis()
     threshold.semilogx(steps, result.threshold[late], label="α")
-    threshold.axhline(largest_threshold(result.num_patches), label="2√log k", **THEORY)
+    threshold.axhline(largest_threshold(config.num_patches), label="2√log k", **THEORY)
     for label, values in (
         ("k Var S₁/(c + b)²", result.variance_ratio),
         ("P[S₁ ≠ 0] k^{3/4}", result.probability_ratio),

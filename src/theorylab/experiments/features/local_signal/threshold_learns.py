@@ -139,7 +139,6 @@ class Result(NamedTuple):
     failing: Float[np.ndarray, " t"]
     failing_gradient: float  # the largest part of the last gradient there
     dying: Float[np.ndarray, " t"]
-    timed_patches: Int[np.ndarray, " m"]
     timed_steps: Int[np.ndarray, " u"]
     timed: Float[np.ndarray, "m u"]
     times: Float[np.ndarray, " m"]  # steps from which on accuracy is above 0.95
@@ -186,7 +185,6 @@ def run(config: Config) -> Result:
         failing=accuracies[1],
         failing_gradient=max(float(jnp.abs(part[1, -1])) for part in gradients),
         dying=accuracies[2],
-        timed_patches=np.array(config.timed_patches),
         timed_steps=timed_steps,
         timed=np.stack(timed),
         times=np.array([_reached(timed_steps, row) for row in timed]),
@@ -327,7 +325,7 @@ CLAIMS = (
     ),
     Claim(
         "The number of steps falls at least as 1/√k, where the proof's bound grows as √k.",
-        judge=lambda r, c: at_most(power_law(r.timed_patches, r.times).exponent, -0.5),
+        judge=lambda r, c: at_most(power_law(np.array(c.timed_patches), r.times).exponent, -0.5),
         source=SCHEDULE,
         formula=r"T \lesssim \sqrt{k} \log^{3/2} k / \eta",
     ),
@@ -358,7 +356,7 @@ def plot(result: Result, config: Config) -> Figure:
     long.plot(result.steps, result.accuracy, label="learns")
     long.plot(result.steps, result.failing, label="below k₀")
     long.plot(result.steps, result.dying, label="dies")
-    for size, row in zip(result.timed_patches, result.timed, strict=True):
+    for size, row in zip(np.array(config.timed_patches), result.timed, strict=True):
         timed.plot(result.timed_steps, row, label=f"k = {size}")
     timed.axhline(GOAL, **THEORY)
     sgd.plot(result.sgd_steps, result.sgd.T, lw=0.6, color=COLOURS[0])

@@ -96,8 +96,6 @@ class Result(NamedTuple):
 
     misses: Float[np.ndarray, " s"]  # P[the start is outside of its ball]
     bounds: Float[np.ndarray, " s"]
-    num_patches: int
-    learning_rate: float
     steps: Int[np.ndarray, " t"]
     signal: Float[np.ndarray, " t"]  # c = w · w*
     error: Float[np.ndarray, " t"]
@@ -133,8 +131,6 @@ def run(config: Config) -> Result:
     return Result(
         misses=np.array([start_misses(*sizes) for sizes in STARTS]),
         bounds=np.array([start_bound(*sizes) for sizes in STARTS]),
-        num_patches=config.num_patches,
-        learning_rate=config.learning_rate,
         steps=steps,
         signal=np.asarray(states.signal),
         error=error,
@@ -175,22 +171,22 @@ def _times(config: Config, states: State, gradients: State, error: np.ndarray) -
     return np.array(schedule(law, rates, known, 1e-6))
 
 
-def _off(result: Result) -> np.ndarray:
+def _off(result: Result, config: Config) -> np.ndarray:
     """Standard errors of the bias's gradient from batches of SGD, over 1/k, where b ≤ 0."""
     known = np.isfinite(result.bias_spread)
-    return result.num_patches * np.sqrt(result.bias_spread[known] / DRAWN)
+    return config.num_patches * np.sqrt(result.bias_spread[known] / DRAWN)
 
 
-def _missed(result: Result) -> np.ndarray:
+def _missed(result: Result, config: Config) -> np.ndarray:
     """Chebyshev's V k²/n with n = 30 k³, at every recorded step with b ≤ 0."""
     known = np.isfinite(result.bias_spread)
-    return result.bias_spread[known] / (30 * result.num_patches)
+    return result.bias_spread[known] / (30 * config.num_patches)
 
 
-def _digits(result: Result) -> float:
+def _digits(result: Result, config: Config) -> float:
     """log₁₀ of the batch with which E‖ĝ_w − g_w‖² is (k⁻¹⁰⁰/η)², at least."""
     known = result.weight_spread[np.isfinite(result.weight_spread)]
-    precision = -100 * np.log10(result.num_patches) - np.log10(result.learning_rate)
+    precision = -100 * np.log10(config.num_patches) - np.log10(config.learning_rate)
     return float(np.log10(known.min()) - 2 * precision)
 
 
@@ -207,23 +203,23 @@ CLAIMS = (
     ),
     Claim(
         "At the start one sample's gradient of the bias has the variance k/4.",
-        judge=lambda r, c: identity(4 * r.bias_spread[0] / r.num_patches, 1.0, 1e-5),
+        judge=lambda r, c: identity(4 * r.bias_spread[0] / c.num_patches, 1.0, 1e-5),
         source=BATCHES,
     ),
     Claim(
         "By Chebyshev's inequality 30k³ samples give it to 1/k, but for 1 %, at every step.",
-        judge=lambda r, c: at_most(_missed(r).max(), 0.01),
+        judge=lambda r, c: at_most(_missed(r, c).max(), 0.01),
         source=BATCHES,
         formula=r"P[|\hat g_b - g_b| > 1/k] \le k^2 V / n",
     ),
     Claim(
         "For the weights the lemma asks for batches beyond 10³⁰⁰ samples: a formal device.",
-        judge=lambda r, c: at_least(_digits(r), 300),
+        judge=lambda r, c: at_least(_digits(r, c), 300),
         source=BATCHES,
     ),
     Claim(
         "Batches of 150 samples miss the bias's gradient by more than ten times 1/k at every step.",
-        judge=lambda r, c: at_least(_off(r).min(), 10),
+        judge=lambda r, c: at_least(_off(r, c).min(), 10),
         source=BATCHES,
         kind="control",
     ),
