@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "theorylab"
-HELD = ("numerics", "data", "models", "training", "curvature")  # rooms that have all examples
+# The rooms that have all examples.
+HELD = ("numerics", "data", "models", "training", "curvature", "bias", "generalization")
 MODULES = sorted(path for room in HELD for path in (PACKAGE / room).rglob("*.py"))
 
 

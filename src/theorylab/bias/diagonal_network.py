@@ -30,7 +30,13 @@ SLOW_END = 1000.0
 
 
 class DiagonalParams(NamedTuple):
-    """The parameters θ = (θ⁺, θ⁻) of a diagonal network."""
+    """The parameters θ = (θ⁺, θ⁻) of a diagonal network.
+
+    Example:
+        >>> params = DiagonalParams(plus=jnp.array([3.0]), minus=jnp.array([2.0]))
+        >>> diagonal_weights(params).tolist()
+        [5.0]
+    """
 
     plus: Float[Array, "... d"]
     minus: Float[Array, "... d"]
@@ -46,6 +52,11 @@ def initial_params(dimension: int, scale: Scalar, sign: Scalar = 1.0) -> Diagona
         dimension: The number of weights d.
         scale: The scale α.
         sign: The sign of θ⁻; w moves in the same way with either.
+
+    Example:
+        >>> params = initial_params(dimension=2, scale=0.5)
+        >>> params.plus.tolist(), diagonal_weights(params).tolist()
+        ([0.5, 0.5], [0.0, 0.0])
     """
     if dimension < 1:
         raise ValueError(f"dimension must be at least 1, got {dimension}.")
@@ -76,7 +87,14 @@ def diagonal_speed(params: DiagonalParams) -> Float[Array, "... d"]:
 
 
 class DiagonalFlow(NamedTuple):
-    """The flow of a diagonal network: recorded at t times, and its end."""
+    """The flow of a diagonal network: recorded at t times, and its end.
+
+    Example: two times of a network with three weights, which stays at 0.
+        >>> params = DiagonalParams(jnp.ones((2, 3)), jnp.ones((2, 3)))
+        >>> flow = DiagonalFlow(params=params, mirrored=jnp.zeros((2, 3)), end=jnp.zeros(3))
+        >>> bool(jnp.all(diagonal_weights(flow.params) == flow.mirrored))
+        True
+    """
 
     params: DiagonalParams  # θ along its flow, (t, d) each
     mirrored: Float[Array, "t d"]  # w along the mirror flow
@@ -102,6 +120,13 @@ def follow(
         scale: The scale α at which θ begins.
         sign: The sign of θ⁻ at the beginning.
         times: When both flows are recorded.
+
+    Example: what is recorded, by shapes alone (the flow takes seconds to compile).
+        >>> times = np.array([0.5, 1.0])
+        >>> run = lambda x, y: follow(x, y, scale=0.1, sign=1.0, times=times)
+        >>> flow = jax.eval_shape(run, jnp.ones((1, 3)), jnp.ones((1, 1)))
+        >>> flow.params.plus.shape, flow.mirrored.shape, flow.end.shape
+        ((2, 3), (2, 3), (3,))
     """
 
     def loss(weights: Weights) -> Float[Array, ""]:
@@ -132,7 +157,15 @@ def descended(
     learning_rate: Scalar,
     num_steps: int,
 ) -> Weights:
-    """The weights after steps of gradient descent on θ, instead of flow."""
+    """The weights after steps of gradient descent on θ, instead of flow.
+
+    Example: of 2w₁ + w₂ = 1, a small scale finds a sparse solution, a large one spreads it.
+        >>> x, y = jnp.array([[2.0, 1.0]]), jnp.array([[1.0]])
+        >>> sparse = descended(x, y, scale=0.01, learning_rate=0.02, num_steps=500)
+        >>> spread = descended(x, y, scale=2.0, learning_rate=0.001, num_steps=500)
+        >>> [[round(float(w), 2) for w in weights] for weights in (sparse, spread)]
+        [[0.5, 0.01], [0.4, 0.2]]
+    """
 
     def objective(params: DiagonalParams) -> Float[Array, ""]:
         return squared("sum")(x @ diagonal_weights(params)[:, None], y)
@@ -143,5 +176,10 @@ def descended(
 
 
 def top_curvature(x: Float[Array, "n d"], weights: Weights, scale: Scalar) -> Float[Array, ""]:
-    """The top eigenvalue of the loss's Hessian in θ where the loss is 0: that of 2X ∂G ∂Gᵀ Xᵀ."""
+    """The top eigenvalue of the loss's Hessian in θ where the loss is 0: that of 2X ∂G ∂Gᵀ Xᵀ.
+
+    Example: 2xᵀ ∂G ∂Gᵀ x with ∂G ∂Gᵀ = 4|w| at scale 0.
+        >>> float(top_curvature(jnp.array([[1.0, 2.0]]), jnp.array([1.0, 0.5]), scale=0.0))
+        24.0
+    """
     return jnp.linalg.eigvalsh(2 * (x * mirror_speed(weights, scale)[None, :]) @ x.T)[-1]

@@ -57,6 +57,13 @@ def least_entropy(x: Matrix, y: Targets, scale: Scalar, max_steps: int = 1000) -
         y: Their right-hand side.
         scale: The scale α of the hyperbolic entropy.
         max_steps: The most Newton steps; about ten are needed.
+
+    Example: nearly the least ℓ₁ norm at a small scale, the least ℓ₂ norm at a large.
+        >>> x, y = np.array([[1.0, 2.0]]), np.array([5.0])
+        >>> (least_entropy(x, y, scale=1e-6) + 0.0).round(2).tolist()
+        [0.0, 2.5]
+        >>> least_entropy(x, y, scale=100.0).round(2).tolist()
+        [1.0, 2.0]
     """
     _check(x, y)
     alpha = float(scale)

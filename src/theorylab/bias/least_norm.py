@@ -50,6 +50,10 @@ def outside_row_space(
         x: The equations X.
         weights: Vectors w, one in a row.
         tolerance: The largest σᵢ/σ₁ that counts as 0; by default rounding times the larger side.
+
+    Example: one equation, which sees the first unknown only.
+        >>> outside_row_space(jnp.array([[2.0, 0.0]]), jnp.array([[3.0, 4.0]])).tolist()
+        [[0.0, 4.0]]
     """
     _, singular, right = jnp.linalg.svd(x, full_matrices=False)
     seen = singular > _cutoff(x, tolerance) * singular[0]
@@ -93,6 +97,12 @@ def sign_consistent(labels: Float[Array, " n"]) -> Float[Array, "n d"]:
 
     Args:
         labels: The labels y.
+
+    Example:
+        >>> y = jnp.array([1.0, 1.0, -1.0])
+        >>> x = sign_consistent(y)
+        >>> x.shape, (x @ jnp.sign(x.T @ y)).tolist()
+        ((3, 18), [4.0, 4.0, -4.0])
     """
     n = len(labels)
     own = jnp.where((labels[:, None] < 0) | (jnp.arange(5) == 0)[None, :], 1.0, 0.0)

@@ -27,8 +27,8 @@ def threshold(
         num_halvings: How often the interval is halved.
 
     Example:
-        >>> round(float(threshold(lambda x: x**2 < 2, 0.0, 2.0, 40)), 9)
-        1.414213562
+        >>> round(float(threshold(lambda x: x**2 < 2, 0.0, 2.0, 40)), 5)
+        1.41421
     """
     if num_halvings < 1:
         raise ValueError(f"num_halvings must be at least 1, got {num_halvings}.")

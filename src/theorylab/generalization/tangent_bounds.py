@@ -70,7 +70,12 @@ def complexity_measure(kernel: Matrix, y: Labels) -> Bound:
 
 
 def rademacher_bound(radius: Numbers, trace: Numbers, num_samples: int) -> Bound:
-    """B √(tr H)/n: bounds Rad of the functions within distance B in weights."""
+    """B √(tr H)/n: bounds Rad of the functions within distance B in weights.
+
+    Example:
+        >>> float(rademacher_bound(radius=2.0, trace=25.0, num_samples=50))
+        0.2
+    """
     return radius * np.sqrt(trace) / num_samples
 
 
@@ -86,18 +91,33 @@ def trace_bound(num_samples: int, width: Numbers, delta: float) -> Bound:
 
 
 def gap_bound(rademacher: Numbers, num_samples: int, delta: float) -> Bound:
-    """2 Rad + 3√(log(2/δ)/2n): bounds test loss − training loss, of a loss in [0, 1], slope ≤ 1."""
+    """2 Rad + 3√(log(2/δ)/2n): bounds test loss − training loss, of a loss in [0, 1], slope ≤ 1.
+
+    Example:
+        >>> round(float(gap_bound(rademacher=0.05, num_samples=1000, delta=0.05)), 3)
+        0.229
+    """
     _check_delta(delta)
     return 2 * np.asarray(rademacher) + 3 * math.sqrt(math.log(2 / delta) / (2 * num_samples))
 
 
 def linear_teacher_bound(length: Numbers) -> Bound:
-    """2‖β‖: bounds √(yᵀH*⁻¹y) for y = βᵀx, because H* ≥ K/4."""
+    """2‖β‖: bounds √(yᵀH*⁻¹y) for y = βᵀx, because H* ≥ K/4.
+
+    Example:
+        >>> float(linear_teacher_bound(length=1.5))
+        3.0
+    """
     return 2 * np.asarray(length)
 
 
 def power_teacher_bound(power: int, scale: Numbers, length: Numbers) -> Bound:
-    """3p|α|‖β‖ᵖ: bounds √(yᵀH*⁻¹y) for y = α(βᵀx)ᵖ with p even."""
+    """3p|α|‖β‖ᵖ: bounds √(yᵀH*⁻¹y) for y = α(βᵀx)ᵖ with p even.
+
+    Example:
+        >>> float(power_teacher_bound(power=2, scale=-1.0, length=2.0))
+        24.0
+    """
     if power < 2 or power % 2:
         raise ValueError(f"power must be even and at least 2, got {power}.")
     return 3 * power * np.abs(scale) * np.asarray(length, float) ** power
@@ -107,6 +127,10 @@ def cosine_teacher_bound(scale: Numbers, length: Numbers) -> Bound:
     """3|α|‖β‖ sinh‖β‖: bounds √(yᵀH*⁻¹y) for y = α(cos βᵀx − 1).
 
     It sums 3p‖β‖ᵖ/p! over the even powers p of the cosine.
+
+    Example:
+        >>> round(float(cosine_teacher_bound(scale=1.0, length=1.0)), 4)
+        3.5256
     """
     return 3 * np.abs(scale) * np.asarray(length) * np.sinh(length)
 
@@ -116,6 +140,12 @@ def printed_cosine_bound(scale: Numbers, length: Numbers, power: int = 1) -> Bou
 
     As ‖β‖ → 0 it falls as ‖β‖³, but √(yᵀH*⁻¹y) only as ‖β‖²: no bound, whatever p and the constant.
     For long β it is far larger than `cosine_teacher_bound`.
+
+    Example:
+        >>> round(float(printed_cosine_bound(scale=1.0, length=2.0)), 2)
+        163.74
+        >>> round(float(cosine_teacher_bound(scale=1.0, length=2.0)), 2)
+        21.76
     """
     return 3 * power * np.abs(scale) * np.asarray(length) * np.sinh(np.square(length))
 

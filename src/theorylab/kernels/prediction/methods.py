@@ -50,7 +50,8 @@ class Flow:
     """Gradient flow, df/dt = −s (f − y); time ∞ is allowed and gives the pseudo-inverse.
 
     Example:
-        >>> Flow().gain(jnp.array([0.0, 2.0]), [0.5, jnp.inf]).round(4).tolist()
+        >>> gain = Flow().gain(jnp.array([0.0, 2.0]), [0.5, jnp.inf])
+        >>> np.asarray(gain, float).round(4).tolist()
         [[0.5, 0.3161], [0.0, 0.5]]
     """
 

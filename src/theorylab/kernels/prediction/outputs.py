@@ -77,8 +77,9 @@ def fitted_outputs(
     """f_t(X), the outputs at the training points; arguments as for `coefficients`.
 
     Example:
-        >>> fitted_outputs(jnp.eye(1), jnp.array([[1.0]]), [0.0, 1.0]).round(4).tolist()
-        [[[0.0]], [[0.6321]]]
+        >>> outputs = fitted_outputs(jnp.eye(1), jnp.array([[1.0]]), [0.0, 1.0])  # 1 − e^(−t)
+        >>> [round(float(output), 4) for output in outputs.ravel()]
+        [0.0, 0.6321]
     """
     modes, gap = _checked(kernel, targets, ridge, start)
     s = (modes.eigenvalues + ridge)[None, :]
