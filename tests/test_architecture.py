@@ -207,8 +207,6 @@ STILL_MANY_CLAIMS = {
     "features/local_signal/threshold_dynamics",
     "features/local_signal/threshold_learns",
     "generalization/concentration",
-    "incontext/decision_list_attention",
-    "incontext/decision_list_both",
     "kernels/infinite/dual_activations",
     "kernels/prediction/spectral_bias",
     "kernels/solvers/many_points",

@@ -16,7 +16,7 @@ def test_verdicts_are_as_expected(surprises):
         ("Without noise in inputs", lambda r: {"gap": r.gap + 0.1}),
         ("by 5 standard errors", lambda r: {"gap": 0 * r.gap}),
         ("is the theorem's", lambda r: {"theory": 2 * r.theory}),
-        ("σ = 0 alone", lambda r: {"gap": r.gap * r.noises[:, 2]}),
+        ("σ = 0 alone", lambda r: {"gap": r.gap * experiment.LABELS}),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
@@ -24,15 +24,16 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
 
 
 def test_the_eight_cells_are_all_there(smoke):
-    assert len(np.unique(smoke.noises, axis=0)) == 8
+    assert len(np.unique(experiment.CELLS, axis=0)) == len(smoke.gap) == 8
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"ranks": (3, 2)}, "ranks must be two, growing"),
+        ({"ranks": (3, 2)}, "ranks must be whole numbers, two or more and increasing"),
+        ({"ranks": (1, 2, 3)}, "ranks must be two, got"),
         ({"num_examples": 4}, "num_examples must be at least the larger rank 6"),
-        ({"noise": 0.0}, "noise must be positive"),
+        ({"noise": 0.0}, "noise must be a finite number, positive"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -37,10 +37,10 @@ def test_printed_statements_could_have_held(smoke, verdict):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"frequent_digits": 3}, "frequent_digits must be at least 1 and below digits"),
-        ({"most_digits": 40}, "most_digits must be from digits to 10, got 40"),
-        ({"bias": 0.25}, "bias must be between 0 and 1/4"),
-        ({"rare": 1.0}, "rare must be between 0 and 1"),
+        ({"frequent_digits": 3}, "frequent_digits must be below digits, got 3 and 3"),
+        ({"most_digits": 40}, "most_digits must be a whole number, from 2 to 10, got 40"),
+        ({"bias": 0.25}, "bias must be below 1/4"),
+        ({"most_digits": 2}, "most_digits must be at least digits, got 2"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -29,10 +29,13 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"frequent_digits": 4}, "frequent_digits must be at least 1 and below digits"),
-        ({"examples": (0, 4)}, "examples must be between 1 and 100000"),
-        ({"examples": (64, 16)}, "examples must grow"),
-        ({"bias": 0.0}, "bias must be between 0 and 1/4"),
+        ({"frequent_digits": 4}, "frequent_digits must be below digits, got 4 and 4"),
+        (
+            {"examples": (0, 4)},
+            "examples must be whole numbers, two or more and increasing, each from 1 to",
+        ),
+        ({"examples": (64, 16)}, "examples must be whole numbers, two or more and increasing"),
+        ({"bias": 0.0}, "bias must be a finite number, between 0 and 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -32,10 +32,10 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change
     ("fields", "message"),
     [
         ({"ranks": (1, 9)}, "ranks must be at most the dimension"),
-        ({"examples": (16, 8)}, "examples must grow from at least 1"),
-        ({"noises": (0.0,)}, "noises must grow from at least 0"),
-        ({"ratio": 1.0}, "ratio must be above 1"),
-        ({"pretraining_examples": 0}, "num_examples must be at least 1"),
+        ({"examples": (16, 8)}, "examples must be whole numbers, two or more and increasing"),
+        ({"noises": (0.0,)}, "noises must be finite numbers, two or more and increasing"),
+        ({"ratio": 1.0}, "ratio must be a finite number, above 1"),
+        ({"pretraining_examples": 0}, "pretraining_examples must be a whole number, at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

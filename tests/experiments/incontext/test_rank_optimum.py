@@ -31,10 +31,10 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"rank": 6}, "rank must be between 1 and dimension - 1, got 6"),
-        ({"dimension": 1000}, "dimension must be between 2 and 64, got 1000"),
-        ({"num_examples": 0}, "num_examples must be at least 1"),
-        ({"num_steps": 0}, "num_steps must be at least 1, got 0"),
+        ({"rank": 6}, "rank must be below the dimension, got 6"),
+        ({"dimension": 1000}, "dimension must be a whole number, from 2 to 64, got 1000"),
+        ({"num_examples": 0}, "num_examples must be a whole number, at least 1"),
+        ({"num_steps": 0}, "num_steps must be a whole number, at least 1, got 0"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -1,30 +1,31 @@
-"""A one-layer transformer learns every decision list by its attention, and each step of the proof.
+"""A one-layer transformer learns every decision list by training its attention alone.
 
 V = cP is fixed, W = 0 at first, and gradient descent on the exact loss of all sequences takes steps
 of 1/λ_max. After a few of them every token of every sequence is classified: far sooner than the
 bound 32Mλ_max/log L says. At every iterate before, all inequalities of the proof are checked on all
-sequences. With another permutation in V than in the labels, nothing is ever learned.
+sequences. With another permutation in V than in the labels, nothing is ever learned. What holds
+before the first step is in `decision_list_start`.
 
 λ_max is the largest eigenvalue on the whole way, in closed form from the blocks of the Hessian; the
 source speaks of "the" largest eigenvalue, but it changes on the way, and not only downwards.
 
-Source: karp · dl-thm43 · Theorems 4.1, 4.3; karp · dl-task · §4.2.3; karp · dl-former · §4.2.1.
+Source: karp · dl-thm43 · Theorems 4.1, 4.3; karp · dl-task · §4.2.3.
 """
 
 from dataclasses import dataclass
 from functools import partial
 from math import comb
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, holds, identity
-from theorylab.experiments.checks import refuse_negative
-from theorylab.experiments.drawing import panels
+from theorylab.claims import Claim, Source, at_most, holds
+from theorylab.experiments.drawing import label_axes, panels
+from theorylab.fields import Plural, Positive, Seeded, Several, within
 from theorylab.incontext import (
     Audit,
     DecisionLists,
@@ -37,53 +38,45 @@ from theorylab.incontext import (
     attention_steps,
     audit,
     descend_at_sharpness,
-    initial_loss,
     list_labels,
     perfect,
     random_lists,
     triple_delta,
 )
 from theorylab.progress import report
+from theorylab.typing import Measured, Scalar
+
+from ._lists import check_sizes, first_perfect, table, unsolved
 
 PRECISION = "float64"
 FORMULA = r"c = \frac{4n^2 \log L}{\delta}, \quad t \le \frac{32 M \lambda_{\max}}{\log L}"
 
 THEOREM = Source("karp", "dl-thm43", "Theorems 4.1, 4.3")
 PROOF = Source("karp", "dl-thm43", "proof of Theorem 4.3")
-MODEL = Source("karp", "dl-former", "§4.2.1")
 TASK = Source("karp", "dl-task", "Assumption 4.3")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random lists of several sizes, with lists of all lengths up to M."""
 
-    tokens: tuple[int, ...] = (6, 8, 12, 16)  # L of each case
-    sizes: tuple[int, ...] = (3, 4, 3, 3)  # n of each case
-    lengths: tuple[int, ...] = (2, 3, 3, 4)  # M of each case
-    num_instances: int = 6  # random lists of each case
-    num_steps: int = 12  # of descent
-    factors: tuple[float, ...] = (1.0, 0.01, 0.001)  # c over the theorem's; the first must be 1
-    seed: int = 0
+    tokens: Several[Annotated[int, within(3, 40)]] = (6, 8, 12, 16)  # L of each case
+    sizes: Several[Plural] = (3, 4, 3, 3)  # n of each case
+    lengths: Several[Plural] = (2, 3, 3, 4)  # M of each case
+    num_seeds: Annotated[int, within(1, 1000)] = 6  # random lists of each case
+    num_steps: Annotated[int, within(1, 1000)] = 12  # of descent
+    factors: Several[Positive] = (1.0, 0.01, 0.001)  # c over the theorem's; the first must be 1
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        if not len(self.tokens) == len(self.sizes) == len(self.lengths) > 0:
-            raise ValueError("tokens, sizes and lengths must be as many and not none.")
-        for tokens, size, length in self.cases:
-            if not (2 <= size < tokens <= 40 and 2 <= length < tokens):
-                raise ValueError(
-                    "sizes and lengths must be between 2 and the tokens, which are at most 40, "
-                    f"got {tokens} tokens, size {size}, length {length}."
-                )
-            if comb(tokens, size) > 20000:
-                raise ValueError(f"at most 20000 sets, got {comb(tokens, size)}.")
-        if not 1 <= self.num_instances <= 1000:
-            raise ValueError(f"num_instances must be between 1 and 1000, got {self.num_instances}.")
-        if not 1 <= self.num_steps <= 1000:
-            raise ValueError(f"num_steps must be between 1 and 1000, got {self.num_steps}.")
-        if not self.factors or self.factors[0] != 1 or min(self.factors) <= 0:
-            raise ValueError(f"factors must be positive and begin with 1, got {self.factors}.")
+        super().__post_init__()
+        if not len(self.tokens) == len(self.sizes) == len(self.lengths):
+            raise ValueError("tokens, sizes and lengths must be as many.")
+        for case in self.cases:
+            check_sizes(*case)
+            if comb(*case[:2]) > 20000:
+                raise ValueError(f"at most 20000 sets, got {comb(*case[:2])}.")
+        if self.factors[0] != 1:
+            raise ValueError(f"factors must begin with 1, got {self.factors}.")
 
     @property
     def cases(self) -> list[tuple[int, int, int]]:
@@ -92,47 +85,45 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(
-        tokens=(7,), sizes=(3,), lengths=(3,), num_instances=6, num_steps=5, factors=(1.0,)
-    ),
+    "smoke": Config(tokens=(7,), sizes=(3,), lengths=(3,), num_steps=5, factors=(1.0,)),
     "paper": Config(
-        tokens=(6, 8, 12, 16, 20, 24), sizes=(3, 4, 3, 3, 3, 3), lengths=(2, 3, 3, 4, 5, 6),
-        num_instances=50, num_steps=50,
+        tokens=(6, 8, 12, 16, 20, 24),
+        sizes=(3, 4, 3, 3, 3, 3),
+        lengths=(2, 3, 3, 4, 5, 6),
+        num_seeds=50,
+        num_steps=50,
     ),
-}  # fmt: skip
+}
 
 
 class Result(NamedTuple):
-    """What was measured: axes cases (c), instances (i), factors of c (f), iterates (t)."""
+    """Axes: cases (c), instances (i), factors of c (f), iterates (t)."""
 
-    tokens: Int[np.ndarray, " c"]
-    sizes: Int[np.ndarray, " c"]
-    lengths: Int[np.ndarray, " c"]
-    factors: Float[np.ndarray, " f"]
-    scale: Float[np.ndarray, "c i"]  # the theorem's c
-    delta: Float[np.ndarray, "c i"]
-    first: Float[np.ndarray, "c i f"]  # the first perfect iterate; NaN if none is
-    bound: Float[np.ndarray, "c i"]  # the theorem's
-    sharpness: Float[np.ndarray, "c i"]  # λ_max, of the step
-    met: Float[np.ndarray, "c i"]  # the largest eigenvalue on the way
-    at_start: Float[np.ndarray, "c i"]  # the eigenvalue at W = 0
-    loss: Float[np.ndarray, "c i t"]
-    start_loss: Float[np.ndarray, "c i"]  # the closed form of the first loss
-    gradient: Float[np.ndarray, "c i t"]  # ‖∇loss‖² over log²L/16M
-    inside: Float[np.ndarray, "c i t"]  # margins of the proof, 0 and above where it holds
-    outside: Float[np.ndarray, "c i t"]
-    chance: Float[np.ndarray, "c i t"]  # least P[S]/δ
-    rare: Float[np.ndarray, "c i t"]  # largest P[s ∈ S, p* ≤ 1/2n]/δ
-    inner: Float[np.ndarray, "c i t"]  # largest ⟨∇loss, v⟩ over log L/4; −∞ where all is right
-    solved: Float[np.ndarray, "c i t"]  # whether everything is classified
-    other: Float[np.ndarray, "c i"]  # iterates that are perfect with another permutation in V
+    scale: Float[Measured, "c i"]  # the theorem's c
+    delta: Float[Measured, "c i"]
+    first: Float[Measured, "c i f"]  # the first perfect iterate; NaN if none is
+    bound: Float[Measured, "c i"]  # the theorem's
+    sharpness: Float[Measured, "c i"]  # λ_max, of the step
+    met: Float[Measured, "c i"]  # the largest eigenvalue on the way
+    at_start: Float[Measured, "c i"]  # the eigenvalue at W = 0
+    loss: Float[Measured, "c i t"]
+    gradient: Float[Measured, "c i t"]  # ‖∇loss‖² over log²L/16M
+    inside: Float[Measured, "c i t"]  # margins of the proof, 0 and above where it holds
+    outside: Float[Measured, "c i t"]
+    chance: Float[Measured, "c i t"]  # least P[S]/δ
+    rare: Float[Measured, "c i t"]  # largest P[s ∈ S, p* ≤ 1/2n]/δ
+    inner: Float[Measured, "c i t"]  # largest ⟨∇loss, v⟩ over log L/4; −∞ where all is right
+    solved: Float[Measured, "c i t"]  # whether everything is classified
+    other: Float[Measured, "c i"]  # iterates that are perfect with another permutation in V
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
+    """One descent, and the same with another permutation in V."""
+
     audit: Audit
-    sharpness: jax.Array
-    met: jax.Array
-    other: jax.Array
+    sharpness: Float[Array, ""]
+    met: Float[Array, " t"]
+    other: Int[Array, ""]
 
 
 def memory(config: Config) -> int:
@@ -143,41 +134,29 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Descend on every instance, and check the proof on the way."""
-    cases = []
-    for place, case in enumerate(config.cases):
-        report("{} tokens, sets of {}, lists of {}".format(*case), place / len(config.cases))
-        cases.append(_case(jax.random.fold_in(jax.random.key(config.seed), place), case, config))
-    return Result(
-        np.array(config.tokens),
-        np.array(config.sizes),
-        np.array(config.lengths),
-        np.array(config.factors),
-        *(np.stack(part) for part in zip(*cases, strict=True)),
-    )
-
-
-def _case(key: jax.Array, case: tuple[int, int, int], config: Config) -> list[np.ndarray]:
-    """All fields of the result but the first, for the instances of one case."""
-    num_tokens, size, length = case
-    sets = all_sets(num_tokens, size)
     learn = jax.jit(partial(_learned, num_steps=config.num_steps))
     rows = []
-    for instance in jax.random.split(key, config.num_instances):
-        lists = random_lists(instance, num_tokens, length, shortest=2)
-        delta = triple_delta(lists, sets)
-        scale = attention_scale(size, num_tokens, delta)
-        runs = [learn(lists, jnp.asarray(sets), scale * factor) for factor in config.factors]
-        rows.append(_row(runs, case, scale, delta))
-    return [np.stack(part) for part in zip(*rows, strict=True)]
+    for place, case in enumerate(config.cases):
+        report("{} tokens, sets of {}, lists of {}".format(*case), place / len(config.cases))
+        num_tokens, size, length = case
+        sets = all_sets(num_tokens, size)
+        key = jax.random.fold_in(jax.random.key(config.seed), place)
+        for instance in jax.random.split(key, config.num_seeds):
+            lists = random_lists(instance, num_tokens, length, shortest=2)
+            delta = triple_delta(lists, sets)
+            scale = attention_scale(size, num_tokens, delta)
+            runs = [learn(lists, jnp.asarray(sets), scale * factor) for factor in config.factors]
+            rows.append({"scale": scale, "delta": delta, **_row(runs, case, delta)})
+    return Result(**table(rows, len(config.cases), config.num_seeds))
 
 
-def _learned(lists: DecisionLists, tokens: jax.Array, scale: jax.Array, num_steps: int) -> _Run:
+def _learned(lists: DecisionLists, tokens: Int[Array, "b n"], scale: Scalar, num_steps: int) -> Run:
     """Descent with V = cP, audited; and the same with another permutation in V."""
     sets = Sets(tokens, list_labels(lists, tokens))
     nothing = jnp.zeros((len(lists.order), len(lists.order)))
     permutations = jnp.stack([lists.permutation, jnp.roll(lists.permutation, 1)])
 
-    def descend(permutation: jax.Array) -> tuple[Audit, jax.Array, jax.Array, jax.Array]:
+    def descend(permutation: Int[Array, " l"]) -> tuple[Audit, Array, Array, Array]:
         start = ListFormer(nothing, aligned_values(permutation, scale))
         way = descend_at_sharpness(start, sets, attention_sharpness, (True, False), num_steps)
         checks = jax.lax.map(lambda at: audit(at, sets, lists, scale), way.path)
@@ -185,39 +164,30 @@ def _learned(lists: DecisionLists, tokens: jax.Array, scale: jax.Array, num_step
         return checks, way.sharpness, way.met, right.sum()
 
     checks, sharpness, met, right = jax.lax.map(descend, permutations)
-    return _Run(jax.tree.map(lambda leaf: leaf[0], checks), sharpness[0], met[0], right[1])
+    return Run(jax.tree.map(lambda leaf: leaf[0], checks), sharpness[0], met[0], right[1])
 
 
-def _row(runs: list[_Run], case: tuple[int, int, int], scale: float, delta: float) -> list:
-    """The fields of the result for one instance, in order."""
-    num_tokens, size, length = case
+def _row(runs: list[Run], case: tuple[int, int, int], delta: float) -> dict[str, Any]:
+    """The fields of the result for one instance."""
+    num_tokens, _, length = case
     main, log = runs[0], np.log(num_tokens)
     checks = jax.tree.map(lambda part: np.asarray(part, float), main.audit)
-    firsts = [np.asarray(run.audit.perfect) for run in runs]
-    return [
-        np.array(scale),
-        np.array(delta),
-        np.array([row.argmax() if row.any() else np.nan for row in firsts], float),
-        np.array(attention_steps(length, float(main.sharpness), num_tokens)),
-        np.asarray(main.sharpness),
-        np.asarray(main.met.max()),
-        np.asarray(main.met[0]),
-        checks.loss,
-        np.asarray(initial_loss(size, num_tokens, scale)),
-        checks.gradient / (log**2 / (16 * length)),
-        checks.inside,
-        checks.outside,
-        checks.chance / delta,
-        checks.rare / delta,
-        checks.inner / (log / 4),
-        checks.perfect,
-        np.asarray(main.other, float),
-    ]
-
-
-def _before(result: Result, values: np.ndarray) -> np.ndarray:
-    """Values at iterates where something is still wrong; elsewhere nothing is claimed."""
-    return values[result.solved == 0]
+    return {
+        "first": [first_perfect(run.audit.perfect) for run in runs],
+        "bound": attention_steps(length, float(main.sharpness), num_tokens),
+        "sharpness": main.sharpness,
+        "met": main.met.max(),
+        "at_start": main.met[0],
+        "loss": checks.loss,
+        "gradient": checks.gradient / (log**2 / (16 * length)),
+        "inside": checks.inside,
+        "outside": checks.outside,
+        "chance": checks.chance / delta,
+        "rare": checks.rare / delta,
+        "inner": checks.inner / (log / 4),
+        "solved": checks.perfect,
+        "other": main.other,
+    }
 
 
 CLAIMS = (
@@ -238,50 +208,39 @@ CLAIMS = (
         source=THEOREM,
     ),
     Claim(
-        "The first loss is log(n + (L − n)e^{−c/n}).",
-        judge=lambda r, c: identity(r.loss[:, :, 0], r.start_loss, 1e-12),
-        source=MODEL,
-    ),
-    Claim(
         "The loss never grows.",
         judge=lambda r, c: holds(-np.diff(r.loss, axis=2), rounding=1e-12),
         source=PROOF,
     ),
     Claim(
         "In S the gradient along v is at most −(c/2n) p*(1 − p*), for every sequence and token.",
-        judge=lambda r, c: holds(_before(r, r.inside), rounding=1e-9),
+        judge=lambda r, c: holds(unsolved(r, r.inside), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "Outside of S it is at most 0.",
-        judge=lambda r, c: holds(_before(r, r.outside), rounding=1e-9),
+        judge=lambda r, c: holds(unsolved(r, r.outside), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "S has at least the probability δ.",
-        judge=lambda r, c: holds(_before(r, r.chance) - 1, rounding=1e-9),
+        judge=lambda r, c: holds(unsolved(r, r.chance) - 1, rounding=1e-9),
         source=TASK,
     ),
     Claim(
         "In S, p* ≤ 1/2n has a probability of at most δ/2.",
-        judge=lambda r, c: holds(0.5 - _before(r, r.rare), rounding=1e-9),
+        judge=lambda r, c: holds(0.5 - unsolved(r, r.rare), rounding=1e-9),
         source=PROOF,
     ),
     Claim(
         "While a token is wrong, the gradient along v is below −log(L)/4.",
-        judge=lambda r, c: holds(-1 - _before(r, r.inner)),
+        judge=lambda r, c: holds(-1 - unsolved(r, r.inner)),
         source=PROOF,
     ),
     Claim(
         "While a token is wrong, ‖∇loss‖² is above log²(L)/16M.",
-        judge=lambda r, c: holds(_before(r, r.gradient) - 1),
+        judge=lambda r, c: holds(unsolved(r, r.gradient) - 1),
         source=PROOF,
-    ),
-    Claim(
-        "At the start, where all tokens of a sequence tie, nothing counts as classified.",
-        judge=lambda r, c: at_least(r.first[:, :, 0].min(), 1),
-        source=MODEL,
-        kind="control",
     ),
     Claim(
         "With another permutation in V, no iterate is perfect.",
@@ -295,21 +254,16 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Losses, steps until perfect by size and by c, the slack of the gradient's bound."""
     figure, axes = panels("loss", "steps until perfect", "gradient over its lower bound")
-    names = [
-        f"{tokens}, {size}, {length}"
-        for tokens, size, length in zip(result.tokens, result.sizes, result.lengths, strict=True)
-    ]
-    places = np.arange(len(names))
+    names = ["{}, {}, {}".format(*case) for case in config.cases]
     for place, name in enumerate(names):
         axes[0].plot(result.loss[place, 0], "o-", label=name)
         shown = np.where(result.solved[place, 0] == 0, result.gradient[place, 0], np.nan)
-        axes[2].semilogy(shown, "o", label=name)
-    for place, factor in enumerate(result.factors):
-        axes[1].plot(places, result.first[:, :, place].mean(axis=1), "o", label=f"{factor:g} c")
-    axes[1].set_xticks(places, names)
-    axes[1].set_xlabel("tokens L, sequence n, list M")
-    for axis in (axes[0], axes[2]):
-        axis.set_xlabel("steps")
+        axes[2].plot(shown, "o", label=name)
+    for place, factor in enumerate(config.factors):
+        axes[1].plot(names, result.first[:, :, place].mean(axis=1), "o", label=f"{factor:g} c")
+    label_axes(axes[0], "steps")
+    label_axes(axes[1], "tokens L, sequence n, list M")
+    label_axes(axes[2], "steps", logarithmic="y")
     for axis in axes:
-        axis.legend(frameon=False, fontsize=7)
+        axis.legend(fontsize=7)
     return figure

@@ -1,4 +1,4 @@
-"""Heads that learn parity in context: how many are needed, and which solution is preferred.
+"""Four heads solve parity in context in every dimension, where a theorem asks for 2(log₂ d + 1).
 
 A prompt shows examples of the parity of two unknown coordinates out of d. The source gives networks
 of 2(log₂ d + 1) heads that solve all pairs, and of 2(log₂ k + 1) heads that solve the frequent
@@ -12,24 +12,18 @@ Source: shi · parity-optimum · Theorem 5.5.1; shi · icl-parity · §5.5.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import (
-    Claim,
-    Source,
-    at_least,
-    at_most,
-    holds,
-)
-from theorylab.experiments.checks import refuse_nonpositive
-from theorylab.experiments.drawing import panels
+from theorylab.claims import Claim, Source, at_least, at_most, erratum, holds
+from theorylab.experiments.drawing import label_axes, panels
+from theorylab.fields import Positive, within
 from theorylab.incontext import (
     ParityHeads,
     all_pairs,
@@ -44,44 +38,31 @@ from theorylab.incontext import (
     task_law,
 )
 from theorylab.progress import report
+from theorylab.typing import Measured
+
+from ._parity import Parity
 
 PRECISION = "float64"
 FORMULA = r"y\,g_2^* = \mathrm{Hamming}(\mathrm{bin}(i), \mathrm{bin}(j))"
 
 OPTIMUM = Source("shi", "parity-optimum", "Theorem 5.5.1")
 HEADS = Source("shi", "parity-optimum", "Theorem 5.5.1, construction")
+RARE = 0.5  # p_T over the largest one the theorem allows
 
 
 @dataclass(frozen=True)
-class Config:
-    """Constructions up to d = 2^digits, and networks trained on all pairs and patterns."""
+class Config(Parity):
+    """Constructions up to d = 2^most_digits, and networks trained on all pairs and patterns."""
 
-    digits: int = 3  # log₂ d of the trained networks
-    frequent_digits: int = 2  # log₂ k
-    most_digits: int = 6  # up to which the identity is checked
-    bias: float = 0.1  # γ
-    rare: float = 0.5  # p_T over the largest one the theorem allows
-    num_steps: int = 4000  # of training
-    learning_rate: float = 0.05  # of Adam, falling to 0
-    num_seeds: int = 40  # random starts
-    seed: int = 0
+    most_digits: Annotated[int, within(2, 10)] = 6  # up to which the identity is checked
+    num_steps: Annotated[int, within(1, 10**6)] = 4000  # of training
+    learning_rate: Positive = 0.05  # of Adam, falling to 0
+    num_seeds: Annotated[int, within(1, 10**6)] = 40  # random starts
 
     def __post_init__(self) -> None:
-        if not 1 <= self.frequent_digits < self.digits <= 8:
-            raise ValueError(
-                "frequent_digits must be at least 1 and below digits, which are at most 8, "
-                f"got {self.frequent_digits} and {self.digits}."
-            )
-        if not self.digits <= self.most_digits <= 10:
-            raise ValueError(f"most_digits must be from digits to 10, got {self.most_digits}.")
-        if not 0 < self.bias < 0.25:
-            raise ValueError(f"bias must be between 0 and 1/4, got {self.bias}.")
-        if not 0 < self.rare < 1:
-            raise ValueError(f"rare must be between 0 and 1, got {self.rare}.")
-        refuse_nonpositive(self, "learning_rate")
-        for name in ("num_steps", "num_seeds"):
-            if not 1 <= getattr(self, name) <= 10**6:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        super().__post_init__()
+        if self.most_digits < self.digits:
+            raise ValueError(f"most_digits must be at least digits, got {self.most_digits}.")
 
 
 PRESETS = {
@@ -91,24 +72,24 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: axes digits (b), dimensions (d), penalties (l), seeds (s).
+    """Axes: digits (b), penalties (l), seeds (s).
 
     The networks are g₁*, g₂*, four heads and none at all, in this order.
     """
 
-    mismatch: Float[np.ndarray, " b"]  # largest |y·g₂* − Hamming distance|
-    least: Float[np.ndarray, " b"]  # least margin of four heads in 2^b dimensions
-    frequent: float  # least margin of g₁* on frequent pairs
-    uncovered: float  # largest margin of g₁* on pairs with the same digits
-    norms: Float[np.ndarray, " 4"]
-    losses: Float[np.ndarray, " 4"]
-    interval: Float[np.ndarray, " 2"]  # λ between which g₁* is the best of the four
-    penalties: Float[np.ndarray, " l"]  # λ inside, and far below the interval
-    trained: Float[np.ndarray, "l s"]  # loss + λ norm of networks from random starts
-    missed: Float[np.ndarray, "l s"]  # their hinge loss on uncovered pairs
-    solved: Float[np.ndarray, "l s"]  # their hinge loss on frequent pairs
-    polished: Float[np.ndarray, " l"]  # loss + λ norm from four heads, before or after training
-    shuffled: float  # least margin of g₂* with the digits of one number mixed up
+    mismatch: Float[Measured, " b"]  # largest |y·g₂* − Hamming distance|
+    least: Float[Measured, " b"]  # least margin of four heads in 2^b dimensions
+    frequent: Float[Measured, ""]  # least margin of g₁* on frequent pairs
+    uncovered: Float[Measured, ""]  # largest margin of g₁* on pairs with the same digits
+    norms: Float[Measured, " 4"]
+    losses: Float[Measured, " 4"]
+    interval: Float[Measured, " 2"]  # λ between which g₁* is the best of the four
+    penalties: Float[Measured, " l"]  # λ inside, and far below the interval
+    trained: Float[Measured, "l s"]  # loss + λ norm of networks from random starts
+    missed: Float[Measured, "l s"]  # their hinge loss on uncovered pairs
+    solved: Float[Measured, "l s"]  # their hinge loss on frequent pairs
+    polished: Float[Measured, " l"]  # loss + λ norm from four heads, before or after training
+    shuffled: Float[Measured, ""]  # least margin of g₂* with the digits of one number mixed up
 
 
 def memory(config: Config) -> int:
@@ -120,11 +101,11 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Check the constructions, then train."""
     report("checking constructions", 0.0)
-    gamma, d = config.bias, 2**config.digits
+    gamma, d, k = config.bias, config.dimension, config.num_frequent
     every = range(config.digits, config.most_digits + 1)
     checks = [_construction(digits, gamma) for digits in every]
-    pairs, k = all_pairs(d), 2**config.frequent_digits
-    law = task_law(pairs, k, config.rare * rare_limit(d, gamma))
+    pairs = all_pairs(d)
+    law = task_law(pairs, k, RARE * rare_limit(d, gamma))
     nothing = ParityHeads(jnp.ones(1), jnp.zeros((1, d)))
     small = binary_heads(config.frequent_digits, d, gamma)
     large = binary_heads(config.digits, d, gamma)
@@ -135,7 +116,7 @@ def run(config: Config) -> Result:
     # Inside the interval, and where even the norm of four heads costs less than rare pairs do.
     penalties = [float(np.sqrt(interval[0] * interval[1])), losses[0] / norms[2] / 10]
     margins = np.asarray(_margins(small, pairs, gamma))
-    common, same = (pairs < k).all(axis=1), (pairs[:, 0] % k) == (pairs[:, 1] % k)
+    common, same = (pairs < k).all(axis=1), np.equal(*(pairs % k).T)
     mixed = large._replace(diagonals=jnp.roll(large.diagonals, 1, axis=1).at[:, 0].multiply(-1.0))
     report("training", 0.2)
     trained, missed, solved = _trained(config, penalties, law, (same, common))
@@ -143,8 +124,8 @@ def run(config: Config) -> Result:
     return Result(
         mismatch=np.array([check[0] for check in checks]),
         least=np.array([check[1] for check in checks]),
-        frequent=float(margins[common].min()),
-        uncovered=float(np.abs(margins[same]).max()),
+        frequent=margins[common].min(),
+        uncovered=np.abs(margins[same]).max(),
         norms=np.array(norms),
         losses=np.array(losses),
         interval=np.array(interval),
@@ -153,7 +134,7 @@ def run(config: Config) -> Result:
         missed=missed[:, 1:],
         solved=solved[:, 1:],
         polished=np.minimum(trained[:, 0], before),
-        shuffled=float(_margins(mixed, pairs, gamma).min()),
+        shuffled=_margins(mixed, pairs, gamma).min(),
     )
 
 
@@ -168,21 +149,17 @@ def _construction(digits: int, gamma: float) -> tuple[float, float]:
     return float(mismatch), float(_margins(four_heads(d, gamma), pairs, gamma).min())
 
 
-def _objective(
-    heads: ParityHeads, penalty: jax.Array, law: np.ndarray, config: Config
-) -> jax.Array:
-    pairs = all_pairs(2**config.digits)
+def _objective(heads: ParityHeads, penalty: Array, law: np.ndarray, config: Config) -> Array:
+    pairs = all_pairs(config.dimension)
     return parity_loss(heads, pairs, law, config.bias) + penalty * squared_norm(heads)
 
 
-def _descend(
-    heads: ParityHeads, penalty: jax.Array, law: np.ndarray, config: Config
-) -> ParityHeads:
+def _descend(heads: ParityHeads, penalty: Array, law: np.ndarray, config: Config) -> ParityHeads:
     """Diagonals trained by Adam on the exact loss with the penalty; outputs stay ±1."""
     schedule = optax.cosine_decay_schedule(config.learning_rate, config.num_steps)
     optimizer = optax.adam(schedule)
 
-    def loss(diagonals: jax.Array) -> jax.Array:
+    def loss(diagonals: Array) -> Array:
         return _objective(heads._replace(diagonals=diagonals), penalty, law, config)
 
     def step(state: tuple, _: None) -> tuple[tuple, None]:
@@ -199,7 +176,7 @@ def _trained(
     config: Config, penalties: list[float], law: np.ndarray, kinds: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, ...]:
     """Objective and losses with as many heads as g₁*, from four heads and from random starts."""
-    d, m = 2**config.digits, 2 * (config.frequent_digits + 1)
+    d, m = config.dimension, 2 * (config.frequent_digits + 1)
     four = four_heads(d, config.bias)
     signs = jnp.ones(m).at[jnp.array([0, 1, *range(4, m)])].set(-1.0)  # of g₁*, in another order
     shape = (config.num_seeds * m, d)
@@ -211,7 +188,7 @@ def _trained(
 
     @jax.jit
     @jax.vmap
-    def learned(start: jax.Array, penalty: jax.Array) -> jax.Array:
+    def learned(start: Array, penalty: Array) -> Array:
         heads = _descend(ParityHeads(signs, start), penalty, law, config)
         hinge = jax.nn.relu(1 - parity_margins(heads, pairs, config.bias)).mean(axis=1)
         parts = [hinge[np.nonzero(which)[0]].mean() for which in kinds]
@@ -242,29 +219,27 @@ CLAIMS = (
         judge=lambda r, c: at_most(r.uncovered, 1e-12),
         source=HEADS,
     ),
-    Claim(
-        "Networks with fewer heads than g₂* cannot solve all pairs; four heads do not.",
-        judge=lambda r, c: at_most(r.least[-1], 0.99),
-        source=OPTIMUM,
-        kind="printed",
+    *erratum(
+        OPTIMUM,
+        printed=(
+            "Networks with fewer heads than g₂* cannot solve all pairs; four heads do not.",
+            lambda r, c: at_most(r.least[-1], 0.99),
+        ),
+        corrected=(
+            "Four heads solve all pairs in every dimension, with margin 1.",
+            lambda r, c: holds(r.least - 1, rounding=1e-9),
+        ),
     ),
-    Claim(
-        "Four heads solve all pairs in every dimension, with margin 1.",
-        judge=lambda r, c: holds(r.least - 1, rounding=1e-9),
-        source=OPTIMUM,
-        kind="corrected",
-    ),
-    Claim(
-        "As λ → 0, no network with the heads of g₁* is better than g₁*.",
-        judge=lambda r, c: at_least(r.polished[1] / _of_small(r)[1], 1.0),
-        source=OPTIMUM,
-        kind="printed",
-    ),
-    Claim(
-        "g₁* has the smallest norm of the three, so that it is preferred in an interval of λ.",
-        judge=lambda r, c: at_least(r.interval[1] / r.interval[0], 10.0),
-        source=OPTIMUM,
-        kind="corrected",
+    *erratum(
+        OPTIMUM,
+        printed=(
+            "As λ → 0, no network with the heads of g₁* is better than g₁*.",
+            lambda r, c: at_least(r.polished[1] / _of_small(r)[1], 1.0),
+        ),
+        corrected=(
+            "g₁* has the smallest norm of the three, so that it is preferred in an interval of λ.",
+            lambda r, c: at_least(r.interval[1] / r.interval[0], 10.0),
+        ),
     ),
     Claim(
         "Inside it, no trained network with as many heads is better than g₁*.",
@@ -302,16 +277,14 @@ def plot(result: Result, config: Config) -> Figure:
     scales = np.geomspace(result.penalties[1] / 10, 10 * result.interval[1], 200)
     names = ("g₁*, few heads", "g₂*", "four heads", "nothing")
     for loss, norm, name in zip(result.losses, result.norms, names, strict=True):
-        axes[0].loglog(scales, loss + scales * norm, label=name)
-    for penalty, found in zip(result.penalties, result.trained, strict=True):
-        axes[0].plot(np.full(len(found), penalty), found, "k.", markersize=4)
+        axes[0].plot(scales, loss + scales * norm, label=name)
+    axes[0].plot(result.penalties, result.trained, "k.", markersize=4)
     axes[0].axvspan(*result.interval, alpha=0.1)
     axes[0].set_ylim(result.losses[0] / 100, 3.0)
-    axes[0].set_xlabel("λ (dots: trained from random starts)")
-    axes[0].legend(frameon=False, fontsize=8)
+    label_axes(axes[0], "λ (dots: trained from random starts)", logarithmic="xy")
     for place, name in enumerate(("inside the interval", "far below")):
         axes[1].plot(result.solved[place], result.missed[place], "o", label=name)
-    axes[1].set_xlabel("frequent pairs")
-    axes[1].set_ylabel("uncovered pairs")
-    axes[1].legend(frameon=False, fontsize=8)
+    label_axes(axes[1], "frequent pairs", "uncovered pairs")
+    for axis in axes:
+        axis.legend(fontsize=7)
     return figure

@@ -1,4 +1,4 @@
-"""More heads see more noise: a small parity network is more accurate on frequent tasks.
+"""More heads see more noise: a parity network with few heads is more accurate on frequent tasks.
 
 Both networks solve the frequent pairs on prompts without end. On prompts of M examples each sees
 the noise of the context in the span of its heads: in log₂ k + 1 directions the small one, in
@@ -11,12 +11,12 @@ Source: shi · parity-noise · Theorem 5.5.2.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -24,14 +24,17 @@ from theorylab.claims import (
     Source,
     at_least,
     at_most,
+    erratum,
     holds,
     identity,
     median_at_least,
     median_at_most,
     median_between,
 )
-from theorylab.experiments.drawing import panels
+from theorylab.experiments.drawing import curves, label_axes, panels
+from theorylab.fields import Increasing, within
 from theorylab.incontext import (
+    ParityHeads,
     all_pairs,
     binary_heads,
     noise_projection,
@@ -43,7 +46,9 @@ from theorylab.incontext import (
 )
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
+
+from ._parity import Parity
 
 PRECISION = "float32"
 FORMULA = r"\frac{E\|P_{D_1}\Xi\|^2}{E\|P_{D_2}\Xi\|^2} = \frac{\nu_1 + 1}{\nu_2 + 1}"
@@ -53,32 +58,12 @@ FLIPS = Source("shi", "parity-noise", "§5.5, label flips")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Parity):
     """Prompts of several lengths from frequent tasks, in ± coordinates."""
 
-    digits: int = 4  # log₂ d
-    frequent_digits: int = 2  # log₂ k
-    bias: float = 0.1  # γ
-    examples: tuple[int, ...] = (16, 64, 256)  # M, growing
-    num_prompts: int = 2000  # of each seed and length
-    num_seeds: int = 10  # at least 6 to conclude
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.frequent_digits < self.digits <= 8:
-            raise ValueError(
-                "frequent_digits must be at least 1 and below digits, which are at most 8, "
-                f"got {self.frequent_digits} and {self.digits}."
-            )
-        if not 0 < self.bias < 0.25:
-            raise ValueError(f"bias must be between 0 and 1/4, got {self.bias}.")
-        if not self.examples or list(self.examples) != sorted(set(self.examples)):
-            raise ValueError(f"examples must grow, got {self.examples}.")
-        if not 1 <= self.examples[0] <= self.examples[-1] <= 100000:
-            raise ValueError(f"examples must be between 1 and 100000, got {self.examples}.")
-        for name in ("num_prompts", "num_seeds"):
-            if not 1 <= getattr(self, name) <= 10**6:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+    digits: Annotated[int, within(2, 8)] = 4  # log₂ d
+    examples: Increasing[Annotated[int, within(1, 10**5)]] = (16, 64, 256)  # M
+    num_prompts: Annotated[int, within(1, 10**6)] = 2000  # of each seed and length
 
 
 PRESETS = {
@@ -88,92 +73,105 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: axes lengths (m), networks (2: small and large), seeds (s)."""
+    """Axes: lengths (m), networks (2: small and large), seeds (s)."""
 
-    examples: Int[np.ndarray, " m"]
-    bias: float
-    accuracy: Float[np.ndarray, "m 2 s"]
-    hinge: Float[np.ndarray, "m 2 s"]
-    changed: Float[np.ndarray, "m 2 s"]  # largest change of an output when all labels are flipped
-    inverted: Float[np.ndarray, "m 2 s"]  # accuracy then
-    half: Float[np.ndarray, "m 2 s"]  # accuracy with half of the labels flipped
-    fluctuation: Float[np.ndarray, "m s"]  # of what is read at the pair, about 2γ
-    noise: Float[np.ndarray, "2 s"]  # M times the mean of ‖PΞ‖²
-    ranks: Float[np.ndarray, " 2"]  # traces of both projections
-    digits: Int[np.ndarray, " 2"]
-    singular: Float[np.ndarray, " 2"]  # least over largest singular value of ZᵀZ
-    clean: Float[np.ndarray, " 2"]  # least margins on frequent pairs, on prompts without end
+    accuracy: Float[Measured, "m 2 s"]
+    hinge: Float[Measured, "m 2 s"]
+    changed: Float[Measured, "m 2 s"]  # largest change of an output when all labels are flipped
+    inverted: Float[Measured, "m 2 s"]  # accuracy then
+    half: Float[Measured, "m 2 s"]  # accuracy with half of the labels flipped
+    fluctuation: Float[Measured, "m s"]  # of what is read at the pair, about 2γ
+    noise: Float[Measured, "2 s"]  # M times the mean of ‖PΞ‖²
+    ranks: Float[Measured, " 2"]  # traces of both projections
+    singular: Float[Measured, " 2"]  # least over largest singular value of ZᵀZ
+    clean: Float[Measured, " 2"]  # least margins on frequent pairs, on prompts without end
 
 
 def memory(config: Config) -> int:
     """Bytes of one seed's prompts of the greatest length, their labels and copies."""
-    return 4 * 8 * config.num_prompts * (max(config.examples) + 1) * 2**config.digits
+    return 4 * 8 * config.num_prompts * (config.examples[-1] + 1) * config.dimension
 
 
 def run(config: Config) -> Result:
     """Measure both networks on the same prompts."""
-    d, k = 2**config.digits, 2**config.frequent_digits
+    d = config.dimension
     counts = (config.frequent_digits, config.digits)
     networks = [binary_heads(digits, d, config.bias) for digits in counts]
     projections = [noise_projection(heads) for heads in networks]
     report("measuring both networks", 0.0)
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     measured = ensemble(lambda key: _measured(key, config, networks, projections), keys)
-    stacked = [np.moveaxis(np.asarray(part), 0, -1) for part in measured]
     grams = [np.asarray(heads.diagonals @ heads.diagonals.T, float) for heads in networks]
     singular = [np.linalg.svd(gram, compute_uv=False) for gram in grams]
-    frequent = all_pairs(d)[(all_pairs(d) < k).all(axis=1)]
+    frequent = all_pairs(d)[(all_pairs(d) < config.num_frequent).all(axis=1)]
     margins = [parity_margins(heads, frequent, config.bias).min() for heads in networks]
     return Result(
-        np.array(config.examples),
-        config.bias,
-        *stacked,
+        **{name: np.moveaxis(np.asarray(part), 0, -1) for name, part in measured.items()},
         ranks=np.array([float(jnp.trace(part)) for part in projections]),
-        digits=np.array(counts),
         singular=np.array([values[-1] / values[0] for values in singular]),
         clean=np.array([float(margin) for margin in margins]),
     )
 
 
 def _measured(
-    key: RandomKey, config: Config, networks: list, projections: list
-) -> tuple[jax.Array, ...]:
+    key: RandomKey,
+    config: Config,
+    networks: list[ParityHeads],
+    projections: list[Float[Array, "d d"]],
+) -> dict[str, Array]:
     """The fields of the result from accuracy to noise, for one seed."""
-    d, b = 2**config.digits, config.num_prompts
+    d, b, least = config.dimension, config.num_prompts, config.examples[0]
     task_key, prompt_key, flip_key, noise_key = jax.random.split(key, 4)
-    tasks = parity_tasks(task_key, b, d, 2**config.frequent_digits)
+    tasks = parity_tasks(task_key, b, d, config.num_frequent)
     longest = parity_prompts(prompt_key, tasks, config.examples[-1], d, config.bias)
     flips = 1.0 - 2.0 * jax.random.bernoulli(flip_key, 0.5, longest.y.shape)
-    signs = 2.0 * jax.random.bernoulli(noise_key, 0.5, (b * config.examples[0], d)) - 1.0
+    signs = 2.0 * jax.random.bernoulli(noise_key, 0.5, (b * least, d)) - 1.0
     noise = signs.reshape(b, -1, d).mean(axis=1)
     rows = []
     for m in config.examples:  # shorter prompts are the beginnings of longer ones
         prompts = longest._replace(x=longest.x[:, :m], y=longest.y[:, :m])
-        read = jnp.take_along_axis(summaries(prompts), tasks[:, :1], axis=1)[:, 0]
-        turned = prompts._replace(y=-prompts.y)
+        flipped = prompts._replace(y=-prompts.y)
         mixed = prompts._replace(y=prompts.y * flips[:, :m])
-        pairs = [
-            [parity_outputs(heads, given) for given in (prompts, turned, mixed)]
-            for heads in networks
-        ]
-        rows.append((*_compared(pairs, prompts.target), read.std()))
-    powers = [config.examples[0] * ((noise @ part) ** 2).sum(axis=1).mean() for part in projections]
-    return *(jnp.stack(part) for part in zip(*rows, strict=True)), jnp.stack(powers)
+        outputs = {
+            name: jnp.stack([parity_outputs(heads, given) for heads in networks])
+            for name, given in (("plain", prompts), ("flipped", flipped), ("mixed", mixed))
+        }
+        read = jnp.take_along_axis(summaries(prompts), tasks[:, :1], axis=1)[:, 0]
+        rows.append({**_compared(**outputs, target=prompts.target), "fluctuation": read.std()})
+    powers = [least * ((noise @ part) ** 2).sum(axis=1).mean() for part in projections]
+    by_length = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    return {**by_length, "noise": jnp.stack(powers)}
 
 
-def _compared(pairs: list[list[jax.Array]], target: jax.Array) -> tuple[jax.Array, ...]:
-    """Accuracy, hinge loss, changes by flips, accuracy with all and half of the labels flipped."""
+def _compared(
+    plain: Float[Array, "2 b"],
+    flipped: Float[Array, "2 b"],
+    mixed: Float[Array, "2 b"],
+    target: Float[Array, " b"],
+) -> dict[str, Float[Array, "2"]]:
+    """Both networks on prompts as they are, with all labels flipped, and with half of them."""
 
-    def right(outputs: jax.Array) -> jax.Array:
-        return (1 + jnp.sign(outputs * target)).mean() / 2  # a tie is right by half
+    def accuracy(outputs: Float[Array, "2 b"]) -> Float[Array, "2"]:
+        return (1 + jnp.sign(outputs * target[None])).mean(axis=1) / 2  # a tie is right by half
 
-    return (
-        jnp.stack([right(plain) for plain, _, _ in pairs]),
-        jnp.stack([jax.nn.relu(1 - plain * target).mean() for plain, _, _ in pairs]),
-        jnp.stack([jnp.abs(plain - turned).max() for plain, turned, _ in pairs]),
-        jnp.stack([right(turned) for _, turned, _ in pairs]),
-        jnp.stack([right(mixed) for _, _, mixed in pairs]),
-    )
+    return {
+        "accuracy": accuracy(plain),
+        "hinge": jax.nn.relu(1 - plain * target[None]).mean(axis=1),
+        "changed": jnp.abs(plain - flipped).max(axis=1),
+        "inverted": accuracy(flipped),
+        "half": accuracy(mixed),
+    }
+
+
+def _gain(result: Result) -> Float[np.ndarray, "m s"]:
+    """By how much the small network is more accurate."""
+    return result.accuracy[:, 0] - result.accuracy[:, 1]
+
+
+def _power_ratio(result: Result, config: Config) -> float:
+    """The ratio of noise powers, over (ν₁ + 1)/(ν₂ + 1)."""
+    small, large = result.noise.mean(axis=1)
+    return float(small / large * (config.digits + 1) / (config.frequent_digits + 1))
 
 
 # Accuracy gaps: the catalogue's 5 points at M = 256; elsewhere no loss of more than a point.
@@ -185,27 +183,22 @@ CLAIMS = (
     ),
     Claim(
         "Heads see noise in ν + 1 directions.",
-        judge=lambda r, c: identity(r.ranks, r.digits + 1, 1e-5),
+        judge=lambda r, c: identity(r.ranks, np.array([c.frequent_digits, c.digits]) + 1, 1e-5),
         source=THEOREM,
     ),
     Claim(
         "The ratio of their noise powers is (ν₁ + 1)/(ν₂ + 1), within 3 %.",
-        judge=lambda r, c: at_most(
-            abs(r.noise[0].mean() / r.noise[1].mean() * (r.digits[1] + 1) / (r.digits[0] + 1) - 1),
-            0.03,
-        ),
+        judge=lambda r, c: at_most(abs(_power_ratio(r, c) - 1), 0.03),
         source=THEOREM,
     ),
     Claim(
         "With the most examples the small network is more accurate, by 5 points.",
-        judge=lambda r, c: median_at_least(r.accuracy[-1, 0] - r.accuracy[-1, 1], 0.05),
+        judge=lambda r, c: median_at_least(_gain(r)[-1], 0.05),
         source=THEOREM,
     ),
     Claim(
         "With 64 and more examples the small network is nowhere less accurate by a point.",
-        judge=lambda r, c: median_at_least(
-            (r.accuracy[:, 0] - r.accuracy[:, 1])[r.examples >= 64].min(axis=0), -0.01
-        ),
+        judge=lambda r, c: median_at_least(_gain(r)[np.array(c.examples) >= 64].min(axis=0), -0.01),
         source=THEOREM,
     ),
     Claim(
@@ -221,21 +214,20 @@ CLAIMS = (
     ),
     Claim(
         "The signal of a short prompt is 2γ: its fluctuation is smaller than that.",
-        judge=lambda r, c: median_at_most(r.fluctuation[0] / (2 * r.bias), 1.0),
+        judge=lambda r, c: median_at_most(r.fluctuation[0] / (2 * c.bias), 1.0),
         source=THEOREM,
         kind="printed",
     ),
-    Claim(
-        "Large models follow flipped labels: with all of them flipped the large one is below ½.",
-        judge=lambda r, c: median_at_most(r.inverted[-1, 1], 0.5),
-        source=FLIPS,
-        kind="printed",
-    ),
-    Claim(
-        "Flipping all labels changes no prediction of either network.",
-        judge=lambda r, c: at_most(r.changed.max(), 1e-4),
-        source=FLIPS,
-        kind="corrected",
+    *erratum(
+        FLIPS,
+        printed=(
+            "Large models follow flipped labels: with all labels flipped the large one is below ½.",
+            lambda r, c: median_at_most(r.inverted[-1, 1], 0.5),
+        ),
+        corrected=(
+            "Flipping all labels changes no prediction of either network.",
+            lambda r, c: at_most(r.changed.max(), 1e-4),
+        ),
     ),
     Claim(
         "With half of the labels flipped both are at chance.",
@@ -249,13 +241,12 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Accuracy and loss by length, and with flipped labels."""
     figure, axes = panels("accuracy", "hinge loss", "accuracy by flipped labels, most examples")
-    for place, name in enumerate(("few heads", "many heads")):
-        axes[0].semilogx(result.examples, result.accuracy[:, place].mean(axis=1), "o-", label=name)
-        axes[1].loglog(result.examples, result.hinge[:, place].mean(axis=1), "o-", label=name)
-        flips = [part[-1, place].mean() for part in (result.accuracy, result.half, result.inverted)]
-        axes[2].plot([0, 50, 100], flips, "o-", label=name)
-    for axis in axes[:2]:
-        axis.set_xlabel("examples M")
-    axes[2].set_xlabel("flipped labels, %")
-    axes[0].legend(frameon=False, fontsize=8)
+    flips = np.stack([part[-1] for part in (result.accuracy, result.half, result.inverted)])
+    for axis, values in zip(axes, (result.accuracy, result.hinge, flips), strict=True):
+        places = (0, 50, 100) if axis is axes[2] else config.examples
+        small, large = np.moveaxis(values, (1, 2), (0, 1))
+        curves(axis, places, {"few heads": small, "many heads": large}, "o-")
+    label_axes(axes[0], "examples M", logarithmic="x")
+    label_axes(axes[1], "examples M", logarithmic="xy")
+    label_axes(axes[2], "flipped labels, %")
     return figure

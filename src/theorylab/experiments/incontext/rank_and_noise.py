@@ -11,17 +11,17 @@ Source: shi · rank-behaviour · Theorems 5.4.2, 5.4.3.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity, ordered
-from theorylab.experiments.checks import refuse_negative
-from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.drawing import THEORY, label_axes, panels
+from theorylab.fields import AboveOne, Count, Increasing, NonNegative, Seeded, within
 from theorylab.incontext import (
     Pretraining,
     approximate_rank_risk,
@@ -35,7 +35,7 @@ from theorylab.incontext import (
 )
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"R(A_{r'}) - R(A_r) = \frac{\|s\|_D^2 + \sigma^2}{M} \sum_{i=r+1}^{r'} (\lambda_i v_i)^2"
@@ -45,100 +45,87 @@ GAP = Source("shi", "rank-behaviour", "Theorem 5.4.3")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Risks over ranks, noises and lengths of prompts, for a geometric spectrum."""
 
-    dimension: int = 8  # d
-    ratio: float = 1.4  # of neighbouring eigenvalues
-    pretraining_examples: int = 40  # N
-    ranks: tuple[int, ...] = (1, 2, 4, 6, 8)  # r, growing; the first and last are trained
-    noises: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 4.0)  # σ, growing
-    examples: tuple[int, ...] = (8, 16, 32, 64)  # M, growing
-    num_prompts: int = 40000  # of every length, for sampled risks
-    num_seeds: int = 6  # trained models of each rank, at least 6 to conclude
-    num_steps: int = 1500  # of training
-    batch_size: int = 128  # prompts in a step
-    seed: int = 0
+    dimension: Annotated[int, within(2, 64)] = 8  # d
+    ratio: AboveOne = 1.4  # of neighbouring eigenvalues
+    pretraining_examples: Count = 40  # N
+    ranks: Increasing[Count] = (1, 2, 4, 6, 8)  # r; the first and last are trained
+    noises: Increasing[NonNegative] = (0.0, 0.5, 1.0, 2.0, 4.0)  # σ
+    examples: Increasing[Count] = (8, 16, 32, 64)  # M
+    num_prompts: Annotated[int, within(100)] = 40000  # of every length, for sampled risks
+    num_seeds: Count = 6  # trained models of each rank, at least 6 to conclude
+    num_steps: Count = 1500  # of training
+    batch_size: Count = 128  # prompts in a step
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        if not 2 <= self.dimension <= 64:
-            raise ValueError(f"dimension must be between 2 and 64, got {self.dimension}.")
-        if not self.ratio > 1:
-            raise ValueError(f"ratio must be above 1, got {self.ratio}.")
-        for name, least in (("ranks", 1), ("noises", 0), ("examples", 1)):
-            values = getattr(self, name)
-            if len(values) < 2 or list(values) != sorted(set(values)) or values[0] < least:
-                raise ValueError(f"{name} must grow from at least {least}, got {values}.")
+        super().__post_init__()
         if self.ranks[-1] > self.dimension:
             raise ValueError(f"ranks must be at most the dimension, got {self.ranks}.")
-        for name, least in (("num_prompts", 100), ("num_seeds", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        _ = self.recipe  # refuses the rest
 
     @property
-    def recipe(self) -> Pretraining:
-        """How models are trained."""
-        return Pretraining(self.num_steps, self.batch_size, self.pretraining_examples)
-
-    @property
-    def spectrum(self) -> jax.Array:
+    def spectrum(self) -> Float[Array, " d"]:
         """λ_i, geometric from 1 on."""
-        return float(self.ratio) ** -jnp.arange(self.dimension)
+        return self.ratio ** -jnp.arange(self.dimension)
+
+    @property
+    def tasks(self) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
+        """A task with something in all directions, and one in the first rank's only."""
+        wide = jnp.ones(self.dimension) / jnp.sqrt(1.0 + jnp.arange(self.dimension))
+        return wide, jnp.where(jnp.arange(self.dimension) < self.ranks[0], wide, 0.0)
 
 
 PRESETS = {
     "smoke": Config(
-        dimension=4, ratio=1.5, pretraining_examples=10, ranks=(1, 2, 4), noises=(0.0, 1.0, 3.0),
-        examples=(8, 16), num_prompts=2000, num_steps=150, batch_size=32,
+        dimension=4,
+        ratio=1.5,
+        pretraining_examples=10,
+        ranks=(1, 2, 4),
+        noises=(0.0, 1.0, 3.0),
+        examples=(8, 16),
+        num_prompts=2000,
+        num_steps=150,
+        batch_size=32,
     ),
     "paper": Config(dimension=20, pretraining_examples=200, num_prompts=400000, num_steps=20000),
-}  # fmt: skip
+}
 
 
 class Result(NamedTuple):
-    """What was measured: axes ranks (r), noises (a), numbers of examples (m), seeds (s)."""
+    """Axes: ranks (r), noises (a), numbers of examples (m), seeds (s)."""
 
-    ranks: Int[np.ndarray, " r"]
-    noises: Float[np.ndarray, " a"]
-    examples: Int[np.ndarray, " m"]
-    risk: Float[np.ndarray, "r a m"]  # the theorem's, for a task with something everywhere
-    sampled: Float[np.ndarray, "r a m"]
-    error: Float[np.ndarray, "r a m"]  # standard errors of the sampled risks
-    wrong_scale: Float[np.ndarray, "r a m"]  # sampled with ρ = N at evaluation
-    narrow: Float[np.ndarray, "r a m"]  # the theorem's, for a task of the first rank's directions
-    gap: Float[np.ndarray, "r a m"]  # the theorem's gap to the first rank, for that task
-    exact: Float[np.ndarray, " r"]  # risks after very long pre-training
-    approximate: Float[np.ndarray, " r"]  # and the approximation there
-    best: Int[np.ndarray, "a m"]  # rank with the least risk, among all
-    trained: Float[np.ndarray, "2 s"]  # narrow task, first and last rank: risk with noise
-    quiet: Float[np.ndarray, "2 s"]  # task with something everywhere, no noise, long prompts
-
-
-def memory(config: Config) -> int:
-    """Bytes of the prompts of the greatest length, and of copies."""
-    return 8 * 3 * config.num_prompts * (max(config.examples) + 1) * config.dimension
+    risk: Float[Measured, "r a m"]  # the theorem's, for a task with something everywhere
+    sampled: Float[Measured, "r a m"]
+    error: Float[Measured, "r a m"]  # standard errors of the sampled risks
+    wrong_scale: Float[Measured, "r a m"]  # sampled with ρ = N at evaluation
+    narrow: Float[Measured, "r a m"]  # the theorem's, for a task of the first rank's directions
+    gap: Float[Measured, "r a m"]  # the theorem's gap to the first rank, for that task
+    exact: Float[Measured, " r"]  # risks after very long pre-training
+    approximate: Float[Measured, " r"]  # and the approximation there
+    best: Int[Measured, "a m"]  # rank with the least risk, among all
+    trained: Float[Measured, "2 s"]  # narrow task, first and last rank: risk with noise
+    quiet: Float[Measured, "2 s"]  # task with something everywhere, no noise, long prompts
 
 
 def run(config: Config) -> Result:
     """Compute and sample risks of the optimum, then train models."""
     report("risks of the optimum", 0.0)
-    wide, narrow = _tasks(config)
-    everything, narrow_risk, gap, exact, approximate = _theory(config, wide, narrow)
-    sampled = [_sampled(config, wide, m, place) for place, m in enumerate(config.examples)]
-    means, errors, wrong = (np.stack(part, axis=2) for part in zip(*sampled, strict=True))
+    everything, narrow, gap, exact, approximate = _theory(config)
+    sampled = [_sampled(config, m, place) for place, m in enumerate(config.examples)]
+    means, errors, wrong = (jnp.stack(part, axis=2) for part in zip(*sampled, strict=True))
     report("training models", 0.4)
-    trained, quiet = _trained(config, wide, narrow)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
+    ends = (config.ranks[0], config.ranks[-1])
+    tasks = config.tasks
+    runs = [ensemble(lambda key, r=rank: _trained(key, r, tasks, config), keys) for rank in ends]
+    trained, quiet = (jnp.stack(part) for part in zip(*runs, strict=True))
     return Result(
-        ranks=np.array(config.ranks),
-        noises=np.array(config.noises),
-        examples=np.array(config.examples),
-        risk=everything[np.array(config.ranks) - 1],
+        risk=everything[jnp.array(config.ranks) - 1],
         sampled=means,
         error=errors,
         wrong_scale=wrong,
-        narrow=narrow_risk,
+        narrow=narrow,
         gap=gap,
         exact=exact[:, -1, 0],
         approximate=approximate[:, -1, 0],
@@ -148,43 +135,35 @@ def run(config: Config) -> Result:
     )
 
 
-def _tasks(config: Config) -> tuple[jax.Array, jax.Array]:
-    """A task with something in all directions, and one in the first rank's only."""
-    wide = jnp.ones(config.dimension) / jnp.sqrt(1.0 + jnp.arange(config.dimension))
-    return wide, jnp.where(jnp.arange(config.dimension) < config.ranks[0], wide, 0.0)
-
-
-def _theory(config: Config, wide: jax.Array, narrow: jax.Array) -> list[np.ndarray]:
-    """What the theorems say, ranks × noises × lengths: the wide task, the narrow one, limits."""
-    spectrum, n, first = config.spectrum, config.pretraining_examples, config.ranks[0]
+def _theory(config: Config) -> list[Float[Array, "r a m"]]:
+    """What the theorems say: the wide task, the narrow one, limits."""
+    spectrum, n, ranks = config.spectrum, config.pretraining_examples, config.ranks
     every = range(1, config.dimension + 1)
-    noises, lengths = jnp.meshgrid(
-        jnp.array(config.noises), jnp.array(config.examples, float), indexing="ij"
-    )
+    (wide, narrow), lengths = config.tasks, jnp.array(config.examples, float)
+    noises, lengths = jnp.meshgrid(jnp.array(config.noises), lengths, indexing="ij")
 
     @partial(jnp.vectorize, signature="(),()->(a),(r),(r),(r),(r)")
-    def cell(noise: jax.Array, m: jax.Array) -> tuple[jax.Array, ...]:
-        ranks = config.ranks
+    def cell(noise: Array, m: Array) -> tuple[Array, ...]:
         return (
             jnp.stack([rank_risk(spectrum, wide, r, n, m, noise) for r in every]),
             jnp.stack([rank_risk(spectrum, narrow, r, n, m, noise) for r in ranks]),
-            jnp.stack([rank_gap(spectrum, narrow, (first, r), n, m, noise) for r in ranks]),
+            jnp.stack([rank_gap(spectrum, narrow, (ranks[0], r), n, m, noise) for r in ranks]),
             jnp.stack([rank_risk(spectrum, wide, r, 1e9, m, noise) for r in ranks]),
             jnp.stack([approximate_rank_risk(spectrum, wide, r, m, noise) for r in ranks]),
         )
 
-    return [np.moveaxis(np.asarray(part), 2, 0) for part in jax.jit(cell)(noises, lengths)]
+    return [jnp.moveaxis(part, 2, 0) for part in jax.jit(cell)(noises, lengths)]
 
 
-def _sampled(config: Config, task: jax.Array, m: int, place: int) -> tuple[np.ndarray, ...]:
-    """Mean risks and their standard errors, ranks × noises, from the same prompts for all."""
+def _sampled(config: Config, m: int, place: int) -> tuple[Float[Array, "r a"], ...]:
+    """Mean risks, their standard errors, and risks with ρ = N, from the same prompts for all."""
     n, spectrum = config.pretraining_examples, config.spectrum
     kept = jnp.arange(config.dimension)[None, :] < jnp.array(config.ranks)[:, None]
     matrices = kept * shrinkage(spectrum, n)[None, :]
     noises = jnp.array(config.noises)
 
     @jax.jit
-    def measure(key: RandomKey, task: jax.Array) -> tuple[jax.Array, ...]:
+    def measure(key: RandomKey, task: Float[Array, " d"]) -> tuple[Array, ...]:
         clean_key, noise_key = jax.random.split(key)
         prompts = regression_prompts(
             clean_key, config.num_prompts, m, jnp.diag(spectrum), weights=task
@@ -198,28 +177,18 @@ def _sampled(config: Config, task: jax.Array, m: int, place: int) -> tuple[np.nd
         error = losses.std(axis=2, ddof=1) / jnp.sqrt(config.num_prompts)
         return losses.mean(axis=2), error, ((predicted * m / n - target) ** 2).mean(axis=2)
 
-    key = jax.random.fold_in(jax.random.key(config.seed), place)
-    return tuple(map(np.asarray, measure(key, task)))
+    return measure(jax.random.fold_in(jax.random.key(config.seed), place), config.tasks[0])
 
 
-def _trained(config: Config, wide: jax.Array, narrow: jax.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Exact risks of models trained at the first and last rank: noisy, and without noise."""
-    covariance = jnp.diag(config.spectrum)
-    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-
-    def one(key: RandomKey, rank: int) -> tuple[jax.Array, jax.Array]:
-        matrix = pretrain(key, rank, covariance, config.recipe).matrix
-        noisy = task_risk(matrix, narrow, covariance, config.examples[0], config.noises[-1])
-        return noisy, task_risk(matrix, wide, covariance, 1e6)
-
-    runs = [
-        ensemble(lambda key, r=rank: one(key, r), keys)
-        for rank in (config.ranks[0], config.ranks[-1])
-    ]
-    noisy, quiet = zip(*runs, strict=True)
-    return np.stack([np.asarray(part) for part in noisy]), np.stack(
-        [np.asarray(part) for part in quiet]
-    )
+def _trained(
+    key: RandomKey, rank: int, tasks: tuple[Array, Array], config: Config
+) -> tuple[Array, Array]:
+    """Exact risks of a model trained on prompts: with noise, and without."""
+    (wide, narrow), covariance = tasks, jnp.diag(config.spectrum)
+    recipe = Pretraining(config.num_steps, config.batch_size, config.pretraining_examples)
+    matrix = pretrain(key, rank, covariance, recipe).matrix
+    noisy = task_risk(matrix, narrow, covariance, config.examples[0], config.noises[-1])
+    return noisy, task_risk(matrix, wide, covariance, 1e6)
 
 
 def _deviations(result: Result, sampled: np.ndarray) -> np.ndarray:
@@ -288,25 +257,19 @@ def plot(result: Result, config: Config) -> Figure:
     figure, axes = panels(
         "risk, task in all directions", "risk, task in few", "the best rank", "trained models"
     )
-    for place, noise in enumerate(result.noises):
-        for axis, table in ((axes[0], result.risk), (axes[1], result.narrow)):
-            axis.semilogy(result.ranks, table[:, place, 0], label=f"σ = {noise:g}")
-        axes[0].semilogy(result.ranks, result.sampled[:, place, 0], "o", color="C7", markersize=4)
-    for axis in axes[:2]:
-        axis.set_xlabel("rank")
-        axis.legend(frameon=False, fontsize=7)
-    for place, m in enumerate(result.examples):
-        axes[2].plot(result.noises, result.best[:, place], "o-", label=f"M = {m}")
-    axes[2].set_xlabel("noise σ")
-    axes[2].legend(frameon=False, fontsize=7)
-    axes[3].plot(result.trained[0], result.trained[1], "o", label="few directions, noise")
-    axes[3].plot(result.quiet[0], result.quiet[1], "s", label="all directions, none")
-    ends = [
-        min(result.quiet.min(), result.trained.min()),
-        max(result.quiet.max(), result.trained.max()),
-    ]
-    axes[3].loglog(ends, ends, **THEORY)
-    axes[3].set_xlabel("risk of the small model")
-    axes[3].set_ylabel("risk of the large model")
-    axes[3].legend(frameon=False, fontsize=7)
+    for place, noise in enumerate(config.noises):
+        for axis, risks in ((axes[0], result.risk), (axes[1], result.narrow)):
+            axis.plot(config.ranks, risks[:, place, 0], label=f"σ = {noise:g}")
+        axes[0].plot(config.ranks, result.sampled[:, place, 0], "o", color="0.5", markersize=4)
+    for place, m in enumerate(config.examples):
+        axes[2].plot(config.noises, result.best[:, place], "o-", label=f"M = {m}")
+    axes[3].plot(*result.trained, "o", label="few directions, noise")
+    axes[3].plot(*result.quiet, "s", label="all directions, none")
+    axes[3].axline((1.0, 1.0), (2.0, 2.0), **THEORY)
+    label_axes(axes[0], "rank (dots: sampled)", logarithmic="y")
+    label_axes(axes[1], "rank", logarithmic="y")
+    label_axes(axes[2], "noise σ")
+    label_axes(axes[3], "risk of the small model", "risk of the large model", "xy")
+    for axis in axes:
+        axis.legend(fontsize=7)
     return figure

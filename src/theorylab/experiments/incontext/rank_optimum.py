@@ -9,12 +9,12 @@ Source: shi · rank-r-optimum · Theorem 5.4.1; shi · icl-linreg · Lemma 5.1; 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -26,8 +26,8 @@ from theorylab.claims import (
     median_at_least,
     median_at_most,
 )
-from theorylab.experiments.checks import refuse_below, refuse_negative
-from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.drawing import THEORY, label_axes, panels
+from theorylab.fields import Count, Positive, Seeded, within
 from theorylab.incontext import (
     Pretraining,
     attend,
@@ -45,7 +45,7 @@ from theorylab.incontext import (
 )
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"A_r = \sum_{i \le r} \frac{N}{(N+1)\lambda_i + \mathrm{tr} \Lambda} q_i q_i^\top"
@@ -58,29 +58,23 @@ RATIO = 2.0  # of neighbouring eigenvalues where models are trained; with ties n
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Random spectra for the closed form, one geometric spectrum for trained models."""
 
-    dimension: int = 6  # d
-    num_examples: int = 20  # N, in a prompt
-    num_spectra: int = 20  # random covariances, each with all ranks
-    num_prompts: int = 20000  # of each covariance, for the sampled loss
-    rank: int = 3  # r of the trained models
-    num_seeds: int = 8  # trained models, at least 6 to conclude
-    num_steps: int = 2500  # of training
-    batch_size: int = 256  # prompts in a step
-    learning_rate: float = 0.02
-    seed: int = 0
+    dimension: Annotated[int, within(2, 64)] = 6  # d
+    num_examples: Count = 20  # N, in a prompt
+    num_spectra: Count = 20  # random covariances, each with all ranks
+    num_prompts: Annotated[int, within(100)] = 20000  # of each covariance, for the sampled loss
+    rank: Count = 3  # r of the trained models
+    num_seeds: Count = 8  # trained models, at least 6 to conclude
+    num_steps: Count = 2500  # of training
+    batch_size: Count = 256  # prompts in a step
+    learning_rate: Positive = 0.02
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        if not 2 <= self.dimension <= 64:
-            raise ValueError(f"dimension must be between 2 and 64, got {self.dimension}.")
-        if not 1 <= self.rank < self.dimension:
-            raise ValueError(f"rank must be between 1 and dimension - 1, got {self.rank}.")
-        refuse_below(self, 1, "num_spectra", "num_seeds")
-        refuse_below(self, 100, "num_prompts")
-        _ = self.recipe  # refuses the rest
+        super().__post_init__()
+        if self.rank >= self.dimension:
+            raise ValueError(f"rank must be below the dimension, got {self.rank}.")
 
     @property
     def recipe(self) -> Pretraining:
@@ -90,27 +84,33 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
-        dimension=3, num_examples=16, num_spectra=6, num_prompts=2000, rank=2, num_seeds=9,
-        num_steps=600, batch_size=80,
+        dimension=3,
+        num_examples=16,
+        num_spectra=6,
+        num_prompts=2000,
+        rank=2,
+        num_seeds=9,
+        num_steps=600,
+        batch_size=80,
     ),
     "paper": Config(dimension=20, num_examples=100, num_prompts=400000, rank=10, num_steps=20000),
-}  # fmt: skip
+}
 
 
 class Result(NamedTuple):
-    """What was measured: axes spectra (c), ranks (r), seeds (s), trained ranks (2)."""
+    """Axes: spectra (c), ranks (r), seeds (s), keys and queries (2)."""
 
-    closed: Float[np.ndarray, "c r"]  # the theorem's loss
-    found: Float[np.ndarray, "c r"]  # the least that BFGS found
-    attained: Float[np.ndarray, "c r"]  # the loss of the theorem's matrix
-    others: Float[np.ndarray, "c r"]  # that of the best matrix which keeps other eigenvectors
-    deviations: Float[np.ndarray, " c"]  # of the sampled loss, in standard errors
-    full: Float[np.ndarray, " c"]  # a prediction of full attention
-    reduced: Float[np.ndarray, " c"]  # and of the reduced form
-    trained: Float[np.ndarray, " s"]  # loss of trained models over the optimum of their rank
-    below: Float[np.ndarray, " s"]  # over the optimum of one rank less
-    angles: Float[np.ndarray, "2 s"]  # of keys and queries to the top eigenvectors, in radians
-    initial: Float[np.ndarray, " s"]  # the keys' angle without training
+    closed: Float[Measured, "c r"]  # the theorem's loss
+    found: Float[Measured, "c r"]  # the least that BFGS found
+    attained: Float[Measured, "c r"]  # the loss of the theorem's matrix
+    others: Float[Measured, "c r"]  # that of the best matrix which keeps other eigenvectors
+    deviations: Float[Measured, " c"]  # of the sampled loss, in standard errors
+    full: Float[Measured, " c"]  # a prediction of full attention
+    reduced: Float[Measured, " c"]  # and of the reduced form
+    trained: Float[Measured, " s"]  # loss of trained models over the optimum of their rank
+    below: Float[Measured, " s"]  # over the optimum of one rank less
+    angles: Float[Measured, "2 s"]  # of keys and queries to the top eigenvectors, in radians
+    initial: Float[Measured, " s"]  # the keys' angle without training
 
 
 def memory(config: Config) -> int:
@@ -128,17 +128,12 @@ def run(config: Config) -> Result:
     report("sampling prompts", 0.3)
     key = jax.random.key(config.seed)
     cases = (jax.random.split(key, len(covariances)), jnp.asarray(covariances))
-    losses, deviations, forms = ensemble(lambda case: _examined(case[0], case[1], config), cases)
-    closed, attained, others = np.moveaxis(np.asarray(losses), 1, 0)
-    full, reduced = np.moveaxis(np.asarray(forms), 1, 0)
+    examined = ensemble(lambda case: _examined(case[0], case[1], config), cases)
     report("training on prompts", 0.5)
-    *ratios, angles, initial = ensemble(
-        lambda key: _trained(key, config), jax.random.split(key, config.num_seeds)
-    )
-    return Result(
-        closed, np.array(found), attained, others, np.asarray(deviations), full, reduced,
-        *map(np.asarray, (*ratios, angles.T, initial)),
-    )  # fmt: skip
+    keys = jax.random.split(key, config.num_seeds)
+    trained = ensemble(lambda key: _trained(key, config), keys)
+    trained["angles"] = trained["angles"].T
+    return Result(found=np.array(found), **examined, **trained)
 
 
 def _covariance(rng: np.random.Generator, dimension: int) -> np.ndarray:
@@ -153,10 +148,11 @@ def _least(rng: np.random.Generator, covariance: np.ndarray, n: int, rank: int) 
     return min(minimised(covariance, n, rank, start) for start in starts)
 
 
-def _examined(key: RandomKey, covariance: jax.Array, config: Config) -> tuple[jax.Array, ...]:
+def _examined(key: RandomKey, covariance: Float[Array, "d d"], config: Config) -> dict[str, Array]:
     """Of one covariance: losses of all ranks, the sampled loss's deviation, both forms."""
     n, d = config.num_examples, config.dimension
     losses = jnp.stack([_losses(covariance, n, rank) for rank in range(1, d + 1)], axis=1)
+    closed, attained, others = losses
     matrix = optimal_matrix(covariance, n, config.rank)
     prompts = regression_prompts(key, config.num_prompts, n, covariance)
     predicted = predictions(matrix, prompts)
@@ -165,10 +161,17 @@ def _examined(key: RandomKey, covariance: jax.Array, config: Config) -> tuple[ja
     deviation = (sampled.mean() - population_loss(matrix, covariance, n)) / error
     columns = prompt_matrix(prompts.x[0], prompts.y[0], prompts.query[0])
     full = attend(embedded(matrix), columns, n)[-1, -1]
-    return losses, deviation, jnp.stack([full, predicted[0]])
+    return {
+        "closed": closed,
+        "attained": attained,
+        "others": others,
+        "deviations": deviation,
+        "full": full,
+        "reduced": predicted[0],
+    }
 
 
-def _losses(covariance: jax.Array, n: int, rank: int) -> jax.Array:
+def _losses(covariance: Float[Array, "d d"], n: int, rank: int) -> Float[Array, "3"]:
     """The theorem's loss, that of its matrix, and that with the last eigenvector swapped."""
     values, vectors = jnp.linalg.eigh(covariance)
     values, vectors, places = values[::-1], vectors[:, ::-1], jnp.arange(len(values))
@@ -179,19 +182,19 @@ def _losses(covariance: jax.Array, n: int, rank: int) -> jax.Array:
     return jnp.stack([optimal_loss(covariance, n, rank), *attained])
 
 
-def _trained(key: RandomKey, config: Config) -> tuple[jax.Array, ...]:
+def _trained(key: RandomKey, config: Config) -> dict[str, Array]:
     """Loss over the optima of two ranks, and angles, of one model trained on prompts."""
     d, n, rank = config.dimension, config.num_examples, config.rank
     covariance = jnp.diag(2.0 * RATIO ** -jnp.arange(d))
     factors = pretrain(key, rank, covariance, config.recipe)
     loss = population_loss(factors.matrix, covariance, n)
     angles = jnp.stack([principal_angle(part, covariance) for part in factors])
-    return (
-        loss / optimal_loss(covariance, n, rank),
-        loss / optimal_loss(covariance, n, rank - 1),
-        angles,
-        principal_angle(jax.random.normal(key, (rank, d)), covariance),
-    )
+    return {
+        "trained": loss / optimal_loss(covariance, n, rank),
+        "below": loss / optimal_loss(covariance, n, rank - 1),
+        "angles": angles,
+        "initial": principal_angle(jax.random.normal(key, (rank, d)), covariance),
+    }
 
 
 # The catalogue's: 2 % in the loss, 0.1 radians, at a ratio of eigenvalues of at least 1.5.
@@ -250,21 +253,16 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Losses of all ranks, what training reaches, and angles."""
     figure, axes = panels("least loss of rank r (first spectra)", "trained on prompts", "angles")
-    ranks = np.arange(1, result.closed.shape[1] + 1)
-    for place in range(min(4, len(result.closed))):
-        axes[0].plot(ranks, result.closed[place], **THEORY)
-        axes[0].plot(ranks, result.found[place], "o", label=f"BFGS, spectrum {place + 1}")
-    axes[0].set_xlabel("rank")
-    axes[0].legend(frameon=False, fontsize=7)
+    ranks = np.arange(1, config.dimension + 1)
+    axes[0].plot(ranks, result.closed[:4].T, **THEORY)
+    axes[0].plot(ranks, result.found[:4].T, "o")
     axes[1].plot(np.sort(result.trained), "o")
     axes[1].axhline(1.0, **THEORY)
-    axes[1].set_xlabel("model")
-    axes[1].set_ylabel("loss over the optimum")
-    for angles, label in zip(
-        (*result.angles, result.initial), ("keys", "queries", "untrained keys"), strict=True
-    ):
-        axes[2].semilogy(np.sort(angles), "o", label=label)
-    axes[2].set_xlabel("model")
-    axes[2].set_ylabel("angle to top eigenvectors")
-    axes[2].legend(frameon=False, fontsize=8)
+    angles = (*result.angles, result.initial)
+    for values, name in zip(angles, ("keys", "queries", "untrained keys"), strict=True):
+        axes[2].plot(np.sort(values), "o", label=name)
+    axes[2].legend(fontsize=7)
+    label_axes(axes[0], "rank (dots: BFGS)")
+    label_axes(axes[1], "model", "loss over the optimum")
+    label_axes(axes[2], "model", "angle to top eigenvectors", "y")
     return figure

@@ -273,7 +273,7 @@ CLAIMS = (
     ),
     Claim(
         "On a task that both ranks can read, flips cost both linear models the same.",
-        judge=lambda r, c: identity(*_costs(r.narrow_flipped), 1e-5),
+        judge=lambda r, c: identity(*_costs(r.narrow_flipped), tolerance=1e-5),
         source=FLIPS,
     ),
     Claim(
