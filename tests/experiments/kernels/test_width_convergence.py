@@ -43,18 +43,19 @@ def test_same_config_same_bytes():
 
 def test_what_is_not_so_is_not_supported(smoke):
     """A network that is lazy in both parametrizations, errors that stay, a run that broke."""
+    config = experiment.PRESETS["smoke"]
     judges = {claim.statement: claim.judge for claim in experiment.CLAIMS}
     rich = judges["In μP the kernel moves as much at every width."]
     lazy = judges["In the NTK parametrization the kernel moves in inverse proportion to the width."]
     error = judges["So does that of erf networks."]
     control = judges["Against the limit of another activation the error does not fall."]
-    assert rich(smoke._replace(mup_movement=smoke.ntk_movement)).verdict == Verdict.REFUTED
-    assert lazy(smoke._replace(ntk_movement=smoke.mup_movement)).verdict == Verdict.REFUTED
-    assert error(smoke._replace(erf_error=smoke.wrong_error)).verdict == Verdict.REFUTED
-    assert control(smoke._replace(wrong_error=smoke.erf_error)).verdict == Verdict.REFUTED
+    assert rich(smoke._replace(mup_movement=smoke.ntk_movement), config).verdict == Verdict.REFUTED
+    assert lazy(smoke._replace(ntk_movement=smoke.mup_movement), config).verdict == Verdict.REFUTED
+    assert error(smoke._replace(erf_error=smoke.wrong_error), config).verdict == Verdict.REFUTED
+    assert control(smoke._replace(wrong_error=smoke.erf_error), config).verdict == Verdict.REFUTED
     broken = smoke.erf_error.copy()
     broken[0, 0] = np.nan
-    assert error(smoke._replace(erf_error=broken)).verdict == Verdict.INCONCLUSIVE
+    assert error(smoke._replace(erf_error=broken), config).verdict == Verdict.INCONCLUSIVE
 
 
 def test_first_layer_errors_are_those_of_the_explicit_sum():

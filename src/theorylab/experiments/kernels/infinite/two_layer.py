@@ -127,7 +127,7 @@ def run(config: Config) -> Result:
     data_key, network_key = jax.random.split(jax.random.key(config.seed))
     task = _task(data_key, config)
     widest = jax.jit(
-        jax.vmap(partial(two_layer.init, width=config.widths[-1], num_inputs=config.num_inputs))
+        jax.vmap(partial(two_layer.init, width=config.widths[-1], dimension=config.num_inputs))
     )
     report("random networks", 0.03)
     keys = jax.random.split(network_key, (config.num_draws, config.num_seeds))
