@@ -47,7 +47,7 @@ class Config(Seeded):
     widths: Increasing[Count] = (8, 16, 32, 64)  # m
     head_width: Count = 4  # of each of m heads
     num_positions: Plural = 4  # that attend to each other
-    num_inputs: Count = 6  # of each position
+    dimension: Count = 6  # of each position
     num_seeds: Count = 48  # random networks of each kind and width
     num_steps: Plural = 12  # products with the Hessian for one norm
 
@@ -75,7 +75,7 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of one network's Lanczos basis on each of two cores."""
     widest = max(config.widths)
-    weights = widest**2 * config.head_width + 3 * widest * config.head_width * config.num_inputs
+    weights = widest**2 * config.head_width + 3 * widest * config.head_width * config.dimension
     return 8 * (config.num_steps + 8) * (weights + widest**2)
 
 
@@ -83,7 +83,7 @@ def run(config: Config) -> Result:
     """Draw networks of each kind and measure their Hessians."""
     rows = []
     x_key, key = jax.random.split(jax.random.key(config.seed))
-    x = sphere(x_key, config.num_positions, config.num_inputs, radius=config.num_inputs**0.5)
+    x = sphere(x_key, config.num_positions, config.dimension, radius=config.dimension**0.5)
     for kind, name in enumerate(NAMES):
         report(name, kind / len(NAMES))
         own = jax.random.fold_in(key, kind)

@@ -42,7 +42,7 @@ class Config(Seeded):
 
     widths: Increasing[Count] = (32, 64, 128, 256, 512)  # neurons m of a wide hidden layer
     narrow: int = 2  # bottleneck neurons, or neurons of the narrow layer
-    num_inputs: Count = 4  # inputs d
+    dimension: Count = 4  # inputs d
     num_seeds: Count = 24  # random networks of each kind and width
     num_steps: Count = 16  # products with the Hessian for one norm
 
@@ -72,7 +72,7 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of one network's Lanczos basis on each of two cores, and of the wirings."""
     widest = max(config.widths)
-    weights = widest * (4 * widest + config.num_inputs)
+    weights = widest * (4 * widest + config.dimension)
     wirings = 4 * len(NAMES) * config.num_seeds * len(config.widths) * weights
     return 8 * (config.num_steps + 8) * weights + wirings
 
@@ -81,8 +81,8 @@ def run(config: Config) -> Result:
     """Draw networks with and without bottlenecks and measure their Hessians."""
     report("networks with and without bottlenecks", 0.05)
     x_key, key = jax.random.split(jax.random.key(config.seed))
-    x = sphere(x_key, 1, config.num_inputs, radius=config.num_inputs**0.5)[0]
-    kinds = [_kinds(config.num_inputs, width, config.narrow) for width in config.widths]
+    x = sphere(x_key, 1, config.dimension, radius=config.dimension**0.5)[0]
+    kinds = [_kinds(config.dimension, width, config.narrow) for width in config.widths]
     graphs = [
         kinds[at][kind]
         for kind in range(len(NAMES))

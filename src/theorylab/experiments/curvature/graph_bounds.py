@@ -67,7 +67,7 @@ class Config(Seeded):
     """Gaussian weights of the last layer, drawn again and again over the same other weights."""
 
     widths: Increasing[Count] = (4, 6, 9, 13)  # neurons m of each of two hidden layers
-    num_inputs: Plural = 2  # inputs d
+    dimension: Plural = 2  # inputs d
     radius: Positive = 3.0  # R, by which the weights are moved
     failure: float = 0.05  # probability with which the bounds may fail
     num_draws: Plural = 2000  # draws of the last layer's weights
@@ -82,7 +82,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(widths=(4, 12), num_draws=500, num_seeds=64),
-    "paper": Config(widths=(8, 12, 16, 24), num_inputs=4, num_draws=20000),
+    "paper": Config(widths=(8, 12, 16, 24), dimension=4, num_draws=20000),
 }
 
 
@@ -112,8 +112,8 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of the widest networks' dense Hessians, neuron by neuron, and of the draws."""
     widest = max(config.widths)
-    weights = widest * (widest + config.num_inputs)
-    smallest = config.widths[0] * (config.widths[0] + config.num_inputs)
+    weights = widest * (widest + config.dimension)
+    smallest = config.widths[0] * (config.widths[0] + config.dimension)
     return 8 * (3 * config.num_seeds * widest * weights**2 + 2 * config.num_draws * smallest**2)
 
 
@@ -121,8 +121,8 @@ def run(config: Config) -> Result:
     """Take the Hessian apart, draw the last weights, and count."""
     report("Hessians neuron by neuron", 0.05)
     x_key, graph_key, draw_key = jax.random.split(jax.random.key(config.seed), 3)
-    x = sphere(x_key, 1, config.num_inputs, radius=math.sqrt(config.num_inputs))
-    d, number = config.num_inputs, config.num_seeds
+    x = sphere(x_key, 1, config.dimension, radius=math.sqrt(config.dimension))
+    d, number = config.dimension, config.num_seeds
     plain = [fully_connected(d, [m, m], activation="tanh") for m in config.widths]
     parts = [_series(graph_key, graph, x[0], number) for graph in plain]
     report("draws of the last weights", 0.5)

@@ -68,7 +68,7 @@ class Config(Seeded):
     """Random softplus networks of two hidden layers that grow alike, or one faster."""
 
     widths: Increasing[Count] = (12, 24, 48, 64)  # neurons m of the first layer
-    num_inputs: Count = 4  # inputs d
+    dimension: Count = 4  # inputs d
     num_seeds: Count = 20  # random networks of each kind and width
     num_steps: Plural = 8  # products with the Hessian for one norm
     radius: Positive = 1.0  # R, the distance from the start at which some networks are measured
@@ -82,7 +82,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(widths=(8, 48), num_seeds=18, num_steps=6, num_moved=18),
-    "paper": Config(widths=(16, 32, 64, 128, 256), num_inputs=16, num_seeds=20, num_steps=30),
+    "paper": Config(widths=(16, 32, 64, 128, 256), dimension=16, num_seeds=20, num_steps=30),
 }
 
 
@@ -111,7 +111,7 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of the wirings and of one network's Lanczos basis on each of two cores."""
     widest = max(config.widths)
-    weights = round(widest**2.5) + widest * config.num_inputs
+    weights = round(widest**2.5) + widest * config.dimension
     num_graphs = (len(NAMES) * config.num_seeds + config.num_moved) * len(config.widths)
     return 4 * weights * (5 * num_graphs + 2 * (config.num_steps + 8))
 
@@ -121,7 +121,7 @@ def run(config: Config) -> Result:
     x_key, block_key, read_key, count_key, series_key = jax.random.split(
         jax.random.key(config.seed), 5
     )
-    d = config.num_inputs
+    d = config.dimension
     x = sphere(x_key, 1, d, radius=math.sqrt(d))[0]
     report("blocks of the Hessian", 0.05)
     sizes = [[(m, m), (m, _more(m)), (2, _more(m))] for m in config.widths]
@@ -183,7 +183,7 @@ def _counts(key: RandomKey, config: Config) -> tuple[Int[np.ndarray, "s w"], ...
     rows = []
     for seed_key in jax.random.split(key, config.num_seeds):
         graphs = [
-            random_dag(seed_key, config.num_inputs, [16 * m] * 2, (FEW, FEW), FEW)
+            random_dag(seed_key, config.dimension, [16 * m] * 2, (FEW, FEW), FEW)
             for m in config.widths
         ]
         counts = [dependence(graph, int(graph.outputs[0])).sum() for graph in graphs]

@@ -95,7 +95,7 @@ class Config(Seeded):
     """Random tanh networks of growing width on graphs of many kinds."""
 
     widths: Increasing[Count] = (64, 128, 256, 512)  # neurons of a hidden layer
-    num_inputs: Count = 16  # inputs d
+    dimension: Count = 16  # inputs d
     drop: float = 0.1  # probability of an edge to be dropped
     num_seeds: Count = 32  # random networks of each kind and width
     num_ball: Count = 12  # of the fully connected ones, around which the ball is searched
@@ -117,7 +117,7 @@ class Config(Seeded):
 
 
 PRESETS = {
-    "smoke": Config(widths=(24, 160), num_inputs=4, num_ball=8, num_steps=10, radii=(1.0,)),
+    "smoke": Config(widths=(24, 160), dimension=4, num_ball=8, num_steps=10, radii=(1.0,)),
     "paper": Config(
         widths=(32, 64, 128, 256, 512, 1024, 2048), num_seeds=16, num_steps=40, num_ascent=20
     ),
@@ -140,8 +140,8 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of a Lanczos basis on each of two cores, and of the wirings: 32 an edge."""
     widest, num_kinds = max(config.widths), len(NAMES) + 3
-    weights = 4 * widest * (widest + config.num_inputs)
-    edges = sum(width * (width + config.num_inputs) for width in config.widths)
+    weights = 4 * widest * (widest + config.dimension)
+    edges = sum(width * (width + config.dimension) for width in config.widths)
     return 8 * (config.num_steps + 8) * weights + 32 * num_kinds * config.num_seeds * edges
 
 
@@ -149,10 +149,10 @@ def run(config: Config) -> Result:
     """Draw networks on all graphs and measure their Hessians."""
     key = jax.random.key(config.seed)
     x_key, graph_key, ball_key, exact_key = jax.random.split(key, 4)
-    x = sphere(x_key, 1, config.num_inputs, radius=config.num_inputs**0.5)[0]
+    x = sphere(x_key, 1, config.dimension, radius=config.dimension**0.5)[0]
     shape = (config.num_seeds, len(config.widths))
-    kinds = [_kind(build, graph_key, config) for build in _builders(config.num_inputs, config.drop)]
-    inner = [_kind(_neuron(config.num_inputs, layer), graph_key, config) for layer in (1, 2)]
+    kinds = [_kind(build, graph_key, config) for build in _builders(config.dimension, config.drop)]
+    inner = [_kind(_neuron(config.dimension, layer), graph_key, config) for layer in (1, 2)]
     report("layers of one size", 0.05)
     layered = _norms([*kinds[:4], kinds[6], *inner], x, graph_key, config)
     report("in-degrees from m to m^1.5", 0.6)

@@ -30,7 +30,7 @@ from theorylab.claims import (
 from theorylab.curvature import output_hessian
 from theorylab.data import sphere
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Increasing, Positive, Seeded
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded
 from theorylab.models import linearize
 from theorylab.models.dag_builders import fully_connected
 from theorylab.numerics import eigenpairs
@@ -57,8 +57,8 @@ class Config(Seeded):
 
     widths: Increasing[Count] = (64, 128, 256, 512)  # width m of every hidden layer
     radii: Increasing[Positive] = (0.25, 0.5, 1.0)  # distances R
-    num_hidden: Count = 2  # hidden layers
-    num_inputs: Count = 4  # inputs d
+    depth: Plural = 3  # layers with weights L
+    dimension: Count = 4  # inputs d
     num_seeds: Count = 16  # random networks at each width
     num_steps: Count = 16  # products with the Hessian for one eigenvector
     num_descent: Count = 20  # steps of gradient descent on one example
@@ -71,7 +71,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(widths=(48, 240), radii=(0.25, 1.0), num_seeds=24, num_steps=8),
-    "paper": Config(widths=(32, 64, 128, 256, 512, 1024, 2048), num_hidden=3, num_steps=40),
+    "paper": Config(widths=(32, 64, 128, 256, 512, 1024, 2048), depth=4, num_steps=40),
 }
 
 
@@ -102,7 +102,7 @@ class Gaps(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of one network's Lanczos basis on each of two cores, and of the wirings."""
     widest = max(config.widths)
-    weights = widest * (widest * config.num_hidden + config.num_inputs)
+    weights = widest * (widest * (config.depth - 1) + config.dimension)
     wirings = 4 * config.num_seeds * len(config.widths) * weights
     return 8 * (config.num_steps + 24) * weights + wirings
 
@@ -111,9 +111,9 @@ def run(config: Config) -> Result:
     """Draw networks, go a distance in every direction, and compare."""
     report("networks and their linearisations", 0.05)
     x_key, key = jax.random.split(jax.random.key(config.seed))
-    x = sphere(x_key, 1, config.num_inputs, radius=config.num_inputs**0.5)[0]
+    x = sphere(x_key, 1, config.dimension, radius=config.dimension**0.5)[0]
     graphs = config.num_seeds * [
-        fully_connected(config.num_inputs, [width] * config.num_hidden, activation="tanh")
+        fully_connected(config.dimension, [width] * (config.depth - 1), activation="tanh")
         for width in config.widths
     ]
     radii = jnp.asarray(config.radii)

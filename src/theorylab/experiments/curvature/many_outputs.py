@@ -43,7 +43,7 @@ class Config(Seeded):
     """Random tanh networks of growing width, with a few outputs."""
 
     widths: Increasing[Count] = (32, 64, 128, 256)  # neurons m of each of two hidden layers
-    num_inputs: Count = 4  # inputs d
+    dimension: Count = 4  # inputs d
     num_outputs: Plural = 4  # outputs d_L
     num_seeds: Count = 16  # random networks of each width
     num_rounds: Count = 6  # in which the directions v and s are renewed
@@ -57,7 +57,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(widths=(24, 160), num_seeds=12, num_outputs=3, num_rounds=2, num_steps=8),
-    "paper": Config(widths=(64, 128, 256, 512, 1024), num_inputs=16, num_outputs=10, num_steps=40),
+    "paper": Config(widths=(64, 128, 256, 512, 1024), dimension=16, num_outputs=10, num_steps=40),
 }
 
 
@@ -72,7 +72,7 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of one network's Lanczos basis on each of two cores, and of the wirings."""
     widest = max(config.widths)
-    weights = widest * (widest + config.num_inputs + config.num_outputs)
+    weights = widest * (widest + config.dimension + config.num_outputs)
     wirings = 4 * config.num_seeds * len(config.widths) * weights
     return 8 * (config.num_steps + 8) * weights + wirings + 4 * config.num_seeds * widest**2
 
@@ -80,7 +80,7 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Draw networks and search for the most curved mixtures of their outputs."""
     x_key, graph_key, two_key = jax.random.split(jax.random.key(config.seed), 3)
-    d, num_outputs, num_seeds = config.num_inputs, config.num_outputs, config.num_seeds
+    d, num_outputs, num_seeds = config.dimension, config.num_outputs, config.num_seeds
     x = sphere(x_key, 1, d, radius=math.sqrt(d))[0]
     graphs = [fully_connected(d, [m, m], num_outputs, "tanh") for m in config.widths] * num_seeds
 

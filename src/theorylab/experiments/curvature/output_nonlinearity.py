@@ -26,7 +26,7 @@ from theorylab.curvature import output_hessian, spectral_norm
 from theorylab.data import sphere
 from theorylab.dynamics import polyak_ratio
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Increasing, Seeded
+from theorylab.fields import Count, Increasing, Plural, Seeded
 from theorylab.kernels import ntk
 from theorylab.models.dag_builders import fully_connected
 from theorylab.progress import report
@@ -47,8 +47,8 @@ class Config(Seeded):
     """Random fully connected tanh networks, with ψ = tanh on the output and without."""
 
     widths: Increasing[Count] = (64, 128, 256, 512, 1024)  # width m of every hidden layer
-    num_hidden: Count = 2  # hidden layers
-    num_inputs: Count = 4  # inputs d
+    depth: Plural = 3  # layers with weights L
+    dimension: Count = 4  # inputs d
     output: float = 0.66  # where ψ is evaluated; at 0 its second derivative is 0
     num_seeds: Count = 16  # random networks at each width
     num_steps: Count = 16  # products with the Hessian for one norm
@@ -66,7 +66,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(widths=(32, 200), num_seeds=24, num_steps=8, num_descent=600),
-    "paper": Config(widths=(32, 64, 128, 256, 512, 1024, 2048), num_hidden=3, num_steps=40),
+    "paper": Config(widths=(32, 64, 128, 256, 512, 1024, 2048), depth=4, num_steps=40),
 }
 
 
@@ -102,7 +102,7 @@ class Norms(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of one network's Lanczos basis on each of two cores, and of the wirings."""
     widest = max(config.widths)
-    weights = widest * (widest * config.num_hidden + config.num_inputs)
+    weights = widest * (widest * (config.depth - 1) + config.dimension)
     wirings = 4 * config.num_seeds * len(config.widths) * weights
     return 8 * (config.num_steps + 8) * weights + wirings
 
@@ -111,11 +111,11 @@ def run(config: Config) -> Result:
     """Measure Hessians with and without ψ, then train with ψ."""
     report("networks with and without a nonlinear output", 0.05)
     x_key, norm_key, train_key = jax.random.split(jax.random.key(config.seed), 3)
-    x = sphere(x_key, config.num_samples, config.num_inputs, radius=config.num_inputs**0.5)
+    x = sphere(x_key, config.num_samples, config.dimension, radius=config.dimension**0.5)
     shape = (config.num_seeds, len(config.widths))
-    hidden = config.num_hidden
+    hidden = config.depth - 1
     graphs = config.num_seeds * [
-        fully_connected(config.num_inputs, [width] * hidden, activation="tanh")
+        fully_connected(config.dimension, [width] * hidden, activation="tanh")
         for width in config.widths
     ]
     keys = jax.random.split(norm_key, len(graphs))

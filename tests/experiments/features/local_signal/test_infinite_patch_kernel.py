@@ -59,7 +59,7 @@ def test_wrong_kernels_and_closed_forms_are_seen(smoke, verdict):
 
 def test_noise_is_about_as_long_as_the_signal():
     """Oracle: k/log²k by hand, 1.98, 3.01, 5.00 and 20.96."""
-    assert [experiment.num_inputs(k) for k in (13, 42, 111, 1000)] == [2, 3, 5, 21]
+    assert [experiment.dimension_of(k) for k in (13, 42, 111, 1000)] == [2, 3, 5, 21]
 
 
 def test_samples_hold_the_signal_with_its_label_taken_off():

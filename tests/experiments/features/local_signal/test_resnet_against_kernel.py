@@ -38,7 +38,7 @@ def test_a_kernel_that_cannot_read_images_at_all_would_be_seen(smoke, verdict):
 def test_a_wide_resnet_is_compared_too():
     """One cell on black and one in noise, a step of training and two of the regression."""
     sizes = {"num_train": 8, "num_test": 8, "batch_size": 8, "num_epochs": 1, "num_seeds": 1}
-    wide = {"architecture": "wide_resnet", "width": 1, "num_iterations": 2}
+    wide = {"architecture": "wide_resnet", "width": 1, "regression_steps": 2}
     config = dataclasses.replace(experiment.PRESETS["smoke"], **sizes, **wide)
     result = experiment.run(config)
     assert result.network.shape == (1, 2, 1)

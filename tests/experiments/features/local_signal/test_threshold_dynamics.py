@@ -38,7 +38,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     ("field", "value", "message"),
     [
         ("num_patches", 1, "num_patches must be at least 2, got 1"),
-        ("num_inputs", 1, "num_inputs must be at least 2, got 1"),
+        ("dimension", 1, "dimension must be at least 2, got 1"),
         ("batch_size", 0, "batch_size must be a whole number, at least 1, got 0"),
         ("num_steps", 10, "num_steps must be at least 40, got 10"),
         ("printed_noise", -1.0, r"printed_noise must be a finite number, positive, got -1\.0"),

@@ -46,7 +46,7 @@ def test_a_descent_that_does_not_arrive_says_nothing(smoke, verdict):
     ("field", "value", "message"),
     [
         ("num_patches", 1000, "num_patches must be above 1600, got 1000"),
-        ("num_inputs", 1, "num_inputs must be a whole number, at least 2, got 1"),
+        ("dimension", 1, "dimension must be a whole number, at least 2, got 1"),
         ("num_steps", 9, "num_steps must be in"),
         ("learning_rate", 0.0, r"learning_rate must be a finite number, positive, got 0\.0"),
     ],

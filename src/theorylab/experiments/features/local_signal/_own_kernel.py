@@ -89,7 +89,7 @@ def compare(
     test: Dataset,
     recipe: Recipe,
     tangent_rates: tuple[float, ...],
-    num_iterations: int = 50,
+    regression_steps: int = 50,
 ) -> KernelComparison:
     """Train a network and its linearisation from one start, and solve the linearisation too.
 
@@ -103,7 +103,7 @@ def compare(
         test: Examples to be judged by.
         recipe: How the network is trained.
         tangent_rates: Learning rates of the linearisation; none: it is only solved.
-        num_iterations: Of the regression.
+        regression_steps: Of the regression.
     """
     start_key, batch_key = jax.random.split(key)
     start = jax.tree.map(lambda leaf: leaf.astype(train.x.dtype), model.init(start_key))
@@ -119,7 +119,7 @@ def compare(
         return judged(apply(train_classifier(apply, start, train, alone, batch_key), both))
 
     trained = train_classifier(model.apply, start, train, recipe, batch_key)
-    solved = tangent_regression(model.apply, start, train, test.x, num_iterations)
+    solved = tangent_regression(model.apply, start, train, test.x, regression_steps)
     tangents = jnp.zeros((0, 2), both.dtype)
     if tangent_rates:
         tangents = jax.lax.map(tangent, jnp.array(tangent_rates, both.dtype))

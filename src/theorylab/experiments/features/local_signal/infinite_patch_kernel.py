@@ -128,13 +128,13 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of the samples, with what is made of them, and of the kernels."""
     k, n = max(config.num_patches), config.num_samples
-    samples = 4 * config.num_draws * n * (k + 1) * num_inputs(k)
+    samples = 4 * config.num_draws * n * (k + 1) * dimension_of(k)
     return 8 * (samples + 12 * config.num_seeds * n**2 + 16 * (k + 1) ** 2)
 
 
 def run(config: Config) -> Result:
     """Fit the kernels at every number of patches, and leave every sample out once."""
-    laws = [patch_law(k, num_inputs(k)) for k in config.num_patches]
+    laws = [patch_law(k, dimension_of(k)) for k in config.num_patches]
     keys = jax.random.split(jax.random.key(config.seed), len(laws))
     cost = np.cumsum([0.0, *((k + 1) ** 2 for k in config.num_patches)])
     fits, sums, few = [], [], []
@@ -169,7 +169,7 @@ def run(config: Config) -> Result:
     )
 
 
-def num_inputs(num_patches: int) -> int:
+def dimension_of(num_patches: int) -> int:
     """The dimension d = 1/σ² = k/log²k, rounded: then noise is about as long as the signal."""
     return round(1 / noise_scale(num_patches) ** 2)
 

@@ -89,7 +89,7 @@ class Config(Seeded):
     num_epochs: int = 8
     learning_rate: float = 0.005  # of the network, by Adam, falling to 0
     tangent_rates: tuple[float, ...] = ()  # of its linearisation; none: it is only solved
-    num_iterations: int = 160  # of the regression
+    regression_steps: int = 160  # of the regression
     kernel_shrink: int = 2  # as shrink, for the infinite kernel and those of several widths
     num_kernel_train: int = 500  # pictures that the infinite kernel learns from in noise
     num_kernel_test: int = 400
@@ -129,7 +129,7 @@ PRESETS = {
         batch_size=100,
         num_epochs=10,
         learning_rate=0.01,
-        num_iterations=300,
+        regression_steps=300,
         kernel_shrink=1,
         num_kernel_train=200,
         num_kernel_test=359,
@@ -143,7 +143,7 @@ PRESETS = {
         num_epochs=50,
         learning_rate=0.001,
         tangent_rates=(0.0003, 0.001, 0.003),
-        num_iterations=400,
+        regression_steps=400,
         kernel_shrink=1,
         num_kernel_train=20000,
         num_kernel_test=10000,
@@ -257,7 +257,7 @@ def _own(config: Config, objects: Dataset, levels: np.ndarray, keys: Array) -> K
     def one(cell: tuple[RandomKey, Array]) -> KernelComparison:
         key, level = cell
         parts = _split(config, objects, key, level, config.num_train, config.num_test)
-        settings = (recipe, config.tangent_rates, config.num_iterations)
+        settings = (recipe, config.tangent_rates, config.regression_steps)
         return compare(jax.random.fold_in(key, 1), model, *parts, *settings)
 
     grid = jnp.asarray(np.repeat(levels, config.num_seeds), jnp.float32)

@@ -19,7 +19,7 @@ Others, by flags:
 
     --base 16                     all channels                                        10 minutes
     --architecture cnn --width 16 --classes 0,1,2,3,4,5,6,7,8,9 --levels 0.5,1 --num-train 1400
-        --num-test 397 --num-epochs 30 --num-iterations 320 --placement-seeds 1       2 minutes
+        --num-test 397 --num-epochs 30 --regression-steps 320 --placement-seeds 1       2 minutes
     and of these with --background all --classes 0,1,2,3,4 --levels 1 --num-train 650
         --num-test 250                                                                2 minutes
     --preset paper: WRN-10-10, vehicles among animals               hours on a GPU for each cell
@@ -93,13 +93,13 @@ class Config(Seeded):
     weight_decay: float = 1.0  # of the network, in units of the learning rate
     tangent_rates: Several[Positive] = (0.005, 0.02)  # learning rates of the linearisation
     train_tangent: bool = False  # whether it is trained too; it is solved in any case
-    num_iterations: Whole = 40  # of the regression
+    regression_steps: Whole = 40  # of the regression
     num_seeds: Whole = 6  # images, noise and networks, at least 6 to conclude
 
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_classes(self.classes, 10)
-        sizes = ("width", "num_train", "num_test", "batch_size", "num_epochs", "num_iterations")
+        sizes = ("width", "num_train", "num_test", "batch_size", "num_epochs", "regression_steps")
         for name in ("shrink", "base", *sizes, "num_seeds"):
             if not 1 <= getattr(self, name) <= 10**6:
                 raise ValueError(f"{name} must be in [1, 1000000], got {getattr(self, name)}.")
@@ -134,7 +134,7 @@ PRESETS = {
         num_test=300,
         num_epochs=12,
         learning_rate=0.01,
-        num_iterations=80,
+        regression_steps=80,
     ),
     "paper": Config(
         images="cifar10",
@@ -153,7 +153,7 @@ PRESETS = {
         learning_rate=0.001,
         tangent_rates=(0.0003, 0.001, 0.003),
         train_tangent=True,
-        num_iterations=400,
+        regression_steps=400,
     ),
 }
 
@@ -287,7 +287,7 @@ def _compared(
         rates = config.tangent_rates if config.train_tangent else ()
         return compare(
             *(learn_key, model, train, test, recipe, rates),
-            num_iterations=config.num_iterations,
+            regression_steps=config.regression_steps,
         )
 
     setting, level, seed = (np.array(column) for column in zip(*cells, strict=True))

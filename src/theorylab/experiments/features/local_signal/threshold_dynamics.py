@@ -80,7 +80,7 @@ class Config(Seeded):
     """SGD on one filter, with the noise of the theory and with the printed one."""
 
     num_patches: int = 1000  # noise patches k
-    num_inputs: int = 10  # dimension d of a patch
+    dimension: int = 10  # dimension d of a patch
     learning_rate: Positive = 0.1  # η of the filter
     bias_factor: Positive = 1.0  # η_b = factor · η/k
     batch_size: Count = 500  # fresh samples in a step
@@ -93,7 +93,7 @@ class Config(Seeded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("num_patches", 2), ("num_inputs", 2)):
+        for name, least in (("num_patches", 2), ("dimension", 2)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
         refuse_below(self, RECORDS, "num_steps", "printed_steps")
@@ -109,7 +109,7 @@ class Config(Seeded):
 PRESETS = {
     "smoke": Config(
         num_patches=100,
-        num_inputs=3,
+        dimension=3,
         learning_rate=0.05,
         bias_factor=5.0,
         batch_size=300,
@@ -149,7 +149,7 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Train with the noise of the theory and with the printed noise; descend on the true risk."""
-    law = patch_law(config.num_patches, config.num_inputs)
+    law = patch_law(config.num_patches, config.dimension)
     keys = jax.random.split(jax.random.key(config.seed), (2, config.num_seeds))
     steps = np.unique(np.append(every(config.num_steps // RECORDS, config.num_steps), 1))
     report("descent on the true risk", 0.0)
@@ -159,7 +159,7 @@ def run(config: Config) -> Result:
     report("SGD", 0.1)
     states = _trained(keys[0], law, config.batch_size, steps, config)
     report("SGD with the printed noise", 0.8)
-    loud = PatchLaw(config.num_patches, config.num_inputs, config.printed_noise)
+    loud = PatchLaw(config.num_patches, config.dimension, config.printed_noise)
     loud_steps = every(config.printed_steps // RECORDS, config.printed_steps)
     loud_states = _trained(keys[1], loud, config.printed_batch, loud_steps, config)
     loud_errors = error_rates(loud_states, loud, 2**12)

@@ -72,7 +72,7 @@ class Config(Checked):
     """Descent on the true risk, η_b = η/10, and closed forms."""
 
     num_patches: int = 10000  # k, so many that the proof's threshold spares the signal
-    num_inputs: Plural = 10  # dimension d of a patch
+    dimension: Plural = 10  # dimension d of a patch
     learning_rate: Positive = 0.02  # η
     num_steps: int = 1200
 
@@ -145,7 +145,7 @@ def run(config: Config) -> Result:
 
 def _settings(config: Config) -> tuple[PatchLaw, Rates]:
     rates = Rates(config.learning_rate, config.learning_rate / 10)
-    return patch_law(config.num_patches, config.num_inputs), rates
+    return patch_law(config.num_patches, config.dimension), rates
 
 
 def _reached(steps: np.ndarray, error: np.ndarray) -> float:
