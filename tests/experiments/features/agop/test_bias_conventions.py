@@ -18,5 +18,5 @@ def test_other_critical_rates_are_refuted(smoke, verdict):
 
 
 def test_bad_configs_are_refused():
-    with pytest.raises(ValueError, match="width must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="width must be a whole number, at least 1, got 0"):
         experiment.Config(width=0)

@@ -1,4 +1,4 @@
-"""Whether a network has biases changes its critical learning rate twelvefold.
+"""Biases lower the critical learning rate of a network by up to a factor of twelve.
 
 The critical learning rate of the mean squared error is η_crit = n/λ_max(K). Networks with one
 hidden layer in the tangent parametrization, on x ~ N(0, I), differ only in their biases: none; in
@@ -21,14 +21,23 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_most, between, holds, median_at_least, median_between
-from theorylab.experiments.checks import refuse_below
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_most,
+    between,
+    erratum,
+    holds,
+    median_at_least,
+    median_between,
+)
 from theorylab.experiments.drawing import THEORY, panels
+from theorylab.fields import Count, Seeded
 from theorylab.kernels import ntk
 from theorylab.models import Model, mlp, network
 from theorylab.progress import report
 from theorylab.training import squared
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"\eta_{\rm crit} = n / \lambda_{\max}(K)"
@@ -44,33 +53,22 @@ NONE, HIDDEN_ZERO, HIDDEN_NORMAL, ALL_ZERO, ALL_NORMAL = range(5)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Networks with one hidden layer at initialisation, with five conventions of biases."""
 
-    dimension: int = 100  # of the inputs, d
-    num_samples: int = 128  # n
-    width: int = 1024  # of the hidden layer
-    num_seeds: int = 10  # data and networks, at least 6 to conclude
-    seed: int = 0  # of all randomness
-
-    def __post_init__(self) -> None:
-        refuse_below(self, 1, "dimension", "num_samples", "width", "num_seeds")
+    dimension: Count = 100  # of the inputs, d
+    num_samples: Count = 128  # n
+    width: Count = 1024  # of the hidden layer
 
 
 PRESETS = {"smoke": Config(num_seeds=6), "paper": Config(num_samples=1000, num_seeds=20)}
 
 
 class Result(NamedTuple):
-    """What was measured: axes conventions, seeds."""
+    """Axes: c conventions, s seeds."""
 
-    critical_rates: Float[np.ndarray, "c s"]
-    diagonals: Float[np.ndarray, " s"]  # mean of K(x, x) d/‖x‖², without biases
-
-
-def memory(config: Config) -> int:
-    """Bytes of the kernels and of the Jacobians' factors, of one seed at a time."""
-    factors = config.num_samples * (config.dimension + 3 * config.width)
-    return 8 * len(NAMES) * (config.num_samples**2 + factors)
+    critical_rates: Float[Measured, "c s"]
+    diagonals: Float[Measured, " s"]  # mean of K(x, x) d/‖x‖², without biases
 
 
 def run(config: Config) -> Result:
@@ -92,7 +90,7 @@ def run(config: Config) -> Result:
         return jnp.stack(rates), jnp.mean(jnp.diagonal(kernels[NONE]) / squares)
 
     rates, diagonals = jax.jit(lambda keys: jax.lax.map(one, keys))(keys)
-    return Result(np.asarray(rates).T, np.asarray(diagonals))
+    return Result(rates.T, diagonals)
 
 
 def _model(config: Config, convention: int) -> Model:
@@ -112,17 +110,16 @@ CLAIMS = (
         kind="corrected",
         formula=r"K \succeq \mathbf{1}\mathbf{1}^T \Rightarrow \eta_{\rm crit} \le 1",
     ),
-    Claim(
-        "With all parameters N(0, 1), biases too, the critical rate of the task is 1.9.",
-        judge=lambda r, c: between(np.median(r.critical_rates[ALL_NORMAL]), 1.7, 2.1),
-        source=WRITTEN,
-        kind="printed",
-    ),
-    Claim(
-        "With all parameters N(0, 1), biases too, it is about 0.5.",
-        judge=lambda r, c: median_between(r.critical_rates[ALL_NORMAL], 0.45, 0.55),
-        source=WRITTEN,
-        kind="corrected",
+    *erratum(
+        WRITTEN,
+        printed=(
+            "With all parameters N(0, 1), biases too, the critical rate of the task is 1.9.",
+            lambda r, c: between(np.median(r.critical_rates[ALL_NORMAL]), 1.7, 2.1),
+        ),
+        corrected=(
+            "With all parameters N(0, 1), biases too, it is about 0.5.",
+            lambda r, c: median_between(r.critical_rates[ALL_NORMAL], 0.45, 0.55),
+        ),
     ),
     Claim(
         "Hidden biases that begin at 0 come nearest to 1.9, with about 2.4.",

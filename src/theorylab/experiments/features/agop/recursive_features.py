@@ -1,4 +1,4 @@
-"""A kernel machine that learns its metric beats its own kernel where few directions matter.
+"""A recursive feature machine beats its own kernel where few directions matter.
 
 Kernel regression treats all directions of the inputs alike. A recursive feature machine takes the
 average gradient outer product G of what it learned as a metric, fits again, and so on. Where the
@@ -24,10 +24,10 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, identity, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
 from theorylab.data.polynomials import Rank, polynomial_teacher
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
-from theorylab.experiments.drawing import panels
+from theorylab.experiments.drawing import curves, image, label_axes, panels
 from theorylab.features import Recursion, agop, agop_alignment, learn_features
 from theorylab.features.recursive import fit_machine
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.models import mlp, network
 from theorylab.progress import report
 from theorylab.training import (
@@ -39,6 +39,7 @@ from theorylab.training import (
     squared,
     train_until,
 )
+from theorylab.typing import Measured
 
 PRECISION = "float32"
 FORMULA = r"M \leftarrow G(f_M), \quad G = \frac1n \sum_i \nabla f(x_i) \nabla f(x_i)^\top"
@@ -46,101 +47,90 @@ FORMULA = r"M \leftarrow G(f_M), \quad G = \frac1n \sum_i \nabla f(x_i) \nabla f
 MACHINES = Source("zhu", "ext-*", "Ch. 5")
 AGOP = Source("zhu", "agop", "Eq. 4.6")
 TASKS: tuple[Rank, ...] = (2, 4, "full")
+RANK_2, RANK_4, FULL = range(3)  # along the axis of targets
 LOSS = squared("mean")
 
 
+NETWORK_SCALE = 0.3  # of the network's initial weights: small, so that features are learned
+NETWORK_RATE = 2.0  # the learning rate of its SGD, with batches of 20
+
+
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Recursive feature machines on polynomials of few and of all directions."""
 
-    dimension: int = 50  # of the inputs, d
-    num_train: int = 1000  # training samples, n
-    num_test: int = 1000  # test samples, and validation samples that choose the best round
-    num_iterations: int = 5  # how often the metric is made anew
-    bandwidth: float = 1.0  # of the Laplace kernel, in median distances
-    ridge: float = 0.01  # of kernel regression
-    width: int = 256  # of the network
-    weight_scale: float = 0.3  # of its initial weights: small, so that features are learned
-    learning_rate: float = 2.0  # of its SGD, with batches of 20
-    num_steps: int = 8000  # of its SGD at most
-    num_seeds: int = 6  # independent data and networks, at least 6 to conclude
-    seed: int = 0  # of all randomness
+    num_seeds: Count = 6  # data and networks, at least 6 to conclude
+    dimension: Count = 50  # of the inputs, d
+    num_train: Count = 1000  # training samples, n
+    num_test: Count = 1000  # test samples, and validation samples that choose the best round
+    num_rounds: Count = 5  # how often the metric is updated
+    bandwidth: Positive = 1.0  # of the Laplace kernel, in median distances
+    ridge: Positive = 0.01  # of kernel regression
+    width: Count = 256  # of the network
+    num_steps: Count = 8000  # of the network's SGD at most
 
     def __post_init__(self) -> None:
-        refuse_below(self, 10, "dimension")
-        least = {"num_train": 20, "num_test": 20, "width": 1, "num_iterations": 1}
-        for name, value in (least | {"num_steps": 1, "num_seeds": 1}).items():
-            if getattr(self, name) < value:
-                raise ValueError(f"{name} must be at least {value}, got {getattr(self, name)}.")
-        refuse_nonpositive(self, "bandwidth", "ridge", "weight_scale", "learning_rate")
+        super().__post_init__()
+        for name, least in {"dimension": 10, "num_train": 20, "num_test": 20}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
 
 
 PRESETS = {
     "smoke": Config(
-        dimension=20, num_train=300, num_test=200, num_iterations=3, width=64, num_steps=2000
+        dimension=20, num_train=300, num_test=200, num_rounds=3, width=64, num_steps=2000
     ),
     "paper": Config(dimension=100, num_train=2000, num_test=5000, width=1024, num_seeds=10),
 }
 
 
 class Result(NamedTuple):
-    """What was measured, for every target: axes targets, seeds, rounds."""
+    """Axes: targets (rank 2, rank 4, full), s seeds, t rounds."""
 
-    dimension: int
-    errors: Float[np.ndarray, "3 s t"]  # validation loss over that of the best constant
-    gains: Float[np.ndarray, "3 s"]  # test loss of the best round over that of the plain kernel
-    alignments: Float[np.ndarray, "3 s t"]  # of the metric with G*
-    network_alignment: Float[np.ndarray, " s"]  # of the network's AGOP with G*, rank 2
-    likeness: Float[np.ndarray, " s"]  # of the network's AGOP with the machine's last metric
-    first_likeness: Float[np.ndarray, " s"]  # and with the AGOP of the plain kernel machine
-    corner: Float[np.ndarray, "5 5"]  # of the last metric, rank 2, first seed
+    errors: Float[Measured, "3 s t"]  # validation loss over that of the best constant
+    gains: Float[Measured, "3 s"]  # test loss of the best round over that of the plain kernel
+    alignments: Float[Measured, "3 s t"]  # of the metric with G*
+    network_alignment: Float[Measured, " s"]  # of the network's AGOP with G*, rank 2
+    likeness: Float[Measured, " s"]  # of the network's AGOP with the machine's last metric
+    first_likeness: Float[Measured, " s"]  # and with the AGOP of the plain kernel machine
+    corner: Float[Measured, "5 5"]  # of the last metric, rank 2, first seed
 
 
 def memory(config: Config) -> int:
-    """Bytes of the kernel matrix and of the data."""
-    samples = config.num_train + 2 * config.num_test
-    return 8 * (3 * config.num_train * samples + samples * (config.dimension + config.width))
+    """Bytes of the kernel matrix, and of the data and metrics of all seeds."""
+    samples, d = config.num_train + 2 * config.num_test, config.dimension
+    one = 3 * config.num_train * samples + samples * (d + config.width)
+    return 8 * (one + config.num_seeds * (samples * (d + 3) + 6 * (config.num_rounds + 2) * d**2))
 
 
 def run(config: Config) -> Result:
     """Learn every target with machines, and the first with networks."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    recursion = Recursion(
-        num_iterations=config.num_iterations, bandwidth=config.bandwidth, ridge=config.ridge
-    )
     report("data", 0.0)
     x, targets = ensemble(lambda key: _drawn(key, config), keys)
-    rounds: list[list[_Rounds]] = []
+    rounds = []
     for task, rank in enumerate(TASKS):
         report(f"machines, rank {rank}", 0.1 + task / 5)
         pairs = zip(np.asarray(x), np.asarray(targets[:, task]), strict=True)
-        rounds.append([_machine(*pair, recursion, config) for pair in pairs])
+        found = [_machine(*pair, config) for pair in pairs]
+        rounds.append(jax.tree.map(lambda *seeds: np.stack(seeds), *found))
     report("networks, rank 2", 0.7)
-    features = np.asarray(
-        ensemble(
-            lambda one: _network(one[0], one[1], one[2], config),
-            (keys, x, targets[:, TASKS.index(2)]),
-        )
-    )
-    errors, metrics, gains = (
-        np.asarray([[getattr(one, name) for one in found] for found in rounds])
-        for name in _Rounds._fields
-    )
+    given = (keys, x, targets[:, RANK_2])
+    features = np.asarray(ensemble(lambda one: _network(*one, config=config), given))
     references = [np.asarray(polynomial_agop(rank, config.dimension)) for rank in TASKS]
     aligned = [
-        np.stack([_aligned(one, reference) for one in found])
-        for found, reference in zip(metrics, references, strict=True)
+        np.stack([_aligned(metrics, reference) for metrics in found.metrics])
+        for found, reference in zip(rounds, references, strict=True)
     ]
-    rank_two = metrics[0]
+    metrics = rounds[RANK_2].metrics
     return Result(
-        dimension=config.dimension,
-        errors=errors,
-        gains=gains,
-        alignments=np.asarray(aligned),
-        network_alignment=_aligned(features, references[0]),
-        likeness=_aligned(features, rank_two[:, -1]),
-        first_likeness=_aligned(features, rank_two[:, 1]),
-        corner=rank_two[0, -1, :5, :5],
+        errors=np.stack([found.errors for found in rounds]),
+        gains=np.stack([found.gain for found in rounds]),
+        alignments=np.stack(aligned),
+        network_alignment=_aligned(features, references[RANK_2]),
+        likeness=_aligned(features, metrics[:, -1]),
+        first_likeness=_aligned(features, metrics[:, 1]),
+        corner=metrics[0, -1, :5, :5],
     )
 
 
@@ -160,8 +150,11 @@ class _Rounds(NamedTuple):
     gain: float
 
 
-def _machine(x: np.ndarray, y: np.ndarray, recursion: Recursion, config: Config) -> _Rounds:
+def _machine(x: np.ndarray, y: np.ndarray, config: Config) -> _Rounds:
     """Validation samples choose the round, test samples measure it."""
+    recursion = Recursion(
+        num_iterations=config.num_rounds, bandwidth=config.bandwidth, ridge=config.ridge
+    )
     train, validation, test = (
         (x[part], y[part]) for part in _parts(config.num_train, config.num_test)
     )
@@ -188,10 +181,10 @@ def _network(key: Key[Array, ""], x: Array, y: Array, config: Config) -> Array:
     init_key, batch_key = jax.random.split(jax.random.fold_in(key, 1))
     fitted = train_until(
         empirical_risk(LOSS, model.apply),
-        jax.tree.map(lambda w: config.weight_scale * w, model.init(init_key)),
+        jax.tree.map(lambda w: NETWORK_SCALE * w, model.init(init_key)),
         train,
         validation,
-        gradient_descent(config.learning_rate),
+        gradient_descent(NETWORK_RATE),
         Batches(20),
         Until(1e-2, config.num_steps, 200),
         batch_key,
@@ -211,23 +204,23 @@ CLAIMS = (
     Claim(
         "Where two directions of many matter, learning the metric cuts the kernel's test loss to"
         " less than a third.",
-        judge=lambda r, c: median_at_most(r.gains[0], 1 / 3),
+        judge=lambda r, c: median_at_most(r.gains[RANK_2], 1 / 3),
         source=MACHINES,
     ),
     Claim(
-        "Where four do, in a staircase, one round of gradients lowers the error already.",
-        judge=lambda r, c: ordered(r.errors[1][:, 1], r.errors[1][:, 0]),
+        "Where four do, in a staircase, one update of the metric already lowers the error.",
+        judge=lambda r, c: ordered(r.errors[RANK_4][:, 1], r.errors[RANK_4][:, 0]),
         source=MACHINES,
     ),
     Claim(
         "The metric finds the two directions: its alignment with the true G* is above 0.9.",
-        judge=lambda r, c: median_at_least(r.alignments[0][:, -1], 0.9),
+        judge=lambda r, c: median_at_least(r.alignments[RANK_2][:, -1], 0.9),
         source=AGOP,
         formula=r"\cos(M, G^*) \ge 0.9",
     ),
     Claim(
-        "One round of gradients is not enough: alignment grows from the first to the last round.",
-        judge=lambda r, c: ordered(r.alignments[0][:, 1], r.alignments[0][:, -1]),
+        "One update of the metric is not enough: the alignment grows until the last round.",
+        judge=lambda r, c: ordered(r.alignments[RANK_2][:, 1], r.alignments[RANK_2][:, -1]),
         source=AGOP,
     ),
     Claim(
@@ -236,15 +229,15 @@ CLAIMS = (
         source=MACHINES,
     ),
     Claim(
-        "Where all directions matter alike, the best round does not improve on it by a tenth.",
-        judge=lambda r, c: median_at_least(r.gains[2], 0.9),
+        "Where all directions matter alike, the best round gains less than a tenth of the loss.",
+        judge=lambda r, c: median_at_least(r.gains[FULL], 0.9),
         source=MACHINES,
         kind="control",
     ),
     Claim(
         "The plain kernel's metric, the identity, has the alignment √(2/d) with two directions.",
         judge=lambda r, c: identity(
-            float(np.mean(r.alignments[0][:, 0])), (2 / r.dimension) ** 0.5, 1e-5
+            float(np.mean(r.alignments[RANK_2][:, 0])), (2 / c.dimension) ** 0.5, 1e-5
         ),
         source=AGOP,
         kind="control",
@@ -253,16 +246,14 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw errors and alignments over rounds, and the corner of the metric."""
+    """Errors and alignments over rounds, and the corner of the metric."""
     figure, (errors, alignments, corner) = panels(
         "validation loss / variance", "alignment of M with G*", "corner of M, rank 2"
     )
-    for task, rank in enumerate(TASKS):
-        line = errors.semilogy(np.median(result.errors[task], axis=0), "o-", label=f"rank {rank}")
-        errors.semilogy(result.errors[task].T, linewidth=0.5, color=line[0].get_color())
-        alignments.plot(np.median(result.alignments[task], axis=0), "o-")
-    for axis in (errors, alignments):
-        axis.set_xlabel("round")
-    errors.legend(fontsize=7)
-    corner.imshow(result.corner, cmap="viridis")
+    for axis, values in ((errors, result.errors), (alignments, result.alignments)):
+        named = {f"rank: {rank}": seeds for rank, seeds in zip(TASKS, values, strict=True)}
+        curves(axis, range(config.num_rounds + 1), named, "o-")
+        label_axes(axis, "round")
+    errors.set_yscale("log")
+    image(corner, result.corner)
     return figure
