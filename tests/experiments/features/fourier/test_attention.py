@@ -38,10 +38,10 @@ def test_spectra_of_what_was_not_learned_say_nothing(smoke, verdict):
     ("fields", "message"),
     [
         ({"moduli": (11,)}, "num_terms and moduli must be as many"),
-        ({"moduli": (11, 4)}, "moduli must be odd and at least 5"),
-        ({"num_heads": 0}, "num_heads must be at least 1, got 0"),
-        ({"held_out": 1.0}, r"held_out must be in \(0, 1\), got 1"),
-        ({"fraction": 0.0}, r"fraction must be in \(0, 1\], got 0"),
+        ({"moduli": (11, 4)}, "moduli must be .* odd"),
+        ({"moduli": (11, 3)}, "moduli must be at least 5"),
+        ({"num_heads": 0}, "num_heads must be a whole number, at least 1"),
+        ({"fraction": 0.0}, "fraction must be positive"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,6 @@ def test_verdicts_are_as_expected(surprises):
         ("it is learned later", "source", lambda v: 0 * v),
         ("With k the delay", "p_values", lambda v: 0 * v),
         ("fewer sums mean", "matched", lambda v: 0 * v),
-        ("The matched sets", "sizes", lambda v: v * np.array([1, 2])[None, :]),
         ("With 90 %", "control", lambda v: v + 10),
     ],
 )
@@ -24,14 +25,20 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change
     assert verdict(words, broken) == Verdict.REFUTED
 
 
+def test_matched_sets_of_unequal_size_would_be_reported(smoke, verdict):
+    """Oracle: 11² = 121 sums and 7³ = 343."""
+    other = replace(experiment.PRESETS["smoke"], matched=(11, 7))
+    assert verdict("The matched sets", smoke, other) == Verdict.REFUTED
+
+
 def test_a_fall_is_claimed_of_transformers_only_and_never_by_censoring_alone(smoke, verdict):
     words, clear = "With k the delay", np.full_like(smoke.p_values, 0.01)
-    attention = smoke._replace(transformer=True)
-    assert verdict(words, attention._replace(p_values=clear)) == Verdict.SUPPORTED
-    assert verdict(words, attention._replace(p_values=clear + 0.5)) == Verdict.REFUTED
-    mixed = np.array([[0.01, 0.9], [0.01, 0.9]])
-    for result in (smoke, attention):
-        assert verdict(words, result._replace(p_values=mixed)) == Verdict.INCONCLUSIVE
+    attention = replace(experiment.PRESETS["smoke"], network="transformer")
+    assert verdict(words, smoke._replace(p_values=clear), attention) == Verdict.SUPPORTED
+    assert verdict(words, smoke._replace(p_values=clear + 0.5), attention) == Verdict.REFUTED
+    mixed = smoke._replace(p_values=np.array([[0.01, 0.9], [0.01, 0.9]]))
+    for config in (None, attention):
+        assert verdict(words, mixed, config) == Verdict.INCONCLUSIVE
 
 
 def test_what_was_only_learned_by_heart_is_no_grokking(smoke, verdict):
@@ -58,10 +65,11 @@ def test_a_case_is_trained_once_for_all_pairings():
     ("fields", "message"),
     [
         ({"moduli": (11,)}, "must be as many"),
-        ({"num_terms": (3, 2, 4, 5)}, "num_terms must increase"),
-        ({"fraction": 1.0}, r"fraction must be in \(0, 1\)"),
+        ({"num_terms": (3, 2, 4, 5)}, "num_terms must be .* increasing"),
+        ({"num_terms": (1, 2), "moduli": (5, 5), "matched": (5, 5)}, "increase to 3 or more"),
+        ({"fraction": 1.0}, "fraction must be a finite number, between 0 and 1"),
         ({"moduli": (97, 31, 11, 29)}, "must be at most"),
-        ({"num_heads": 0}, "num_heads must be at least 1"),
+        ({"num_heads": 0}, "num_heads must be a whole number, at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -13,14 +13,12 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "field", "value"),
     [
         ("attains γ*", "attained", 1 + 1e-9),
-        ("never finds more", "ascended", 1.001),
-        ("reaches γ*", "ascended", 0.99),
-        ("one frequency in all", "concentration", 0.99),
-        ("phases of the best", "residual", 0.1),
-        ("No random network", "random_average", 1.1),
         ("has a smaller margin", "incomplete", 1.0),
         ("takes 32", "per_frequency", 56),
         ("2ᵏ⁻¹ products", "products", 4),
+        ("on the margin of", "largest", 1.1),
+        ("outputs are -½", "wrong", 0.0),
+        ("maximises", "flipped", 0.0),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
@@ -29,11 +27,25 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
 
 
 @pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("outputs are 0", "wrong", 0.0),
+        ("takes 56", "per_frequency", 56),
+        ("minimises", "flipped", 2.0),
+    ],
+)
+def test_printed_statements_could_be_right(smoke, verdict, words, field, value):
+    right = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
+    assert verdict(words, right) == Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"moduli": (5,)}, "num_terms and moduli must be as many"),
-        ({"ascent_moduli": (4,)}, "modulus must be odd and at least 3, got 4"),
-        ({"num_starts": 0}, "num_starts must be at least 1, got 0"),
+        ({"moduli": (5, 5, 5, 5, 4)}, "moduli must be .* odd"),
+        ({"num_terms": (2,), "moduli": (1,)}, "modulus must be"),
+        ({"num_terms": (40,), "moduli": (5,)}, "modulus.num_terms must be below"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

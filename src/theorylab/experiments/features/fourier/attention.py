@@ -1,4 +1,4 @@
-"""Trained to add modulo p, heads of attention become waves in the plane of query and key.
+"""Trained to add modulo p, attention heads have scores of one pair of frequencies.
 
 A transformer of one layer, attention only, learns sums of k numbers by AdamW on cross-entropy +
 λ‖θ‖, the norm of all weights. The scores of a head between the p tokens, Aₕ = E W_Q (E W_K)ᵀ, are
@@ -32,31 +32,23 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import (
-    Claim,
-    Source,
+from theorylab.claims import Claim, Source
+from theorylab.claims.judges import (
     median_at_least,
     median_at_most,
     ordered,
     probability_at_least,
 )
-from theorylab.data import all_sums, split_sums
-from theorylab.data.modular import num_sums
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
-from theorylab.experiments.drawing import panels
-from theorylab.features.fourier import (
-    AdditionRecipe,
-    Transformer,
-    attention_concentration,
-    attention_power,
-    learn_addition,
-    scores,
-    token_scores,
-    weight_norm,
-)
+from theorylab.data.modular import all_sums, num_sums, split_sums
+from theorylab.experiments.drawing import image, label_axes, panels
+from theorylab.experiments.features.fourier._sums import Case, by_case, paired
+from theorylab.features.fourier.learning import AdditionRecipe, learn_addition, scores
+from theorylab.features.fourier.spectra import attention_concentration, attention_power
+from theorylab.features.fourier.transformer import Transformer, token_scores, weight_norm
+from theorylab.fields import Count, Fraction, Odd, Positive, Seeded, Several, Whole
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = r"A_h = E W_Q (E W_K)^\top \propto \cos(2\pi j_1 a/p + \varphi)\cos(2\pi j_2 b/p + \psi)"
@@ -64,49 +56,37 @@ FORMULA = r"A_h = E W_Q (E W_K)^\top \propto \cos(2\pi j_1 a/p + \varphi)\cos(2\
 WAVES = Source("shi", "exp-attention-fourier", "Figs 4.3, C.5, C.6")
 
 LIVE = 0.1  # the least deviation of a live head's scores, as a part of the largest
-ENOUGH = 0.99  # the accuracy on all sums without which spectra say nothing
-LEARNED = 0.9  # the share of networks that must have it
+HELD_OUT = 0.1  # of all sums, for one more run of the first case
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Transformers of one layer that learn sums, with and without a penalty on the norm."""
 
-    num_terms: tuple[int, ...] = (2, 2)  # k, one for each case
-    moduli: tuple[int, ...] = (7, 11)  # p, one for each case, odd
-    fraction: float = 1.0  # of all sums that are trained on
-    penalty: float = 0.01  # λ, in front of the norm
-    channels: int = 32
-    num_heads: int = 8
-    head_width: int = 8
-    learning_rate: float = 0.005  # of AdamW
-    batch_size: int = 0  # examples in a step; 0: all
-    num_steps: int = 1500
-    held_out: float = 0.1  # of all sums, for one more run of the first case
-    num_seeds: int = 16  # networks of each case; six leave the second claim open
-    seed: int = 0  # of all randomness
+    num_terms: Several[Count] = (2, 2)  # k, one for each case
+    moduli: Several[Odd] = (7, 11)  # p, one for each case
+    fraction: Fraction = 1.0  # of all sums that are trained on
+    penalty: Positive = 0.01  # λ, in front of the norm
+    channels: Count = 32
+    num_heads: Count = 8
+    head_width: Count = 8
+    learning_rate: Positive = 0.005  # of AdamW
+    batch_size: Whole = 0  # examples in a step; 0: all
+    num_steps: Count = 1500
+    num_seeds: Count = 16  # networks of each case; six leave the second claim open
 
     def __post_init__(self) -> None:
-        refuse_below(self, 0, "batch_size")
-        if len(self.num_terms) != len(self.moduli) or not self.num_terms:
-            raise ValueError(
-                "num_terms and moduli must be as many and not none, "
-                f"got {self.num_terms} and {self.moduli}."
-            )
-        if any(modulus < 5 or modulus % 2 == 0 for modulus in self.moduli):
-            raise ValueError(f"moduli must be odd and at least 5, got {self.moduli}.")
-        if not 0 < self.fraction <= 1:
-            raise ValueError(f"fraction must be in (0, 1], got {self.fraction}.")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"held_out must be in (0, 1), got {self.held_out}.")
-        refuse_nonpositive(self, "penalty", "learning_rate")
-        refuse_below(self, 1, "num_steps", "num_seeds")
-        _ = [num_sums(*case) and self.model(*case) for case in self.cases]  # they check the rest
+        super().__post_init__()
+        if min(self.moduli) < 5:
+            raise ValueError(f"moduli must be at least 5, got {self.moduli}.")
+        if self.fraction == 0:
+            raise ValueError("fraction must be positive, got 0.")
+        _ = [self.model(*case) for case in self.cases]  # they refuse the rest
 
     @property
-    def cases(self) -> list[tuple[int, int]]:
+    def cases(self) -> list[Case]:
         """(k, p) of every case."""
-        return list(zip(self.num_terms, self.moduli, strict=True))
+        return paired(self.num_terms, self.moduli)
 
     def model(self, num_terms: int, modulus: int) -> Transformer:
         """The transformer of one case."""
@@ -131,67 +111,64 @@ PRESETS = {
 }
 
 
-class Measured(NamedTuple):
-    """What is measured about one trained transformer."""
+class Heads(NamedTuple):
+    """What is measured about trained transformers: seeds (s), heads (h)."""
 
-    before: Float[Array, " h"]  # concentration of every head before training
-    after: Float[Array, " h"]  # and after
-    live: Bool[Array, " h"]
-    accuracy: Float[Array, ""]  # on all sums
-    test: Float[Array, ""]  # on those that were not trained on
-    scores: Float[Array, "p p"]  # of the largest head
-    powers: Float[Array, "f f"]  # of the same
+    before: Float[Array, "*s h"]  # concentration of every head before training
+    after: Float[Array, "*s h"]  # and after
+    live: Bool[Array, "*s h"]
+    accuracy: Float[Array, "*s"]  # on all sums
+    test: Float[Array, "*s"]  # on those that were not trained on
+    scores: Float[Array, "*s p p"]  # of the largest head
+    powers: Float[Array, "*s f f"]  # of the same
 
 
 class Result(NamedTuple):
-    """What was measured: axes cases (c), seeds (s), heads (h)."""
+    """What was measured: cases (c), seeds (s), heads (h)."""
 
-    num_terms: Int[np.ndarray, " c"]
-    moduli: Int[np.ndarray, " c"]
-    accuracy: Float[np.ndarray, "c s"]
-    before: Float[np.ndarray, "c s"]  # median concentration of heads before training
-    after: Float[np.ndarray, "c s"]  # and of live heads after
-    free: Float[np.ndarray, "c s"]  # the same without the penalty
-    free_accuracy: Float[np.ndarray, "c s"]
-    held_out: Float[np.ndarray, " s"]  # accuracy of the first case on sums that were held out
-    num_live: Int[np.ndarray, "c s"]
-    heads: Float[np.ndarray, "2 h"]  # of the first case's first seed: before, after (dead: NaN)
-    scores: Float[np.ndarray, "p p"]  # of its largest head
-    powers: Float[np.ndarray, "f f"]
+    accuracy: Float[Measured, "c s"]
+    before: Float[Measured, "c s"]  # median concentration of heads before training
+    after: Float[Measured, "c s"]  # and of live heads after
+    free: Float[Measured, "c s"]  # the same without the penalty
+    free_accuracy: Float[Measured, "c s"]
+    held_out: Float[Measured, " s"]  # accuracy of the first case on sums that were held out
+    num_live: Int[Measured, "c s"]
+    heads: Float[Measured, "2 h"]  # of the first case's first seed: before, after (dead: NaN)
+    scores: Float[Measured, "p p"]  # of its largest head
+    powers: Float[Measured, "f f"]
 
 
 def memory(config: Config) -> int:
     """Bytes of queries, keys and values of two networks on one batch, with gradients."""
-    places = max(
-        max(config.batch_size or num_sums(*case), min(4096, num_sums(*case))) * case[0]
-        for case in config.cases
-    )
-    return 4 * 2 * 3 * 4 * places * config.num_heads * config.head_width
+    counts = [(num_sums(*case), case[0]) for case in config.cases]
+    places = max(max(config.batch_size or n, min(4096, n)) * k for n, k in counts)
+    listed = max(n * (k + 2) for n, k in counts)
+    heads = 2 * config.num_seeds * config.num_heads * 4
+    width = config.num_heads * config.head_width
+    return 4 * 2 * (3 * 4 * places * width + 3 * listed + heads)
 
 
 def run(config: Config) -> Result:
     """Train every case with and without the penalty, from the same starts."""
-    penalized, free = [], []
+    penalized: list[Heads] = []
+    free: list[Heads] = []
     for place, case in enumerate(config.cases):
         report(f"training on sums of {case[0]} terms modulo {case[1]}", place / len(config.cases))
         key = jax.random.fold_in(jax.random.key(config.seed), place)
-        penalties = (config.penalty, 0.0)
-        both = jax.tree.map(np.asarray, _trained(key, case, config, config.fraction, penalties))
+        both = _trained(key, case, config, config.fraction, (config.penalty, 0.0))
         penalized.append(jax.tree.map(lambda leaf: leaf[: config.num_seeds], both))
         free.append(jax.tree.map(lambda leaf: leaf[config.num_seeds :], both))
     report("training with sums held out", 0.9)
     key = jax.random.fold_in(jax.random.key(config.seed), len(config.cases))
-    held = _trained(key, config.cases[0], config, 1 - config.held_out, (config.penalty,))
+    held = _trained(key, config.cases[0], config, 1 - HELD_OUT, (config.penalty,))
     first = jax.tree.map(lambda leaf: leaf[0], penalized[0])
     return Result(
-        num_terms=np.array(config.num_terms),
-        moduli=np.array(config.moduli),
         accuracy=np.stack([case.accuracy for case in penalized]),
         before=np.stack([np.median(case.before, axis=1) for case in penalized]),
         after=np.stack([_live_median(case) for case in penalized]),
         free=np.stack([_live_median(case) for case in free]),
         free_accuracy=np.stack([case.accuracy for case in free]),
-        held_out=np.asarray(held.test),
+        held_out=held.test,
         num_live=np.stack([case.live.sum(axis=1) for case in penalized]),
         heads=np.stack([first.before, np.where(first.live, first.after, np.nan)]),
         scores=first.scores,
@@ -200,33 +177,27 @@ def run(config: Config) -> Result:
 
 
 def _trained(
-    key: RandomKey,
-    case: tuple[int, int],
-    config: Config,
-    fraction: float,
-    penalties: tuple[float, ...],
-) -> Measured:
+    key: RandomKey, case: Case, config: Config, fraction: float, penalties: tuple[float, ...]
+) -> Heads:
     """Transformers of all seeds, with one penalty after the other, and measured."""
     sums, model = all_sums(*case), config.model(*case)
 
-    def one(given: tuple[RandomKey, Array]) -> Measured:
+    def one(given: tuple[RandomKey, Array]) -> Heads:
         key, penalty = given
         start_key, split_key, batch_key = jax.random.split(key, 3)
         start = model.init(start_key)
         parts = (sums, sums) if fraction == 1 else split_sums(split_key, sums, fraction)
         recipe = AdditionRecipe(config.learning_rate, penalty, batch_size=config.batch_size)
-        steps = [config.num_steps]
-        settings = (model.apply, weight_norm, start, parts, recipe, steps)
+        settings = (model.apply, weight_norm, start, parts, recipe, [config.num_steps])
         trajectory = learn_addition(batch_key, *settings)
-        trained = trajectory.params
-        heads = token_scores(trained)
+        heads = token_scores(trajectory.params)
         deviations = jnp.std(heads, axis=(1, 2))
         largest = heads[deviations.argmax()]
-        return Measured(
+        return Heads(
             before=attention_concentration(token_scores(start)),
             after=attention_concentration(heads),
             live=deviations >= LIVE * deviations.max(),
-            accuracy=scores(model.apply, trained, sums)[1],
+            accuracy=scores(model.apply, trajectory.params, sums)[1],
             test=trajectory.records.test[-1],
             scores=largest,
             powers=attention_power(largest),
@@ -234,12 +205,17 @@ def _trained(
 
     keys = jax.random.split(key, config.num_seeds)
     repeated = jnp.repeat(jnp.array(penalties), config.num_seeds)
-    return ensemble(one, (jnp.tile(keys, len(penalties)), repeated))
+    found = ensemble(one, (jnp.tile(keys, len(penalties)), repeated))
+    return jax.tree.map(np.asarray, found)
 
 
-def _live_median(case: Measured) -> np.ndarray:
+def _live_median(case: Heads) -> np.ndarray:
     """The median concentration of live heads, by seed."""
     return np.nanmedian(np.where(case.live, case.after, np.nan), axis=1)
+
+
+ENOUGH = 0.99  # the accuracy on all sums without which spectra say nothing
+LEARNED = 0.9  # the share of networks that must have it
 
 
 def _knows(result: Result) -> np.ndarray:
@@ -257,36 +233,36 @@ def _learned(result: Result, values: np.ndarray) -> np.ndarray:
 CLAIMS = (
     Claim(
         "More than half of the networks learn all sums, to 99 %.",
-        judge=lambda r, c: probability_at_least(_knows(r).sum(), len(_knows(r)), 0.5),
-        source=WAVES,
+        lambda r, c: probability_at_least(_knows(r).sum(), len(_knows(r)), 0.5),
+        WAVES,
     ),
     Claim(
         "The scores of live heads have half of their power or more at one pair of frequencies.",
-        judge=lambda r, c: median_at_least(_learned(r, r.after), 0.5),
-        source=WAVES,
+        lambda r, c: median_at_least(_learned(r, r.after), 0.5),
+        WAVES,
         formula=r"\max_{j_1, j_2} |\hat A|^2 / \sum |\hat A|^2 \ge \tfrac12",
     ),
     Claim(
         "Training makes that part three times as large, or more.",
-        judge=lambda r, c: median_at_least(_learned(r, r.after / r.before), 3.0),
-        source=WAVES,
+        lambda r, c: median_at_least(_learned(r, r.after / r.before), 3.0),
+        WAVES,
     ),
     Claim(
         "Without the penalty live heads are less concentrated, seed by seed.",
-        judge=lambda r, c: ordered(-_learned(r, -r.free), _learned(r, r.after)),
-        source=WAVES,
+        lambda r, c: ordered(-_learned(r, -r.free), _learned(r, r.after)),
+        WAVES,
         kind="control",
     ),
     Claim(
         "Of sums that are held out it knows less than 99 %: these sizes are learned by heart.",
-        judge=lambda r, c: median_at_most(r.held_out, ENOUGH),
-        source=WAVES,
+        lambda r, c: median_at_most(r.held_out, ENOUGH),
+        WAVES,
         kind="control",
     ),
     Claim(
         "Before training, no network has half of its heads' power at one pair of frequencies.",
-        judge=lambda r, c: median_at_most(r.before.max(axis=0), 0.5),
-        source=WAVES,
+        lambda r, c: median_at_most(r.before.max(axis=0), 0.5),
+        WAVES,
         kind="control",
     ),
 )
@@ -297,24 +273,15 @@ def plot(result: Result, config: Config) -> Figure:
     figure, axes = panels(
         "power at one pair of frequencies", "largest head: scores", "largest head: powers"
     )
-    places = np.arange(len(result.moduli))
-    for values, mark, label in (
-        (result.before, "v", "before training"),
-        (result.free, "s", "without the penalty"),
-        (result.after, "o", "with it"),
-    ):
-        lines = axes[0].plot(places, values, mark, alpha=0.6, color=f"C{'vso'.index(mark)}")
-        lines[0].set_label(label)
-    names = [f"{k}, {p}" for k, p in zip(result.num_terms, result.moduli, strict=True)]
-    axes[0].set_xticks(places, names)
-    axes[0].set_xlabel("k, p")
+    named = {
+        "before training": result.before,
+        "without the penalty": result.free,
+        "with it": result.after,
+    }
+    by_case(axes[0], config.cases, named)
     axes[0].set_ylim(0.0, 1.05)
-    axes[0].legend(frameon=False, fontsize=8)
-    for axis, values in zip(axes[1:], (result.scores, result.powers), strict=True):
-        axis.grid(visible=False)
-        axis.imshow(values, cmap="viridis")
-    axes[1].set_xlabel("key")
-    axes[1].set_ylabel("query")
-    axes[2].set_xlabel("frequency of the key")
-    axes[2].set_ylabel("frequency of the query")
+    image(axes[1], result.scores)
+    label_axes(axes[1], "key", "query")
+    image(axes[2], result.powers)
+    label_axes(axes[2], "frequency of the key", "frequency of the query")
     return figure

@@ -1,4 +1,4 @@
-"""Grokking of sums: how long after the training examples the others are learned, for more terms.
+"""Sums that were held out are learned later than those trained on: grokking, by number of terms.
 
 Networks learn half of all pᵏ sums of k numbers modulo p. First they know their examples by heart,
 and much later the rest: they grok. The strength of it is the delay S = log(t_test/t_train), with t
@@ -30,30 +30,40 @@ from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Finding, Source, at_least, at_most, holds
-from theorylab.data import all_sums, split_sums
-from theorylab.data.modular import num_sums
-from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
-from theorylab.experiments.drawing import COLOURS, panels
-from theorylab.features.fourier import (
+from theorylab.claims import Claim, Finding, Source, erratum
+from theorylab.claims.judges import at_least, at_most, holds
+from theorylab.data.modular import all_sums, num_sums, split_sums
+from theorylab.experiments.drawing import COLOURS, curves, label_axes, panels
+from theorylab.experiments.features.fourier._sums import Case, paired
+from theorylab.features.fourier.learning import (
     AdditionRecipe,
     Curves,
-    Transformer,
     delay,
+    learn_addition,
+    solved_at,
+)
+from theorylab.features.fourier.polynomial import (
     group_norm,
     initial_neurons,
-    learn_addition,
     polynomial_network,
-    solved_at,
-    weight_norm,
+)
+from theorylab.features.fourier.transformer import Transformer, weight_norm
+from theorylab.fields import (
+    Count,
+    Increasing,
+    NonNegative,
+    OpenFraction,
+    Positive,
+    Seeded,
+    Several,
 )
 from theorylab.numerics import jonckheere
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = r"S = \log(t_{\mathrm{test}} / t_{\mathrm{train}})"
@@ -61,64 +71,59 @@ FORMULA = r"S = \log(t_{\mathrm{test}} / t_{\mathrm{train}})"
 GROKKING = Source("shi", "exp-grokking-k", "Fig. 4.4")
 SIZES = Source("shi", "exp-grokking-k", "§4.5, sizes of the data sets")
 
+FIXED = 5  # one p, for all k of three or more
+CONTROL_FRACTION = 0.9  # of all sums, for one more case, which should not grok
+
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Networks that learn a part of all sums, for several numbers of terms."""
 
-    num_terms: tuple[int, ...] = (2, 3, 4, 5)  # k, increasing
-    moduli: tuple[int, ...] = (97, 31, 11, 5)  # p of the source, one for each k
-    matched: tuple[int, ...] = (53, 13, 7, 5)  # p for which the sets are about equally large
-    fixed: int = 5  # one p, for all k of three or more
-    fraction: float = 0.5  # of all sums that are trained on
-    control_fraction: float = 0.9  # the same for one more case, which should not grok
+    num_terms: Increasing[Count] = (2, 3, 4, 5)  # k
+    moduli: Several[Count] = (97, 31, 11, 5)  # p of the source, one for each k
+    matched: Several[Count] = (53, 13, 7, 5)  # p for which the sets are about equally large
+    fraction: OpenFraction = 0.5  # of all sums that are trained on
     network: Literal["polynomial", "transformer"] = "polynomial"
-    width: int = 256  # neurons of the polynomial network, or of a transformer's layer
-    channels: int = 32  # of the transformer
-    num_heads: int = 4  # of the transformer
-    head_width: int = 8  # of the transformer
-    num_layers: int = 1  # of the transformer
-    penalty: float = 0.005  # λ, in front of the norm
-    weight_decay: float = 0.0  # of AdamW
-    learning_rate: float = 0.005  # of AdamW
-    batch_size: int = 512  # examples in a step, or all if they are fewer
-    num_steps: int = 2000
-    num_seeds: int = 3  # networks of each case, as the source has them
-    seed: int = 0  # of all randomness
+    width: Count = 256  # neurons of the polynomial network, or of a transformer's layer
+    channels: Count = 32  # of the transformer
+    num_heads: Count = 4  # of the transformer
+    head_width: Count = 8  # of the transformer
+    depth: Count = 1  # of the transformer
+    penalty: NonNegative = 0.005  # λ, in front of the norm
+    weight_decay: NonNegative = 0.0  # of AdamW
+    learning_rate: Positive = 0.005  # of AdamW
+    batch_size: Count = 512  # examples in a step, or all if they are fewer
+    num_steps: Count = 2000
+    num_seeds: Count = 3  # networks of each case, as the source has them
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        if not len(self.num_terms) == len(self.moduli) == len(self.matched) or not self.num_terms:
-            raise ValueError(
-                "num_terms, moduli and matched must be as many and not none, "
-                f"got {self.num_terms}, {self.moduli} and {self.matched}."
-            )
-        if sorted(set(self.num_terms)) != list(self.num_terms) or max(self.num_terms) < 3:
-            raise ValueError(f"num_terms must increase, to 3 or more, got {self.num_terms}.")
-        refuse_below(self, 1, "width", "batch_size", "num_steps", "num_seeds")
-        for name in ("fraction", "control_fraction"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must be in (0, 1), got {getattr(self, name)}.")
-        for name in ("penalty", "weight_decay"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}.")
-        refuse_nonpositive(self, "learning_rate")
+        super().__post_init__()
+        if self.num_terms[-1] < 3:
+            raise ValueError(f"num_terms must increase to 3 or more, got {self.num_terms}.")
         for case in self.cases:
             if num_sums(*case) > 10**7:
                 raise ValueError(f"modulus^num_terms must be at most 10⁷, got {case}.")
             self.transformer(*case)  # refuses the rest
 
     @property
-    def cases(self) -> list[tuple[int, int]]:
+    def pairings(self) -> tuple[list[Case], list[Case], list[Case]]:
+        """(k, p) as the source has them, with sets that are equally large, and with one p."""
+        fixed = [(k, FIXED) for k in self.num_terms if k >= 3]
+        return paired(self.num_terms, self.moduli), paired(self.num_terms, self.matched), fixed
+
+    @property
+    def cases(self) -> list[Case]:
         """All different (k, p), those of the source first."""
-        fixed = [(k, self.fixed) for k in self.num_terms if k >= 3]
-        chosen = [*zip(self.num_terms, self.moduli, strict=True)]
-        chosen += [*zip(self.num_terms, self.matched, strict=True), *fixed]
-        return list(dict.fromkeys(chosen))
+        return list(dict.fromkeys(case for pairing in self.pairings for case in pairing))
+
+    @property
+    def steps(self) -> np.ndarray:
+        """When accuracies are recorded."""
+        return np.unique(np.round(np.geomspace(1, self.num_steps, 40)).astype(int))
 
     def transformer(self, num_terms: int, modulus: int) -> Transformer:
         """The transformer of one case."""
-        shape = (self.channels, self.num_heads, self.head_width, self.num_layers, self.width)
+        shape = (self.channels, self.num_heads, self.head_width, self.depth, self.width)
         return Transformer(num_terms, modulus, *shape, normalize=True)
 
 
@@ -138,7 +143,7 @@ PRESETS = {
         channels=128,
         num_heads=160,
         head_width=32,
-        num_layers=2,
+        depth=2,
         penalty=0.0,
         weight_decay=0.001,
         learning_rate=0.001,
@@ -149,20 +154,16 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: axes terms (k), those of three or more (h), seeds (s), records (t)."""
+    """What was measured: terms (k), those of three or more (h), seeds (s), records (t)."""
 
-    transformer: bool
-    num_terms: Int[np.ndarray, " k"]
-    sizes: Int[np.ndarray, "2 k"]  # pᵏ: of the source, matched
-    source: Float[np.ndarray, "k s"]  # delays S
-    matched: Float[np.ndarray, "k s"]
-    fixed: Float[np.ndarray, "h s"]
-    censored: Bool[np.ndarray, "2 k s"]  # of the source, matched: the test was not passed
-    fixed_censored: Bool[np.ndarray, "h s"]
-    control: Float[np.ndarray, " s"]  # delays with most of the sums to train on, matched first k
-    p_values: Float[np.ndarray, "2 2"]  # of a fall: source, matched; never is the end, or last
-    steps: Int[np.ndarray, " t"]
-    curves: Float[np.ndarray, "k 2 s t"]  # accuracies of the source's cases: training, test
+    source: Float[Measured, "k s"]  # delays S
+    matched: Float[Measured, "k s"]
+    fixed: Float[Measured, "h s"]
+    censored: Bool[Measured, "2 k s"]  # of the source, matched: the test was not passed
+    fixed_censored: Bool[Measured, "h s"]
+    control: Float[Measured, " s"]  # delays with most of the sums to train on, matched first k
+    p_values: Float[Measured, "2 2"]  # of a fall: source, matched; never is the end, or last
+    curves: Float[Measured, "k 2 s t"]  # accuracies of the source's cases: training, test
 
 
 def memory(config: Config) -> int:
@@ -178,56 +179,37 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Train all cases, and read off when training and test examples were learned."""
-    steps = np.unique(np.round(np.geomspace(1, config.num_steps, 40)).astype(int))
-    key = jax.random.key(config.seed)
-    control = (config.num_terms[0], config.matched[0])
     asked = [(case, config.fraction) for case in config.cases]
-    asked.append((control, config.control_fraction))
-    runs = []
+    asked.append(((config.num_terms[0], config.matched[0]), CONTROL_FRACTION))
+    accuracies, delays, missed = [], [], []
     for place, (case, fraction) in enumerate(asked):
         report(f"training on sums of {case[0]} terms modulo {case[1]}", place / len(asked))
-        # By the case and not by its place, so that a case is the same in every pairing.
-        case_key = jax.random.fold_in(key, 1000 * case[0] + case[1])
-        curves = _trained(case_key, case, fraction, config, steps.tolist())
-        runs.append(np.stack([curves.train, curves.test]))
-    solved = [[solved_at(steps, part) for part in curves] for curves in runs]
-    delays = [delay(train, test, config.num_steps) for train, test in solved]
-    missed = [np.isnan(test) for _, test in solved]
-    place_of = {case: place for place, case in enumerate(config.cases)}
+        found = _trained(case, fraction, config)
+        train, test = (solved_at(config.steps, part) for part in (found.train, found.test))
+        accuracies.append(np.stack([found.train, found.test]))
+        delays.append(delay(train, test, config.num_steps))
+        missed.append(np.isnan(test))
 
-    def chosen(values: list[np.ndarray], moduli: tuple[int, ...], terms: list[int]) -> np.ndarray:
-        pairs = zip(terms, moduli, strict=True)
-        return np.stack([values[place_of[pair]] for pair in pairs])
+    def chosen(values: list[np.ndarray], pairing: list[Case]) -> np.ndarray:
+        return np.stack([values[config.cases.index(case)] for case in pairing])
 
-    terms = list(config.num_terms)
-    many = [k for k in terms if k >= 3]
-    same = (config.fixed,) * len(many)
-    source, matched = (chosen(delays, p, terms) for p in (config.moduli, config.matched))
-    censored = np.stack([chosen(missed, p, terms) for p in (config.moduli, config.matched)])
-    both = [
-        [num_sums(*case) for case in zip(terms, p, strict=True)]
-        for p in (config.moduli, config.matched)
-    ]
+    *both, fixed = config.pairings
+    source, matched = (chosen(delays, pairing) for pairing in both)
+    censored = np.stack([chosen(missed, pairing) for pairing in both])
     return Result(
-        transformer=config.network == "transformer",
-        num_terms=np.array(terms),
-        sizes=np.array(both),
         source=source,
         matched=matched,
-        fixed=chosen(delays, same, many),
+        fixed=chosen(delays, fixed),
         censored=censored,
-        fixed_censored=chosen(missed, same, many),
+        fixed_censored=chosen(missed, fixed),
         control=delays[-1],
         p_values=np.array([_falls(source, censored[0]), _falls(matched, censored[1])]),
-        steps=steps,
-        curves=chosen(runs, config.moduli, terms),
+        curves=chosen(accuracies, both[0]),
     )
 
 
-def _trained(
-    key: RandomKey, case: tuple[int, int], fraction: float, config: Config, steps: list[int]
-) -> Curves:
-    """Accuracies of all seeds at the steps."""
+def _trained(case: Case, fraction: float, config: Config) -> Curves:
+    """Accuracies of all seeds at the recorded steps."""
     sums, model = all_sums(*case), config.transformer(*case)
     seen = round(fraction * num_sums(*case))
     recipe = AdditionRecipe(
@@ -245,9 +227,13 @@ def _trained(
             network = (polynomial_network, group_norm)
         else:
             start, network = model.init(start_key), (model.apply, weight_norm)
+        steps = config.steps.tolist()
         return learn_addition(batch_key, *network, start, parts, recipe, steps).records
 
-    return jax.tree.map(np.asarray, ensemble(one, jax.random.split(key, config.num_seeds)))
+    # By the case and not by its place, so that a case is the same in every pairing.
+    key = jax.random.fold_in(jax.random.key(config.seed), 1000 * case[0] + case[1])
+    found = ensemble(one, jax.random.split(key, config.num_seeds))
+    return jax.tree.map(np.asarray, found)
 
 
 def _falls(delays: np.ndarray, censored: np.ndarray) -> list[float]:
@@ -264,7 +250,14 @@ def _trend(result: Result, config: Config) -> Finding:
     first, second = result.p_values[0]
     agree = (first <= 0.05) == (second <= 0.05)
     p_value = max(first, second) if agree else np.nan
-    return at_most(p_value, 0.05) if result.transformer else at_least(p_value, 0.05)
+    is_transformer = config.network == "transformer"
+    return at_most(p_value, 0.05) if is_transformer else at_least(p_value, 0.05)
+
+
+def _spread(num_terms: tuple[int, ...], moduli: tuple[int, ...]) -> float:
+    """The largest number of sums over the smallest."""
+    sizes = [num_sums(*case) for case in paired(num_terms, moduli)]
+    return max(sizes) / min(sizes)
 
 
 def _passed(result: Result) -> np.ndarray:
@@ -278,36 +271,35 @@ def _passed(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "Where the other half is learned, it is learned later: the test takes ½ longer.",
-        judge=lambda r, c: holds(_passed(r) - np.log(1.5)),
-        source=GROKKING,
+        lambda r, c: holds(_passed(r) - np.log(1.5)),
+        GROKKING,
     ),
     Claim(
         "With k the delay falls for transformers, and not for polynomial networks (P = 5 %).",
-        judge=_trend,
-        source=GROKKING,
+        _trend,
+        GROKKING,
     ),
     Claim(
         "For as many terms, fewer sums mean a longer delay: k is not all.",
-        judge=lambda r, c: holds(r.matched[0] - r.source[0]),
-        source=SIZES,
+        lambda r, c: holds(r.matched[0] - r.source[0]),
+        SIZES,
         kind="corrected",
     ),
-    Claim(
-        "The source's sets are about equally large, the largest at most 1.5 times the smallest.",
-        judge=lambda r, c: at_most(r.sizes[0].max() / r.sizes[0].min(), 1.5),
-        source=SIZES,
-        kind="printed",
-    ),
-    Claim(
-        "The matched sets are: the largest is at most 1.5 times the smallest.",
-        judge=lambda r, c: at_most(r.sizes[1].max() / r.sizes[1].min(), 1.5),
-        source=SIZES,
-        kind="corrected",
+    *erratum(
+        SIZES,
+        printed=(
+            "The source's sets are about equally large: at most 1.5 times as large as another.",
+            lambda r, c: at_most(_spread(c.num_terms, c.moduli), 1.5),
+        ),
+        corrected=(
+            "The matched sets are: the largest is at most 1.5 times the smallest.",
+            lambda r, c: at_most(_spread(c.num_terms, c.matched), 1.5),
+        ),
     ),
     Claim(
         "With 90 % of the sums to train on, the delay is shorter than with 50 %.",
-        judge=lambda r, c: holds(r.matched[0] - r.control),
-        source=GROKKING,
+        lambda r, c: holds(r.matched[0] - r.control),
+        GROKKING,
         kind="control",
     ),
 )
@@ -315,28 +307,23 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Accuracies of the source's cases, and delays in all three pairings."""
-    figure, axes = panels(
+    figure, (course, delays) = panels(
         "the source's pairing: training (–), test (··)", "delay log(t_test/t_train)"
     )
-    for place, k in enumerate(result.num_terms):
-        for part, line in enumerate("-:"):
-            colour = COLOURS[place % len(COLOURS)]
-            accuracies = result.curves[place, part].T
-            curves = axes[0].semilogx(result.steps, accuracies, line, color=colour)
-            curves[0].set_label(f"k = {k}" if part == 0 else "_")
-    axes[0].set_xlabel("steps")
-    axes[0].set_ylabel("accuracy")
-    axes[0].legend(frameon=False, fontsize=8)
-    pairings = (
-        ("the source's sizes", result.num_terms, result.source, result.censored[0]),
-        ("equal sizes", result.num_terms, result.matched, result.censored[1]),
-        ("one p", result.num_terms[result.num_terms >= 3], result.fixed, result.fixed_censored),
-    )
-    for place, (label, terms, delays, censored) in enumerate(pairings):
-        where = np.broadcast_to(terms[:, None] + 0.1 * (place - 1), delays.shape)
+    for place, k in enumerate(config.num_terms):
+        train, test = result.curves[place]
+        curves(course, config.steps, {f"k = {k}": train}, "-", place)
+        curves(course, config.steps, {"_": test}, ":", place)
+    label_axes(course, "steps", "accuracy", logarithmic="x")
+    measured = (result.source, result.matched, result.fixed)
+    never = (*result.censored, result.fixed_censored)
+    names = ("the source's sizes", "equal sizes", "one p")
+    for place, pairing in enumerate(config.pairings):
+        values, missed = measured[place], never[place]
+        terms = np.array([[k] for k, _ in pairing]) + 0.1 * (place - 1) + 0 * values
         colour = COLOURS[place]
-        axes[1].plot(where[~censored], delays[~censored], "o", color=colour, label=label)
-        axes[1].plot(where[censored], delays[censored], "^", color=colour)
-    axes[1].set_xlabel("terms k (triangles: at least)")
-    axes[1].legend(frameon=False, fontsize=8)
+        delays.plot(terms[~missed], values[~missed], "o", color=colour, label=names[place])
+        delays.plot(terms[missed], values[missed], "^", color=colour)
+    label_axes(delays, "terms k (triangles: at least)")
+    delays.legend(fontsize=7)
     return figure
