@@ -38,6 +38,10 @@ def relative_spectral(
     Args:
         kernel: K.
         reference: K*, not zero.
+
+    Example:
+        >>> float(relative_spectral(1.5 * jnp.eye(3), jnp.eye(3)))
+        0.5
     """
     _check_shapes(kernel, reference)
     return jnp.linalg.norm(kernel - reference, 2) / jnp.linalg.norm(reference, 2)
@@ -49,6 +53,11 @@ def alignment(kernel: Float[Array, "n m"], reference: Float[Array, "n m"]) -> Fl
     Args:
         kernel: K, not zero.
         reference: K*, not zero.
+
+    Example: one kernel of another scale, and an orthogonal one.
+        >>> kernel, other = jnp.diag(jnp.array([1.0, 0.0])), jnp.diag(jnp.array([0.0, 1.0]))
+        >>> float(alignment(3 * kernel, kernel)), float(alignment(kernel, other))
+        (1.0, 0.0)
     """
     _check_shapes(kernel, reference)
     scale = jnp.linalg.norm(kernel) * jnp.linalg.norm(reference)

@@ -15,7 +15,13 @@ from theorylab.typing import Scalar
 
 
 class Estimate(NamedTuple):
-    """A mean over random draws and its standard error; infinite if there was one draw only."""
+    """A mean over random draws and its standard error; infinite if there was one draw only.
+
+    Example:
+        >>> found = Estimate(mean=jnp.asarray(3.0), error=jnp.asarray(0.5))
+        >>> [float(end) for end in found.interval(factor=2.0)]
+        [2.0, 4.0]
+    """
 
     mean: Float[Array, "..."]
     error: Float[Array, "..."]
@@ -40,12 +46,25 @@ class Draws(NamedTuple):
 
 
 def no_draws(like: Float[Array, "..."]) -> Draws:
-    """Begin."""
+    """Begin.
+
+    Example:
+        >>> draws = no_draws(jnp.zeros(3))
+        >>> float(draws.count), draws.mean.tolist()
+        (0.0, [0.0, 0.0, 0.0])
+    """
     return Draws(jnp.zeros((), like.dtype), jnp.zeros_like(like), jnp.zeros_like(like))
 
 
 def with_draw(draws: Draws, new: Float[Array, "..."]) -> Draws:
-    """Add a draw: x̄ ← x̄ + (x − x̄)/M, and the squared deviations by (x − x̄)(x − x̄′)."""
+    """Add a draw: x̄ ← x̄ + (x − x̄)/M, and the squared deviations by (x − x̄)(x − x̄′).
+
+    Example:
+        >>> one, three = jnp.asarray(1.0), jnp.asarray(3.0)
+        >>> draws = with_draw(with_draw(no_draws(one), one), three)
+        >>> float(draws.count), float(draws.mean), float(draws.deviations)
+        (2.0, 2.0, 2.0)
+    """
     count = draws.count + 1
     difference = new - draws.mean
     mean = draws.mean + difference / count
@@ -53,7 +72,14 @@ def with_draw(draws: Draws, new: Float[Array, "..."]) -> Draws:
 
 
 def estimate(draws: Draws) -> Estimate:
-    """The mean and its standard error."""
+    """The mean and its standard error.
+
+    Example:
+        >>> one, three = jnp.asarray(1.0), jnp.asarray(3.0)
+        >>> draws = with_draw(with_draw(no_draws(one), one), three)
+        >>> float(estimate(draws).mean), round(float(estimate(draws).error), 5)
+        (2.0, 1.0)
+    """
     return Estimate(draws.mean, _standard_error(draws.count, draws.deviations))
 
 

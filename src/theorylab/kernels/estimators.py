@@ -269,6 +269,12 @@ class NTKClassifier(ClassifierMixin, _WideNetwork):
     """The class with the largest output of kernel ridge regression on centred one-hot targets.
 
     Arguments and attributes are those of `NTKRegressor`.
+
+    Example:
+        >>> x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+        >>> model = NTKClassifier().fit(x, ["left", "left", "right", "right"])
+        >>> model.predict([[-1.5], [1.5]]).tolist()
+        ['left', 'right']
     """
 
     def fit(self, X: Any, y: Any) -> "NTKClassifier":
@@ -297,6 +303,13 @@ class NNGPRegressor(_Regressor):
     """Gaussian-process regression with the prior of an infinitely wide network; ridge is the noise.
 
     Arguments are those of `NTKRegressor`; the solver is Cholesky's, because deviations need it.
+
+    Example: the deviation is small at the samples, and larger elsewhere.
+        >>> x = np.array([[-1.0], [1.0]])
+        >>> model = NNGPRegressor().fit(x, np.array([0.0, 1.0]))
+        >>> mean, deviation = model.predict([[1.0], [5.0]], return_std=True)
+        >>> mean.shape, bool(deviation[0] < 0.1 < deviation[1])
+        ((2,), True)
     """
 
     _kind = "nngp"

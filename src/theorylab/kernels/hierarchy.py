@@ -104,6 +104,13 @@ def truncated_flow(
 
     Returns:
         A trajectory whose records are O₁, …, O_{S−1}, each with the times as its leading axis.
+
+    Example: shapes alone (the flow takes seconds to compile).
+        >>> y, times = jnp.ones(2), [0.5, 1.0, 2.0]
+        >>> run = lambda f, kernel: truncated_flow((f, kernel), y, times).records
+        >>> (outputs,) = jax.eval_shape(run, jnp.zeros(2), jnp.eye(2))
+        >>> outputs.shape  # three times, two inputs
+        (3, 2)
     """
     _check(start, targets, fewest=2)
     fixed = start[-1]
@@ -131,6 +138,13 @@ def corrected_kernel(
         time: t, at least 0; infinite by default.
         kernel: Θ, which drives the residuals, positive definite; by default the network's own O₂
             on the training inputs. With the limit of infinite width it is the source's formula.
+
+    Example: f = w² from w = 1 to f = 1.1, where 4w² is 4.4; to second order it is 4.42.
+        >>> square = lambda w, x: w**2 * x[:, :1]
+        >>> start = tangent_hierarchy(square, jnp.array(1.0), jnp.ones((1, 1)))
+        >>> kernels = [corrected_kernel(start, jnp.array([1.1]), time) for time in (0.0, jnp.inf)]
+        >>> [round(float(kernel[0, 0]), 3) for kernel in kernels]
+        [4.0, 4.42]
     """
     _check(start, targets, fewest=4)
     outputs, second, third, fourth = start[:4]

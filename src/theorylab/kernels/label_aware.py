@@ -67,6 +67,10 @@ def hybrid_kernel(
         kernel: K.
         label_kernel: Z, of `label_kernel`, in the scale of K.
         weight: λ in [0, 1].
+
+    Example: halfway between a kernel and a guess of the labels' product.
+        >>> hybrid_kernel(jnp.eye(2), jnp.array([[1.0, -1.0], [-1.0, 1.0]]), weight=0.5).tolist()
+        [[1.0, -0.5], [-0.5, 1.0]]
     """
     if not isinstance(weight, Tracer) and not 0 <= weight <= 1:
         raise ValueError(f"weight must be in [0, 1], got {weight}.")

@@ -28,7 +28,14 @@ from theorylab.typing import Apply, Params, Scalar
 
 
 class Samples(NamedTuple):
-    """What one worker has: inputs, and targets of shape (n, k)."""
+    """What one worker has: inputs, and targets of shape (n, k).
+
+    Example: two workers, with two samples and one.
+        >>> first = Samples(x=jnp.ones((2, 1)), y=jnp.zeros((2, 1)))
+        >>> second = Samples(x=jnp.ones((1, 1)), y=jnp.zeros((1, 1)))
+        >>> [len(worker.y) for worker in (first, second)]
+        [2, 1]
+    """
 
     x: Float[Array, "n ..."]
     y: Float[Array, "n k"]
@@ -48,6 +55,12 @@ def columns(apply: Apply, params: Params, samples: Samples) -> Columns:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: θ₀.
         samples: What the worker has.
+
+    Example:
+        >>> samples = Samples(x=jnp.array([[2.0]]), y=jnp.array([[6.0]]))
+        >>> given = columns(lambda w, x: x * w, jnp.ones((1, 1)), samples)
+        >>> given.gradients.tolist(), given.residuals.tolist()
+        ([[2.0]], [4.0])
     """
     outputs = jax.eval_shape(apply, params, samples.x)
     if outputs.shape != samples.y.shape:
@@ -71,6 +84,12 @@ def linear_step(params: Params, given: Sequence[Columns], time: Scalar) -> Param
         params: θ₀.
         given: What each worker gives.
         time: t, at least 0.
+
+    Example: after a long time the line y = 3x is fitted.
+        >>> line, start = lambda w, x: x * w, jnp.ones((1, 1))
+        >>> given = columns(line, start, Samples(x=jnp.array([[2.0]]), y=jnp.array([[6.0]])))
+        >>> [round(float(linear_step(start, [given], time)[0, 0]), 4) for time in (0.0, 100.0)]
+        [1.0, 3.0]
     """
     if not given:
         raise ValueError("given must hold the columns of at least one worker, got none.")
@@ -102,6 +121,13 @@ def relinearized_flow(
 
     Returns:
         The records, with the pieces as the leading axis.
+
+    Example: w² = 4 from w = 1, linearised again and again.
+        >>> square, worker = lambda w, x: w**2 * x, Samples(jnp.ones((1, 1)), jnp.array([[4.0]]))
+        >>> durations = jnp.array([0.05, 1.0, 1.0, 1.0])
+        >>> path = relinearized_flow(square, jnp.array(1.0), [worker], durations)
+        >>> [round(float(w), 2) for w in path]
+        [1.27, 2.21, 2.01, 2.0]
     """
     if durations.ndim != 1 or len(durations) == 0:
         raise ValueError(f"durations must be a list of times, got shape {durations.shape}.")

@@ -25,7 +25,14 @@ from .inputs import input_pair
 
 
 class SampledKernels(NamedTuple):
-    """The two kernels of random networks, each with its standard error."""
+    """The two kernels of random networks, each with its standard error.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> certain = Estimate(mean=jnp.eye(2), error=jnp.zeros((2, 2)))
+        >>> SampledKernels(nngp=certain, ntk=certain).ntk.mean.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
 
     nngp: Estimate
     ntk: Estimate

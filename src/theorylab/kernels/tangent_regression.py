@@ -28,6 +28,14 @@ class TangentFit(NamedTuple):
         elsewhere: On the other inputs.
         halfway: On the other inputs after half of the iterations.
         slope: ‖Jᵀr‖ before the last iteration over that before the first; 0 at the solution.
+
+    Example:
+        >>> from theorylab.data import Dataset
+        >>> train = Dataset(jnp.array([[1.0], [2.0]]), jnp.array([[3.0], [6.0]]), "line", "made up")
+        >>> line = lambda w, x: x * w
+        >>> fit = tangent_regression(line, jnp.zeros((1, 1)), train, jnp.array([[5.0]]), 2)
+        >>> fit.examples.shape, fit.elsewhere.shape, fit.halfway.shape
+        ((2, 1), (1, 1), (1, 1))
     """
 
     examples: Float[Array, "n k"]
@@ -51,6 +59,14 @@ def tangent_regression(
         train: The examples to fit.
         x: Other inputs.
         num_iterations: Of conjugate gradients.
+
+    Example: the line y = 3x, seen at two points, at a third.
+        >>> from theorylab.data import Dataset
+        >>> train = Dataset(jnp.array([[1.0], [2.0]]), jnp.array([[3.0], [6.0]]), "line", "made up")
+        >>> line = lambda w, x: x * w
+        >>> fit = tangent_regression(line, jnp.zeros((1, 1)), train, jnp.array([[5.0]]), 1)
+        >>> round(float(fit.elsewhere[0, 0]), 4)
+        15.0
     """
     if num_iterations < 1:
         raise ValueError(f"num_iterations must be at least 1, got {num_iterations}.")

@@ -115,6 +115,12 @@ def ntk_per_output(
     """Θ_aa(x, x′) = ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel of every output by itself.
 
     Their average over a is `ntk`, which explains the arguments.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> x, scales = jnp.array([[1.0, 2.0]]), jnp.array([[1.0, 3.0]])
+        >>> ntk_per_output(lambda w, x: (x @ w) * scales, jnp.zeros((2, 2)), x).tolist()
+        [[[5.0]], [[45.0]]]
     """
     apply = _checked(apply, params, x1, x2, block_size, method)
     return _kernel(apply, params, x1, x2, learning_rates, block_size, method, EACH, True)[0]
@@ -132,6 +138,13 @@ def ntk_full(
     """Θ_ab(x, x′) = ⟨∂f_a(x)/∂w, ∂f_b(x′)/∂w⟩, the tangent kernel of every pair of outputs.
 
     The arguments are those of `ntk`.
+
+    Example: two outputs that share their weights.
+        >>> import jax.numpy as jnp
+        >>> x, scales = jnp.array([[1.0, 2.0]]), jnp.array([[1.0, 3.0]])
+        >>> kernel = ntk_full(lambda w, x: (x @ w) * scales, jnp.zeros((2, 1)), x)
+        >>> kernel.shape, kernel[0, 0].tolist()
+        ((1, 1, 2, 2), [[5.0, 15.0], [15.0, 45.0]])
     """
     apply = _checked(apply, params, x1, x2, block_size, method)
     return _kernel(apply, params, x1, x2, learning_rates, block_size, method, FULL, True)[0]
@@ -156,6 +169,13 @@ def ntk_vector_product(
         x2: The inputs x′; the same as x if not given.
         learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
         block_size: The number of inputs that a pass takes at once; by default all.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> product = ntk_vector_product(lambda w, x: x @ w, jnp.zeros((2, 1)), x)
+        >>> product(jnp.array([[1.0], [0.0]])).tolist()  # the first column of the kernel
+        [[5.0], [11.0]]
     """
     apply = _checked(apply, params, x1, x2, block_size, "products")
     check_outputs(apply, params, x1)
@@ -179,6 +199,12 @@ def ntk_costs(
         x1: The inputs x, or their shape.
         x2: The inputs x′, or their shape; the same as x if not given.
         outputs: Of `ntk`, of `ntk_per_output` or of `ntk_full`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> counted = ntk_costs(lambda w, x: x @ w, jnp.zeros((100, 1)), jnp.zeros((8, 100)))
+        >>> counted.passes, counted.cheapest
+        (201, 'structured')
     """
     program = _program(apply, params, x1)
     layout = {"mean": MEAN, "each": EACH, "full": FULL}[outputs]

@@ -26,6 +26,10 @@ class StoredKernels(NamedTuple):
     Args:
         nngp: `folder/nngp.npy` as a memory map, (n₁, n₂).
         ntk: `folder/ntk.npy`.
+
+    Example:
+        >>> StoredKernels(nngp=np.eye(2), ntk=2 * np.eye(2)).ntk.shape
+        (2, 2)
     """
 
     nngp: Float[np.ndarray, "n1 n2 ..."]
@@ -44,19 +48,19 @@ def infinite_kernels_on_disk(
     graphs2: Float[Array, "n2 s s"] | None = None,
     block: int | None = None,
 ) -> StoredKernels:
-    """Write `nngp.npy` and `ntk.npy`; arguments as those of `infinite_kernels`.
+    """Write `nngp.npy` and `ntk.npy` into a folder; other arguments as of `infinite_kernels`.
 
-    Args:
-        folder: Where the files go; made if it is not there. Older ones are replaced.
-        architecture: What the network is.
-        x1: The inputs x.
-        x2: The inputs x′; the same as x if not given.
-        parametrization: `NTK(...)` or `Standard(...)`.
-        bias: "none", "zero" or "normal".
-        training: True: dropout counts.
-        graphs1: The graphs of x, for `Aggregate(None)`.
-        graphs2: The graphs of x′.
-        block: The size of a tile.
+    The folder is made if it is not there. Older files are replaced.
+
+    Example:
+        >>> import tempfile
+        >>> import jax.numpy as jnp
+        >>> from theorylab.models import mlp
+        >>> x = jnp.array([[1.0, 1.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     kernels = infinite_kernels_on_disk(folder, mlp([1, 1]), x)
+        ...     print(sorted(os.listdir(folder)), float(kernels.ntk[0, 0]))
+        ['nngp.npy', 'ntk.npy'] 0.75
     """
     x1, second = input_pair(x1, x2)
     reading = make_reading(architecture, x1, parametrization, bias, training, tangent=True)

@@ -40,6 +40,12 @@ class Kernels(NamedTuple):
             process. (n₁, n₂), or (n,) for x with itself; if the outputs have positions, pairs of
             them follow, with interleaved axes: (n₁, n₂, H, H′, W, W′).
         ntk: The tangent kernel Θ(x, x′), which stays the same during training.
+
+    Example:
+        >>> from theorylab.models import mlp
+        >>> nngp, ntk = infinite_kernels(mlp([1, 1]), jnp.array([[1.0, 1.0]]))
+        >>> float(nngp[0, 0]), float(ntk[0, 0])
+        (0.25, 0.75)
     """
 
     nngp: Float[Array, "..."]

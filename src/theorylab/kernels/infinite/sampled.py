@@ -24,6 +24,13 @@ class KernelEstimates(NamedTuple):
     Args:
         mean: The kernels, averaged over independent groups of draws.
         standard_error: The standard deviation over groups, divided by the root of their number.
+
+    Example: every kernel has an error of its own shape.
+        >>> mean = Kernels(nngp=jnp.eye(2), ntk=2 * jnp.eye(2))
+        >>> error = Kernels(nngp=jnp.zeros((2, 2)), ntk=jnp.zeros((2, 2)))
+        >>> found = KernelEstimates(mean=mean, standard_error=error)
+        >>> found.mean.ntk.shape == found.standard_error.ntk.shape
+        True
     """
 
     mean: Kernels
@@ -59,6 +66,16 @@ def infinite_kernels_sampled(
         num_groups: In how many groups, at least 2.
         graphs1: The graphs of x, for `Aggregate(None)`.
         graphs2: The graphs of x′.
+
+    Example: one input with two positions, whose logits are random.
+        >>> from theorylab.models.mixing import SelfAttention
+        >>> attention, x = SelfAttention(1, 1, 1, scaling="root"), jnp.array([[[1.0], [2.0]]])
+        >>> key = jax.random.key(0)
+        >>> found = infinite_kernels_sampled(key, attention, x, num_draws=8, num_groups=2)
+        >>> found.mean.ntk.shape == found.standard_error.ntk.shape
+        True
+        >>> bool(found.standard_error.nngp.max() > 0)
+        True
     """
     if num_groups < 2:
         raise ValueError(f"num_groups must be at least 2, got {num_groups}.")

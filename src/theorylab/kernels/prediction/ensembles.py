@@ -54,6 +54,11 @@ class Prior(NamedTuple):
         train: K(X, X).
         cross: K(x, X).
         test: K(x, x).
+
+    Example:
+        >>> prior = Prior(train=jnp.eye(2), cross=jnp.zeros((1, 2)), test=jnp.eye(1))
+        >>> prior.cross.shape
+        (1, 2)
     """
 
     train: Float[Array, "n n"]
@@ -112,6 +117,12 @@ def last_layer_moments(
 
     As t → ∞ it is `posterior` without noise. (A last bias that is drawn 0 but trained is not in the
     NNGP: its networks have a Θ of their own; use `ensemble_moments`.) Arguments as there.
+
+    Example: at a sample, the networks agree in the end.
+        >>> one = jnp.eye(1)
+        >>> moments = last_layer_moments(Prior(one, one, one), 3 * one, times=[0.0, jnp.inf])
+        >>> moments.mean.ravel().tolist(), moments.covariance.ravel().tolist()
+        ([0.0, 3.0], [1.0, 0.0])
     """
     return ensemble_moments(prior, prior.train, prior.cross, targets, times, method, ridge)
 

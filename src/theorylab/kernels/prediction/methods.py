@@ -111,6 +111,10 @@ class HeavyBall:
     Args:
         learning_rate: η.
         momentum: β in [0, 1).
+
+    Example:
+        >>> HeavyBall(learning_rate=0.5, momentum=0.5).decay(jnp.array([1.0]), [0, 1, 2]).tolist()
+        [[1.0], [0.5], [0.0]]
     """
 
     learning_rate: Scalar
@@ -142,6 +146,10 @@ class Nesterov:
     Args:
         learning_rate: η.
         momentum: β in [0, 1).
+
+    Example:
+        >>> Nesterov(learning_rate=0.5, momentum=0.5).decay(jnp.array([1.0]), [0, 1, 2]).tolist()
+        [[1.0], [0.25], [-0.0625]]
     """
 
     learning_rate: Scalar

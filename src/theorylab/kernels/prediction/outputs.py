@@ -109,6 +109,12 @@ def predicted_outputs(
         ridge: ρ.
         start: f₀(X).
         test_start: f₀(x); given if and only if `start` is.
+
+    Example: a point like the first sample, and one like none.
+        >>> cross = jnp.array([[1.0, 0.0], [0.0, 0.0]])
+        >>> targets = jnp.array([[3.0], [5.0]])
+        >>> predicted_outputs(jnp.eye(2), cross, targets, times=[0.0, jnp.inf]).tolist()
+        [[[0.0], [0.0]], [[3.0], [0.0]]]
     """
     modes = as_modes(kernel)
     check_cross(cross, len(modes.eigenvalues))
@@ -132,6 +138,10 @@ def weight_distance(
     """‖θ_t − θ₀‖² = α_tᵀ K α_t, how far the parameters are; arguments as for `coefficients`.
 
     At time ∞ without ridge it is (y − f₀)ᵀK⁻¹(y − f₀).
+
+    Example: yᵀK⁻¹y at the end.
+        >>> weight_distance(2 * jnp.eye(1), jnp.array([[4.0]]), times=[0.0, jnp.inf]).tolist()
+        [0.0, 8.0]
     """
     modes, gap = _checked(kernel, targets, ridge, start)
     gains = method.gain(modes.eigenvalues + ridge, times)
@@ -153,6 +163,12 @@ def linearized_params(
         x: The training inputs X.
         coefficients: α_t of `coefficients`, at one time. With several outputs they come from the
             whole nk × nk kernel of `ntk_full`, reshaped; a finite network's is not K ⊗ I_k.
+
+    Example:
+        >>> line, x = lambda w, x: x * w, jnp.array([[2.0]])
+        >>> alpha = coefficients(4 * jnp.eye(1), jnp.array([[6.0]]), [jnp.inf])[0]
+        >>> linearized_params(line, jnp.zeros((1, 1)), x, alpha).tolist()  # y = 3x
+        [[3.0]]
     """
     check_finite("coefficients", coefficients)
     outputs, pull_back = jax.vjp(lambda w: apply(w, x), params)
