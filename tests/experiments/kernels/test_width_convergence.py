@@ -41,21 +41,20 @@ def test_same_config_same_bytes():
     assert not np.array_equal(first.relu_error, other.relu_error)
 
 
-def test_what_is_not_so_is_not_supported(smoke):
+def test_what_is_not_so_is_not_supported(smoke, verdict):
     """A network that is lazy in both parametrizations, errors that stay, a run that broke."""
-    config = experiment.PRESETS["smoke"]
-    judges = {claim.statement: claim.judge for claim in experiment.CLAIMS}
-    rich = judges["In μP the kernel moves as much at every width."]
-    lazy = judges["In the NTK parametrization the kernel moves in inverse proportion to the width."]
-    error = judges["So does that of erf networks."]
-    control = judges["Against the limit of another activation the error does not fall."]
-    assert rich(smoke._replace(mup_movement=smoke.ntk_movement), config).verdict == Verdict.REFUTED
-    assert lazy(smoke._replace(ntk_movement=smoke.mup_movement), config).verdict == Verdict.REFUTED
-    assert error(smoke._replace(erf_error=smoke.wrong_error), config).verdict == Verdict.REFUTED
-    assert control(smoke._replace(wrong_error=smoke.erf_error), config).verdict == Verdict.REFUTED
+    lazy = smoke._replace(mup_movement=smoke.ntk_movement)
+    assert verdict("In μP the kernel moves", lazy) == Verdict.REFUTED
+    rich = smoke._replace(ntk_movement=smoke.mup_movement)
+    assert verdict("in inverse proportion to the width", rich) == Verdict.REFUTED
+    stays = smoke._replace(erf_error=smoke.wrong_error)
+    assert verdict("So does that of erf networks", stays) == Verdict.REFUTED
+    falls = smoke._replace(wrong_error=smoke.erf_error)
+    assert verdict("Against the limit of another activation", falls) == Verdict.REFUTED
     broken = smoke.erf_error.copy()
     broken[0, 0] = np.nan
-    assert error(smoke._replace(erf_error=broken), config).verdict == Verdict.INCONCLUSIVE
+    inconclusive = verdict("So does that of erf networks", smoke._replace(erf_error=broken))
+    assert inconclusive == Verdict.INCONCLUSIVE
 
 
 def test_first_layer_errors_are_those_of_the_explicit_sum():
@@ -90,15 +89,19 @@ def test_memory_grows_with_the_square_of_the_width():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_hidden", 0, "num_hidden must be a whole number, at least 1, got 0"),
+        ("depth", 1, "depth must be a whole number, at least 2, got 1"),
         ("num_draws", 0, "num_draws must be a whole number, at least 1, got 0"),
         ("num_samples", -1, "num_samples must be a whole number, at least 1, got -1"),
-        ("widths", (64,), r"two or more different counts, got \(64,\)"),
-        ("widths", (), r"two or more different counts, got \(\)"),
-        ("widths", (0, 64), "two or more different counts"),
-        ("widths", (128, 64), r"widths must grow, got \(128, 64\)"),
-        ("learning_rate", 1.5, r"learning_rate must be in \(0, 1\), got 1.5"),
-        ("learning_rate", math.nan, "learning_rate must be a finite number, got nan"),
+        ("widths", (64,), "widths must be whole numbers, two or more and increasing"),
+        ("widths", (), "widths must be whole numbers, two or more and increasing"),
+        ("widths", (0, 64), "widths must be whole numbers, two or more and increasing"),
+        ("widths", (128, 64), "widths must be whole numbers, two or more and increasing"),
+        ("learning_rate", 1.5, "learning_rate must be a finite number, between 0 and 1, got 1.5"),
+        (
+            "learning_rate",
+            math.nan,
+            "learning_rate must be a finite number, between 0 and 1, got nan",
+        ),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -25,13 +25,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
     Claim,
     Source,
+    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -39,7 +40,7 @@ from theorylab.claims import (
 )
 from theorylab.data import sphere
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Seeded
+from theorylab.fields import Count, Increasing, OpenFraction, Plural, Seeded
 from theorylab.kernels import dual, infinite_kernels, ntk, relative_frobenius
 from theorylab.models import NTK, Model, MuP, mlp, network
 from theorylab.progress import report
@@ -69,37 +70,25 @@ LOSS = squared("half_sum")
 class Config(Seeded):
     """Random networks of growing width: their tangent kernels before and after training."""
 
-    widths: tuple[int, ...] = (64, 160, 400, 1000)  # width m of every hidden layer
-    num_hidden: Count = 2  # hidden layers L
-    num_inputs: Count = 8  # inputs d
+    widths: Increasing[Count] = (64, 160, 400, 1000)  # width m of every hidden layer
+    depth: Plural = 3  # layers with weights, L + 1
+    dimension: Count = 8  # inputs d
     num_samples: Count = 8  # points on the sphere, where kernels are compared and trained
     num_steps: Count = 40  # steps of gradient descent
-    learning_rate: float = 0.4  # in units of the critical one, 2/λ_max of the limit
+    learning_rate: OpenFraction = 0.4  # in units of the critical one, 2/λ_max of the limit
     num_seeds: Count = 24  # random networks at each width that are trained
     num_draws: Count = 8  # random networks of each seed whose squared errors are averaged
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(set(self.widths)) < 2 or min(self.widths) < 1:
-            raise ValueError(f"widths must be two or more different counts, got {self.widths}.")
-        if tuple(sorted(self.widths)) != self.widths:
-            raise ValueError(f"widths must grow, got {self.widths}.")
-        if not 0 < self.learning_rate < 1:
-            raise ValueError(f"learning_rate must be in (0, 1), got {self.learning_rate}.")
 
 
 PRESETS = {
     "smoke": Config(widths=(64, 180, 500), num_seeds=40, num_draws=12),
-    "paper": Config(
-        widths=(64, 128, 256, 512, 1024, 2048, 4096, 8192), num_hidden=3, num_seeds=100
-    ),
+    "paper": Config(widths=(64, 128, 256, 512, 1024, 2048, 4096, 8192), depth=4, num_seeds=100),
 }
 
 
 class Result(NamedTuple):
     """Axes: s seeds, w widths, n samples. Errors and movements are relative, in Frobenius norm."""
 
-    widths: Int[np.ndarray, " w"]
     relu_error: Float[np.ndarray, "s w"]  # of the ReLU network's kernel against its limit
     erf_error: Float[np.ndarray, "s w"]  # of the erf network's
     wrong_error: Float[np.ndarray, "s w"]  # of the erf network's against the limit of ReLU
@@ -127,8 +116,8 @@ class Task(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of the widest networks while they train, and of the first layers' Jacobians."""
     widest = max(config.widths)
-    weights = (config.num_inputs + 1 + (config.num_hidden - 1) * widest) * widest
-    jacobians = len(config.widths) * config.num_samples * config.num_inputs * widest
+    weights = (config.dimension + 1 + (config.depth - 2) * widest) * widest
+    jacobians = len(config.widths) * config.num_samples * config.dimension * widest
     return 4 * (12 * weights + 4 * jacobians)
 
 
@@ -143,16 +132,15 @@ def run(config: Config) -> Result:
     for width, done in zip(config.widths, costs, strict=False):
         report(f"networks of width {width}", 0.05 + 0.85 * float(done))
         keys = jax.random.split(jax.random.fold_in(network_key, width), config.num_seeds)
-        sizes = (config.num_hidden, config.num_steps, config.num_draws)
+        sizes = (config.depth, config.num_steps, config.num_draws)
         found = _networks(task, keys, width, *sizes)
         measured.append({name: np.asarray(values) for name, values in found.items()})
     report("first layers alone", 0.9)
     keys = jax.random.split(first_layer_key, config.num_seeds)
     printed, corrected = _first_layers(task.x, keys, config.widths, config.num_draws)
     return Result(
-        widths=np.asarray(config.widths),
         diagonal=np.diag(task.relu_limit),
-        expected_diagonal=np.full(config.num_samples, 2.0 * (config.num_hidden + 1)),
+        expected_diagonal=np.full(config.num_samples, 2.0 * config.depth),
         printed_error=np.asarray(printed),
         corrected_error=np.asarray(corrected),
         **{name: np.stack([at[name] for at in measured], axis=1) for name in measured[0]},
@@ -161,8 +149,8 @@ def run(config: Config) -> Result:
 
 def _task(key: RandomKey, config: Config) -> Task:
     """Points of length √d, the sign of their first coordinate, and the two limits there."""
-    x = sphere(key, config.num_samples, config.num_inputs, radius=math.sqrt(config.num_inputs))
-    widths = [1] * config.num_hidden  # read as infinite
+    x = sphere(key, config.num_samples, config.dimension, radius=math.sqrt(config.dimension))
+    widths = [1] * (config.depth - 1)  # read as infinite
     relu = infinite_kernels(mlp(widths, activation="relu"), x, parametrization=HE).ntk
     erf = infinite_kernels(mlp(widths, activation="erf"), x, parametrization=NTK()).ntk
     critical = LOSS.critical_learning_rate(jnp.linalg.eigvalsh(erf)[-1], config.num_samples)
@@ -174,14 +162,14 @@ def _networks(
     task: Task,
     keys: Key[Array, " s"],
     width: int,
-    num_hidden: int,
+    depth: int,
     num_steps: int,
     num_draws: int,
 ) -> dict[str, Float[Array, " s"]]:
     """Kernel errors and movements of every seed."""
 
     def model(activation: str, parametrization: NTK | MuP) -> Model:
-        architecture = mlp([width] * num_hidden, activation=activation)
+        architecture = mlp([width] * (depth - 1), activation=activation)
         return network(architecture, task.x.shape[1:], parametrization)
 
     relu, lazy, rich = model("relu", HE), model("erf", NTK()), model("erf", MuP())
@@ -276,13 +264,13 @@ def _first_layers(
 CLAIMS = (
     Claim(
         "The tangent kernel of random ReLU networks goes to its closed form as m^(−1/2).",
-        judge=lambda r, c: exponent_between(r.widths, r.relu_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.relu_error, -0.6, -0.4),
         source=DEEP,
         formula=r"\|\hat\Theta_m - \Theta\|_F / \|\Theta\|_F \propto m^{-1/2}",
     ),
     Claim(
         "So does that of erf networks.",
-        judge=lambda r, c: exponent_between(r.widths, r.erf_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.erf_error, -0.6, -0.4),
         source=LIMIT,
     ),
     Claim(
@@ -299,13 +287,13 @@ CLAIMS = (
     ),
     Claim(
         "In the NTK parametrization the kernel moves in inverse proportion to the width.",
-        judge=lambda r, c: exponent_between(r.widths, r.ntk_movement, -1.2, -0.8),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.ntk_movement, -1.2, -0.8),
         source=LAZY,
         formula=r"\|\hat\Theta_T - \hat\Theta_0\|_F / \|\hat\Theta_0\|_F \propto m^{-1}",
     ),
     Claim(
         "In μP the kernel moves as much at every width.",
-        judge=lambda r, c: exponent_between(r.widths, r.mup_movement, -0.15, 0.15),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.mup_movement, -0.15, 0.15),
         source=RICH,
         formula=r"\|\hat\Theta_T - \hat\Theta_0\|_F / \|\hat\Theta_0\|_F \propto m^0",
     ),
@@ -321,46 +309,46 @@ CLAIMS = (
     ),
     Claim(
         "Against the limit of another activation the error does not fall.",
-        judge=lambda r, c: exponent_between(r.widths, r.wrong_error, -0.1, 0.1),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.wrong_error, -0.1, 0.1),
         source=LIMIT,
         kind="control",
     ),
-    Claim(
-        "The first layer's kernel goes to (π − arccos xᵀx′)/2π as m^(−1/2).",
-        judge=lambda r, c: exponent_between(r.widths, r.printed_error, -0.6, -0.4),
-        source=TWO_LAYER,
-        kind="printed",
-        formula=r"H^*(x, x') = \frac{\pi - \arccos x^\top x'}{2\pi}",
-    ),
-    Claim(
-        "The first layer's kernel goes to xᵀx′ (π − arccos xᵀx′)/2π as m^(−1/2).",
-        judge=lambda r, c: exponent_between(r.widths, r.corrected_error, -0.6, -0.4),
-        source=TWO_LAYER,
-        kind="corrected",
-        formula=r"H^*(x, x') = x^\top x'\,\frac{\pi - \arccos x^\top x'}{2\pi}",
+    *erratum(
+        TWO_LAYER,
+        printed=(
+            "The first layer's kernel goes to (π − arccos xᵀx′)/2π as m^(−1/2).",
+            lambda r, c: exponent_between(np.asarray(c.widths), r.printed_error, -0.6, -0.4),
+            r"H^*(x, x') = \frac{\pi - \arccos x^\top x'}{2\pi}",
+        ),
+        corrected=(
+            "The first layer's kernel goes to xᵀx′ (π − arccos xᵀx′)/2π as m^(−1/2).",
+            lambda r, c: exponent_between(np.asarray(c.widths), r.corrected_error, -0.6, -0.4),
+            r"H^*(x, x') = x^\top x'\,\frac{\pi - \arccos x^\top x'}{2\pi}",
+        ),
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw errors and movements over the width: medians, and the range over seeds as a band."""
+    widths = np.asarray(config.widths)
     figure, (error, movement, first_layer) = panels(
         "kernel before training: error",
         "kernel in training: movement",
         "first layer alone: error",
     )
-    _curve(error, result.widths, result.relu_error, "ReLU")
-    _curve(error, result.widths, result.erf_error, "erf")
-    _curve(error, result.widths, result.wrong_error, "erf against the limit of ReLU")
-    _power(error, result.widths, result.erf_error, -0.5, "m^(−1/2)")
+    _curve(error, widths, result.relu_error, "ReLU")
+    _curve(error, widths, result.erf_error, "erf")
+    _curve(error, widths, result.wrong_error, "erf against the limit of ReLU")
+    _power(error, widths, result.erf_error, -0.5, "m^(−1/2)")
 
-    _curve(movement, result.widths, result.ntk_movement, "NTK parametrization")
-    _curve(movement, result.widths, result.mup_movement, "μP")
-    _power(movement, result.widths, result.ntk_movement, -1.0, "m^(−1)")
+    _curve(movement, widths, result.ntk_movement, "NTK parametrization")
+    _curve(movement, widths, result.mup_movement, "μP")
+    _power(movement, widths, result.ntk_movement, -1.0, "m^(−1)")
 
-    _curve(first_layer, result.widths, result.printed_error, "formula as printed")
-    _curve(first_layer, result.widths, result.corrected_error, "with the factor xᵀx′")
-    _power(first_layer, result.widths, result.corrected_error, -0.5, "m^(−1/2)")
+    _curve(first_layer, widths, result.printed_error, "formula as printed")
+    _curve(first_layer, widths, result.corrected_error, "with the factor xᵀx′")
+    _power(first_layer, widths, result.corrected_error, -0.5, "m^(−1/2)")
     for axis in (error, movement, first_layer):
         axis.set(xscale="log", yscale="log", xlabel="width m")
         axis.tick_params(which="minor", labelsize=6)

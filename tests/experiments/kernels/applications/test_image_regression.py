@@ -43,7 +43,7 @@ def test_figure_has_three_panels(smoke):
     ("field", "value", "message"),
     [
         ("image_size", 9, "image_size must be even, got 9"),
-        ("cutoff", 0.0, "cutoff must be positive, got 0.0"),
+        ("cutoff", 0.0, "cutoff must be a finite number, positive, got 0.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -39,9 +39,9 @@ def test_interpolation_is_exact_for_a_plane():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("halvings", 2, "halvings must be 0 or 1, got 2"),
-        ("missing", 0.0, r"missing must be in \(0, 1\), got 0.0"),
-        ("num_images", 0, r"num_images must be in \[1, 5000\], got 0"),
+        ("halvings", 2, "halvings must be a whole number, from 0 to 1, got 2"),
+        ("missing", 0.0, "missing must be a finite number, between 0 and 1, got 0.0"),
+        ("num_images", 0, "num_images must be a whole number, from 1 to 5000, got 0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -8,7 +8,7 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.experiments.kernels.applications import label_aware as experiment
 
-TINY = experiment.Config(num_samples=4, num_tests=3, num_folds=2, num_seeds=1)
+TINY = experiment.Config(num_samples=4, num_test=3, num_folds=2, num_seeds=1)
 
 
 def test_smoke_run_has_the_expected_verdicts(surprises):
@@ -51,8 +51,8 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_tests", 0, "num_tests must be a whole number, at least 1, got 0"),
-        ("num_inputs", 1, "num_inputs must be a whole number, at least 2, got 1"),
+        ("num_test", 0, "num_test must be a whole number, at least 1, got 0"),
+        ("dimension", 1, "dimension must be a whole number, at least 2, got 1"),
         ("noise", 0.0, "noise must be a finite number, positive, got 0.0"),
         ("num_samples", 5, "num_samples must be a multiple of num_folds >= 2, got 5 and 2"),
     ],

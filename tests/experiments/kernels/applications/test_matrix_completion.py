@@ -36,8 +36,8 @@ def test_every_part_of_the_matrix_is_what_it_says():
     ("field", "value", "message"),
     [
         ("rank", 31, "rank must be at most rows and columns, got 31"),
-        ("share", 1.0, r"share must be in \(0, 1\), got 1.0"),
-        ("noise", -1.0, "noise must be at least 0, got -1.0"),
+        ("share", 1.0, "share must be a finite number, between 0 and 1, got 1.0"),
+        ("noise", -1.0, "noise must be a finite number, at least 0, got -1.0"),
         ("ridge", 0.0, "ridge must be a finite number, positive, got 0.0"),
         ("num_trials", 0, "num_trials must be a whole number, at least 1, got 0"),
     ],

@@ -49,11 +49,11 @@ def test_kernel_regression_is_that_of_scikit_learn():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("sizes", (20, 10), r"sizes must be counts that grow, got \(20, 10\)"),
-        ("sizes", (), "sizes must be counts"),
+        ("sizes", (20, 10), r"sizes must grow, got \(20, 10\)"),
+        ("sizes", (), "sizes must be whole numbers, one or more"),
         ("num_test", 1797, "at most 1797 together, got 1803"),
         ("width", 0, "width must be a whole number, at least 1, got 0"),
-        ("learning_rates", (0.0,), r"learning_rates must be positive, got \(0.0,\)"),
+        ("learning_rates", (0.0,), "learning_rates must be finite numbers, one or more"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

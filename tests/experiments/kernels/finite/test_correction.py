@@ -9,7 +9,7 @@ from theorylab.claims import Verdict
 from theorylab.experiments.kernels.finite import correction as experiment
 
 TINY = experiment.Config(
-    widths=(8, 16), num_samples=2, num_tests=1, time=0.5, num_seeds=2, num_groups=2
+    widths=(8, 16), num_samples=2, num_test=1, time=0.5, num_seeds=2, num_groups=2
 )
 
 
@@ -37,10 +37,10 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_tests", 0, "num_tests must be a whole number, at least 1, got 0"),
-        ("widths", (16, 8), r"widths must grow, got \(16, 8\)"),
-        ("widths", (8,), r"widths must be two or more counts, got \(8,\)"),
-        ("num_samples", 9, "num_samples must be at most 8, got 9"),
+        ("num_test", 0, "num_test must be a whole number, at least 1, got 0"),
+        ("widths", (16, 8), "widths must be whole numbers, two or more and increasing"),
+        ("widths", (8,), "widths must be whole numbers, two or more and increasing"),
+        ("num_samples", 9, "num_samples must be a whole number, from 1 to 8, got 9"),
         ("num_seeds", 3, "num_seeds must be a multiple of num_groups = 2, got 3"),
         ("time", math.inf, "time must be a finite number, positive, got inf"),
     ],

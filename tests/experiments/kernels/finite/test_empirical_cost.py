@@ -13,7 +13,7 @@ from theorylab.experiments.kernels.finite import empirical_cost as experiment
 from theorylab.kernels import ntk_full
 
 TINY = experiment.Config(
-    widths=(2, 3), outputs=(1, 2), num_hidden=1, num_positions=4, num_samples=2, num_seeds=2
+    widths=(2, 3), outputs=(1, 2), depth=2, num_positions=4, num_samples=2, num_seeds=2
 )
 
 
@@ -68,10 +68,10 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("widths", (8,), "widths must be two or more growing counts"),
-        ("outputs", (4, 1), "outputs must be two or more growing counts"),
+        ("widths", (8,), "widths must be whole numbers, two or more and increasing"),
+        ("outputs", (4, 1), "outputs must be whole numbers, two or more and increasing"),
         ("outputs", (1, 256), "must be at most 256, so that nothing is done in blocks"),
-        ("num_positions", 3, "num_positions must be at least 4, got 3"),
+        ("num_positions", 3, "num_positions must be a whole number, at least 4, got 3"),
         ("num_seeds", 0, "num_seeds must be a whole number, at least 1, got 0"),
     ],
 )

@@ -35,15 +35,15 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 def test_the_control_is_the_standard_parametrization():
     """Oracle: the kernel of a network in that parametrization, at the same function."""
     x = jax.random.normal(jax.random.key(0), (2, 8))
-    config = dataclasses.replace(TINY, widths=(8, 4), num_seeds=2)
+    config = dataclasses.replace(TINY, widths=(4, 8), num_seeds=2)
     keys = jax.random.split(jax.random.key(1), (4, 2))
     _, standard = experiment._orders(x, jax.random.key(1), config)
     networks = nested(8, 8, "erf")
-    inner, outer = networks.init(keys[2, 0])
+    inner, outer = networks.init(keys[2, 1])
     model = network(mlp([8], activation="erf"), (8,), Standard())
     params = ({"weight": inner / np.sqrt(8)}, (), {"weight": outer / np.sqrt(8)})
     kernel = ntk(model.apply, params, x, learning_rates=({"weight": 1 / 8}, (), {"weight": 1.0}))
-    np.testing.assert_allclose(standard[1][0, 0], kernel, rtol=1e-10)
+    np.testing.assert_allclose(standard[1][0, 1], kernel, rtol=1e-10)
 
 
 def test_figure_has_two_panels(smoke):
@@ -53,9 +53,9 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_inputs", 0, "num_inputs must be a whole number, at least 1, got 0"),
-        ("widths", (8, 8), r"widths must be two or more different counts, got \(8, 8\)"),
-        ("num_samples", 9, "num_samples must be at most 8, got 9"),
+        ("dimension", 0, "dimension must be a whole number, at least 1, got 0"),
+        ("widths", (8, 8), "widths must be whole numbers, two or more and increasing"),
+        ("num_samples", 9, "num_samples must be a whole number, from 1 to 8, got 9"),
         ("num_seeds", 3, "num_seeds must be a multiple of num_groups = 2, got 3"),
     ],
 )

@@ -12,7 +12,7 @@ from theorylab.models import Standard, mlp, network
 
 TINY = experiment.Config(
     width=3,
-    num_hidden=1,
+    depth=2,
     num_samples=8,
     batch_size=2,
     num_steps=6,
@@ -74,10 +74,10 @@ def test_figure_has_three_panels(smoke):
     ("field", "value", "message"),
     [
         ("width", 0, "width must be a whole number, at least 1, got 0"),
-        ("num_samples", 1800, r"num_samples must be in \[1, 1700\], got 1800"),
-        ("num_segment", 2, "num_segment must be at least 3, got 2"),
+        ("num_samples", 1800, "num_samples must be a whole number, from 1 to 1700, got 1800"),
+        ("num_segment", 2, "num_segment must be a whole number, at least 3, got 2"),
         ("interval", 4, "must be multiples of interval = 4, got 6"),
-        ("spawns", (1, 2, 3), r"spawns must grow from 0, got \(1, 2, 3\)"),
+        ("spawns", (1, 2, 3), r"spawns must begin with 0, got \(1, 2, 3\)"),
         ("spawns", (0, 1), r"spawns must be three or more, the last in \[2, 4\], got \(0, 1\)"),
         ("learning_rate", 0.0, "learning_rate must be a finite number, positive, got 0.0"),
     ],

@@ -26,7 +26,9 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         output_kurtosis=smoke.linear_kurtosis / 10,
         single_kurtosis=smoke.linear_kurtosis,
         linear_kurtosis=smoke.single_kurtosis,
-        heads_kurtosis=np.repeat(smoke.heads_kurtosis[:, :1], len(smoke.num_heads), axis=1),
+        heads_kurtosis=np.repeat(
+            smoke.heads_kurtosis[:, :1], smoke.heads_kurtosis.shape[1], axis=1
+        ),
         kernel_error=smoke.uniform_error,
         num_logits=smoke.printed_logits,
         logit_size=smoke.printed_size,
@@ -82,8 +84,8 @@ def test_memory_grows_with_the_draws():
         ("num_positions", 1, "num_positions must be a whole number, at least 2, got 1"),
         ("num_draws", 1, "num_draws must be a whole number, at least 2, got 1"),
         ("head_width", 0, "head_width must be a whole number, at least 1, got 0"),
-        ("widths", (8,), r"widths must be two or more growing counts, got \(8,\)"),
-        ("num_heads", (2, 1), "num_heads must be two or more growing counts"),
+        ("widths", (8,), "widths must be whole numbers, two or more and increasing"),
+        ("num_heads", (2, 1), "num_heads must be whole numbers, two or more and increasing"),
         ("scale", 0.0, "scale must be a finite number, positive, got 0.0"),
     ],
 )

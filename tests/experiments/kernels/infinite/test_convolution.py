@@ -34,12 +34,14 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 
 
 def test_bad_configs_are_refused():
-    with pytest.raises(ValueError, match="num_layers must be a whole number, at least 1, got 0"):
-        experiment.Config(num_layers=0)
-    with pytest.raises(ValueError, match="widths must be two or more different counts"):
+    with pytest.raises(ValueError, match="depth must be a whole number, at least 2, got 1"):
+        experiment.Config(depth=1)
+    with pytest.raises(ValueError, match="widths must be whole numbers, two or more"):
         experiment.Config(widths=(8,))
-    with pytest.raises(ValueError, match="must be at least the window, 3"):
+    with pytest.raises(ValueError, match="num_pixels must be a whole number, at least 3"):
         experiment.Config(num_pixels=2)
+    with pytest.raises(ValueError, match="pixel_counts must be at least the window, 3"):
+        experiment.Config(pixel_counts=(2, 4))
 
 
 def test_the_figure_draws(smoke):

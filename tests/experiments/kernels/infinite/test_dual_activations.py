@@ -70,12 +70,20 @@ def test_memory_grows_with_the_nodes():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_correlations", 10, "must be odd and at least 3, got 10"),
-        ("variances", (), "variances must be at least 0, one of them positive"),
-        ("variances", (0.0,), "variances must be at least 0, one of them positive"),
-        ("variances", (-1.0, 1.0), "variances must be at least 0"),
-        ("node_counts", (16, 32), "node_counts must be three or more growing counts"),
-        ("term_counts", (8, 8, 16), "term_counts must be three or more growing counts"),
+        (
+            "num_correlations",
+            10,
+            "num_correlations must be a whole number, odd and at least 1, got 10",
+        ),
+        ("variances", (), "variances must be finite numbers, one or more"),
+        ("variances", (0.0,), r"one of variances must be positive, got \(0.0,\)"),
+        ("variances", (-1.0, 1.0), "variances must be finite numbers, one or more"),
+        ("node_counts", (16, 32), r"node_counts must be three or more, got \(16, 32\)"),
+        (
+            "term_counts",
+            (8, 8, 16),
+            "term_counts must be whole numbers, two or more and increasing",
+        ),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

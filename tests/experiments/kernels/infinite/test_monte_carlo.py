@@ -10,7 +10,7 @@ from theorylab.claims import Verdict
 from theorylab.experiments.kernels.infinite import monte_carlo as experiment
 
 TINY = experiment.Config(
-    widths=(2, 3), num_draws=512, num_points=2, num_hidden=1, num_train=9, num_test=9, num_seeds=2
+    widths=(2, 3), num_draws=512, num_points=2, depth=2, num_train=9, num_test=9, num_seeds=2
 )
 
 
@@ -52,12 +52,12 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("widths", (8,), "widths must be two or more growing counts"),
-        ("digit_draws", (4, 1), "digit_draws must be two or more growing counts"),
-        ("num_draws", 600, "num_draws must be a power of 2, at least 512, got 600"),
+        ("widths", (8,), "widths must be whole numbers, two or more and increasing"),
+        ("digit_draws", (4, 1), "digit_draws must be whole numbers, two or more and increasing"),
+        ("num_draws", 600, "num_draws must be a power of 2, got 600"),
         ("num_test", 1790, "there are 1797 digits"),
         ("ridge", 0.0, "ridge must be a finite number, positive, got 0.0"),
-        ("num_points", 0, "num_points must be at least 1, got 0"),
+        ("num_points", 0, "num_points must be a whole number, at least 1, got 0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

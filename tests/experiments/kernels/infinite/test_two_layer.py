@@ -9,7 +9,7 @@ from theorylab.claims import Verdict
 from theorylab.experiments.kernels.infinite import two_layer as experiment
 
 TINY = experiment.Config(
-    widths=(4, 8), num_samples=3, num_inputs=3, num_tests=2, num_steps=10, num_seeds=2, num_draws=2
+    widths=(4, 8), num_samples=3, dimension=3, num_test=2, num_steps=10, num_seeds=2, num_draws=2
 )
 
 
@@ -51,11 +51,11 @@ def test_figure_has_four_panels(smoke):
     ("field", "value", "message"),
     [
         ("num_samples", 0, "num_samples must be a whole number, at least 1, got 0"),
-        ("widths", (8,), "widths must be two or more counts"),
-        ("widths", (8, 4), "widths must grow"),
+        ("widths", (8,), "widths must be whole numbers, two or more and increasing"),
+        ("widths", (8, 4), "widths must be whole numbers, two or more and increasing"),
         ("num_steps", 15, "num_steps must be a multiple of 10, got 15"),
-        ("learning_rate", 1.0, r"learning_rate must be in \(0, 1\), got 1.0"),
-        ("delta", 0.0, r"delta must be in \(0, 1\), got 0.0"),
+        ("learning_rate", 1.0, "learning_rate must be a finite number, between 0 and 1, got 1.0"),
+        ("delta", 0.0, "delta must be a finite number, between 0 and 1, got 0.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -49,11 +49,11 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("width", 0, "width must be at least 1, got 0"),
-        ("num_samples", 10, "num_samples must be more than num_directions and 10"),
+        ("width", 0, "width must be a whole number, at least 1, got 0"),
+        ("num_samples", 10, "num_samples must be a whole number, from 11 to 300, got 10"),
         ("num_steps", 7, "num_steps must be a multiple of 5, got 7"),
-        ("label_scale", 0.0, r"label_scale must be in \(0, 1\), got 0.0"),
-        ("learning_rate", 1.0, r"learning_rate must be in \(0, 1\), got 1.0"),
+        ("label_scale", 0.0, "label_scale must be a finite number, between 0 and 1, got 0.0"),
+        ("learning_rate", 1.0, "learning_rate must be a finite number, between 0 and 1, got 1.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -42,8 +42,8 @@ def test_the_figure_draws_every_output_and_mode(smoke):
     ("change", "message"),
     [
         ({"width": 0}, "width must be a whole number, at least 1, got 0"),
-        ({"num_samples": 9}, "num_samples must be at most 2 num_inputs = 8, got 9"),
-        ({"num_steps": 1000}, "num_steps must be above 1000, got 1000"),
+        ({"num_samples": 9}, "num_samples must be at most 2 dimension = 8, got 9"),
+        ({"num_steps": 1000}, "num_steps must be a whole number, at least 1001, got 1000"),
     ],
 )
 def test_a_config_outside_its_domain_is_refused(change, message):

@@ -8,7 +8,7 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.experiments.kernels.prediction import global_convergence as experiment
 
-TINY = experiment.Config(widths=(2, 4), samples=(2, 3), num_inputs=3, num_steps=20, num_seeds=2)
+TINY = experiment.Config(widths=(2, 4), samples=(2, 3), dimension=3, num_steps=20, num_seeds=2)
 
 
 def test_smoke_run_has_the_expected_verdicts(surprises):
@@ -21,7 +21,8 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("the loss is never above", all_wide) == Verdict.REFUTED
     far = smoke._replace(row_margin=0 * smoke.row_margin - 0.1)
     assert verdict("for ‖x‖ = 1", far) == Verdict.REFUTED
-    assert verdict("with a factor ‖x‖", smoke._replace(radius=1.0)) == Verdict.REFUTED
+    near = dataclasses.replace(experiment.PRESETS["smoke"], radius=1.0 + 1e-9)
+    assert verdict("with a factor ‖x‖", smoke, near) == Verdict.REFUTED
     steep = smoke._replace(critical_width=smoke.second_theorem)
     assert verdict("grows far slower", steep) == Verdict.REFUTED
     assert verdict("ten thousand times", steep) == Verdict.REFUTED
@@ -48,12 +49,12 @@ def test_figure_has_three_panels(smoke):
     ("field", "value", "message"),
     [
         ("num_seeds", 0, "num_seeds must be a whole number, at least 1, got 0"),
-        ("widths", (4, 2), "widths must be two or more growing counts"),
-        ("samples", (4,), "samples must be two or more growing counts"),
+        ("widths", (4, 2), "widths must be whole numbers, two or more and increasing"),
+        ("samples", (4,), "samples must be whole numbers, two or more and increasing"),
         ("num_steps", 30, "num_steps must be a multiple of 20, got 30"),
-        ("learning_rate", 0.5, r"learning_rate must be in \(0, 0.5\), got 0.5"),
-        ("radius", 1.0, "radius must be above 1, got 1.0"),
-        ("delta", 1.0, r"delta must be in \(0, 1\), got 1.0"),
+        ("learning_rate", 0.5, "learning_rate must be below 0.5, got 0.5"),
+        ("radius", 1.0, "radius must be a finite number, above 1, got 1.0"),
+        ("delta", 1.0, "delta must be a finite number, between 0 and 1, got 1.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -39,8 +39,8 @@ def test_figure_has_two_panels(smoke):
     [
         ("width", 0, "width must be a whole number, at least 1, got 0"),
         ("learning_rate", 0.0, "learning_rate must be a finite number, positive, got 0.0"),
-        ("probes", (0.1,), r"probes must be two or more learning rates, got \(0.1,\)"),
-        ("probes", (0.1, -0.1), "probes must be two or more learning rates"),
+        ("probes", (0.1,), r"probes must be two or more different ones, got \(0.1,\)"),
+        ("probes", (0.1, -0.1), "probes must be finite numbers, one or more"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -9,7 +9,7 @@ from theorylab.claims import Verdict
 from theorylab.experiments.kernels.prediction import piecewise_linear as experiment
 
 TINY = experiment.Config(
-    width=3, num_samples=2, num_tests=1, num_workers=2, updates=(1, 8, 20), time=0.1, num_seeds=1
+    width=3, num_samples=2, num_test=1, num_workers=2, updates=(1, 8, 20), time=0.1, num_seeds=1
 )
 
 
@@ -41,8 +41,8 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("width", 0, "width must be at least 1, got 0"),
-        ("updates", (2, 8, 20), r"updates must grow from 1, got \(2, 8, 20\)"),
+        ("width", 0, "width must be a whole number, at least 1, got 0"),
+        ("updates", (2, 8, 20), r"updates must begin with 1, got \(2, 8, 20\)"),
         ("updates", (1, 2, 32), "updates must have two numbers from 8 on, and reach 20"),
         ("num_workers", 3, "num_workers must be at most num_samples = 2, got 3"),
         ("time", 0.0, "time must be a finite number, positive, got 0.0"),

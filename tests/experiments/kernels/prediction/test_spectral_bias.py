@@ -51,9 +51,9 @@ def test_figure_has_three_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("width", 0, "width must be at least 1, got 0"),
-        ("num_degrees", 9, r"num_degrees must be in \[16, 512\), got 9"),
-        ("num_modes", 17, "num_modes must be at most 16, got 17"),
+        ("width", 0, "width must be a whole number, at least 1, got 0"),
+        ("num_degrees", 9, "num_degrees must be a whole number, from 16 to 511, got 9"),
+        ("num_modes", 17, "num_modes must be a whole number, from 1 to 16, got 17"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -40,11 +40,11 @@ def test_layers_beyond_the_depth_do_not_matter():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_cells", 9, "num_cells must be at least 10, got 9"),
+        ("num_cells", 9, "num_cells must be a whole number, at least 10, got 9"),
         ("num_seeds", 1, "num_seeds must be a whole number, at least 2, got 1"),
         ("width", 0, "width must be a whole number, at least 1, got 0"),
-        ("num_samples", 2000, "num_samples must be at most 1797, got 2000"),
-        ("learning_rate", 1.0, r"learning_rate must be in \(0, 1\), got 1.0"),
+        ("num_samples", 2000, "num_samples must be a whole number, from 1 to 1797, got 2000"),
+        ("learning_rate", 1.0, "learning_rate must be a finite number, between 0 and 1, got 1.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

@@ -9,7 +9,7 @@ from theorylab.claims import Verdict
 from theorylab.experiments.kernels.prediction import trained_ensembles as experiment
 
 TINY = experiment.Config(
-    width=8, num_networks=3, num_samples=2, num_tests=2, num_outputs=1, num_steps=(1, 2)
+    width=8, num_networks=3, num_samples=2, num_test=2, num_outputs=1, num_steps=(1, 2)
 )
 
 
@@ -56,9 +56,9 @@ def test_figure_has_three_panels(smoke):
     [
         ("width", 0, "width must be a whole number, at least 1, got 0"),
         ("num_networks", 1, "num_networks must be a whole number, at least 2, got 1"),
-        ("num_steps", (5, 3), r"num_steps must be growing counts, got \(5, 3\)"),
-        ("num_steps", (), r"num_steps must be growing counts, got \(\)"),
-        ("learning_rate", 1.0, r"learning_rate must be in \(0, 1\), got 1\.0"),
+        ("num_steps", (5, 3), r"num_steps must grow, got \(5, 3\)"),
+        ("num_steps", (), "num_steps must be whole numbers, one or more"),
+        ("learning_rate", 1.0, "learning_rate must be a finite number, between 0 and 1, got 1.0"),
     ],
 )
 def test_config_outside_its_domain_is_refused(field, value, message):

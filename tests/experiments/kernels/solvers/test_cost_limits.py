@@ -17,8 +17,9 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     exchanged = smoke._replace(pooled=smoke.flat, flat=smoke.pooled)
     assert verdict("With pooling", exchanged) == Verdict.REFUTED
     assert verdict("Without pooling", exchanged) == Verdict.REFUTED
-    assert verdict("entries that", smoke._replace(pairs=1.0 * smoke.samples)) == Verdict.REFUTED
-    assert verdict("A step of", smoke._replace(step=1.0 * smoke.samples)) == Verdict.REFUTED
+    linear = np.asarray(experiment.PRESETS["smoke"].sample_counts, float)
+    assert verdict("entries that", smoke._replace(pairs=linear)) == Verdict.REFUTED
+    assert verdict("A step of", smoke._replace(step=linear)) == Verdict.REFUTED
     assert verdict("NNGP alone", smoke._replace(nngp=0.1 * smoke.nngp)) == Verdict.REFUTED
     cheap = smoke._replace(gram_at_many=smoke.solution_at_many)
     assert verdict("all steps", cheap) == Verdict.REFUTED
@@ -32,9 +33,9 @@ def test_same_config_same_bytes():
 
 
 def test_bad_configs_are_refused():
-    with pytest.raises(ValueError, match="num_steps must be positive, got 0"):
+    with pytest.raises(ValueError, match="num_steps must be a whole number, at least 1, got 0"):
         experiment.Config(num_steps=0)
-    with pytest.raises(ValueError, match="sides must be two or more"):
+    with pytest.raises(ValueError, match="sides must be whole numbers, two or more"):
         experiment.Config(sides=(8,))
     with pytest.raises(ValueError, match="sides must be multiples of 4"):
         experiment.Config(sides=(8, 10))

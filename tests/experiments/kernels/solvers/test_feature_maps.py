@@ -50,8 +50,8 @@ def test_the_figure_draws_every_order_and_kernel(smoke):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_order": 11}, r"max_order must be in \[2, 10\], got 11"),
-        ({"num_points": 21}, "num_points must be at least twice the power kernel's rank, 22"),
+        ({"max_order": 11}, "max_order must be a whole number, from 2 to 10, got 11"),
+        ({"num_points": 21}, "num_points must be a whole number, at least 22, got 21"),
         ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1, got 0"),
     ],
 )

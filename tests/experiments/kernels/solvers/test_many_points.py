@@ -8,7 +8,7 @@ import pytest
 from theorylab.claims import Verdict
 from theorylab.experiments.kernels.solvers import many_points as experiment
 
-TINY = experiment.Config(sizes=(25, 36), multiples=(1.0, 2.0), num_tests=10, num_seeds=1)
+TINY = experiment.Config(sizes=(25, 36), multiples=(1.0, 2.0), num_test=10, num_seeds=1)
 
 
 def test_smoke_run_has_the_expected_verdicts(surprises):
@@ -50,10 +50,10 @@ def test_figure_has_three_panels(smoke):
     ("field", "value", "message"),
     [
         ("num_seeds", 0, "num_seeds must be a whole number, at least 1, got 0"),
-        ("sizes", (100,), r"two or more growing counts, got \(100,\)"),
+        ("sizes", (100,), "sizes must be whole numbers, two or more and increasing"),
         ("sizes", (100, 4995), "leave room for the tests among 5000 digits"),
-        ("multiples", (5.0, 1.0), "multiples must be growing numbers"),
-        ("multiples", (1.0, 50.0), r"multiples must be in \(0, √n\], got \(1.0, 50.0\)"),
+        ("multiples", (5.0, 1.0), "multiples must be finite numbers, two or more and increasing"),
+        ("multiples", (1.0, 50.0), r"multiples must be at most √n, got \(1.0, 50.0\)"),
         ("ridge", 0.0, r"ridge must be a finite number, positive, got 0\.0"),
     ],
 )

@@ -34,9 +34,9 @@ def test_the_figure_draws_three_kernels_and_every_direction(smoke):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_samples": 9}, r"num_samples must be in \[2, 8\], got 9"),
-        ({"num_tests": 2}, "num_tests must be at least 3, got 2"),
-        ({"num_steps": 10}, "num_steps must be at least 1000, got 10"),
+        ({"num_samples": 9}, "num_samples must be a whole number, from 2 to 8, got 9"),
+        ({"num_test": 2}, "num_test must be a whole number, at least 3, got 2"),
+        ({"num_steps": 10}, "num_steps must be a whole number, at least 1000, got 10"),
         ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1, got 0"),
     ],
 )

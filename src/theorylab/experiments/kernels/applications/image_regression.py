@@ -32,7 +32,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.experiments.drawing import panels
-from theorylab.fields import Seeded
+from theorylab.fields import Count, Positive, Seeded
 from theorylab.kernels import cholesky_solve, infinite_kernels
 from theorylab.kernels.fourier_features import (
     basic_frequencies,
@@ -60,21 +60,18 @@ EMBEDDINGS = ("none", "basic", "positional", "gaussian")
 class Config(Seeded):
     """Random images, half of whose pixels are known."""
 
-    image_size: int = 64  # pixels along each side
-    cutoff: float = 7.0  # typical frequency of the images, in waves along a side
-    positional: float = 8.0  # σ of the positional embedding
-    gaussian: float = 3.5  # σ of the Gaussian embedding
-    num_frequencies: int = 64  # waves of the Gaussian embedding
-    time: float = 3000.0  # of the kernels: λ_max over the ridge
-    width: int = 64  # of the networks, with two hidden layers
-    num_steps: int = 200  # of Adam
-    num_seeds: int = 8  # images
+    image_size: Count = 64  # pixels along each side
+    cutoff: Positive = 7.0  # typical frequency of the images, in waves along a side
+    positional: Positive = 8.0  # σ of the positional embedding
+    gaussian: Positive = 3.5  # σ of the Gaussian embedding
+    num_frequencies: Count = 64  # waves of the Gaussian embedding
+    time: Positive = 3000.0  # of the kernels: λ_max over the ridge
+    width: Count = 64  # of the networks, with two hidden layers
+    num_steps: Count = 200  # of Adam
+    num_seeds: Count = 8  # images
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in vars(self).items():
-            if name != "seed" and not value > 0:
-                raise ValueError(f"{name} must be positive, got {value}.")
         if self.image_size % 2:
             raise ValueError(f"image_size must be even, got {self.image_size}.")
 

@@ -14,7 +14,7 @@ Source: golikov · ntk-matrix-completion · 2.6.1.
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,12 +26,13 @@ from scipy.interpolate import griddata
 from theorylab.claims import Claim, Source, at_least, identity, ordered
 from theorylab.data import mnist5k
 from theorylab.experiments.drawing import panels
-from theorylab.fields import Checked, Seed
+from theorylab.fields import Checked, OpenFraction, Seed, within
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.applications.completion import complete
 from theorylab.models import NTK, Activation, Architecture, AvgPool, Conv, Serial
 from theorylab.models.mixing import Upsample
 from theorylab.progress import report
+from theorylab.typing import Measured
 
 PRECISION = "float64"
 FORMULA = (
@@ -46,19 +47,12 @@ SMALL = 8  # pixels, where shifts are looked at
 class Config(Checked):
     """Digits with missing pixels, filled in by two networks and by interpolation."""
 
-    halvings: int = 0  # how often images are made half as large first, from 28 × 28
-    missing: float = 0.3  # share of missing pixels
-    num_images: int = 24  # digits
+    halvings: Annotated[int, within(0, 1)] = (
+        0  # how often images are made half as large first, from 28 × 28
+    )
+    missing: OpenFraction = 0.3  # share of missing pixels
+    num_images: Annotated[int, within(1, 5000)] = 24  # digits
     seed: Seed = 0  # of all randomness
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.halvings not in (0, 1):
-            raise ValueError(f"halvings must be 0 or 1, got {self.halvings}.")
-        if not 0 < self.missing < 1:
-            raise ValueError(f"missing must be in (0, 1), got {self.missing}.")
-        if not 1 <= self.num_images <= 5000:
-            raise ValueError(f"num_images must be in [1, 5000], got {self.num_images}.")
 
 
 PRESETS = {"smoke": Config(halvings=1, num_images=20), "paper": Config(num_images=1000)}
@@ -67,15 +61,15 @@ PRESETS = {"smoke": Config(halvings=1, num_images=20), "paper": Config(num_image
 class Result(NamedTuple):
     """Axes: i images, h rows and columns of pixels. Noise ratios in decibel, on missing pixels."""
 
-    images: Float[np.ndarray, "i h h"]
-    present: Bool[np.ndarray, "i h h"]
-    painted: Float[np.ndarray, "i h h"]  # by the network with halving and doubling
-    network: Float[np.ndarray, " i"]  # its peak signal to noise ratio
-    flat_network: Float[np.ndarray, " i"]  # of the network with convolutions only
-    interpolation: Float[np.ndarray, " i"]  # of linear interpolation
-    kernel: Float[np.ndarray, "a a a a"]  # Θ(s, s′) of a small image, (row, row′, column, column′)
-    shifted_by_two: Float[np.ndarray, "a a a a"]
-    shifted_by_one: Float[np.ndarray, "a a a a"]
+    images: Float[Measured, "i h h"]
+    present: Bool[Measured, "i h h"]
+    painted: Float[Measured, "i h h"]  # by the network with halving and doubling
+    network: Float[Measured, " i"]  # its peak signal to noise ratio
+    flat_network: Float[Measured, " i"]  # of the network with convolutions only
+    interpolation: Float[Measured, " i"]  # of linear interpolation
+    kernel: Float[Measured, "a a a a"]  # Θ(s, s′) of a small image, (row, row′, column, column′)
+    shifted_by_two: Float[Measured, "a a a a"]
+    shifted_by_one: Float[Measured, "a a a a"]
 
 
 def memory(config: Config) -> int:
@@ -99,10 +93,18 @@ def run(config: Config) -> Result:
     flat = _painted(_kernel(_flat_network(), side), images, present)
     report("interpolation", 0.9)
     between = jnp.asarray(_interpolated(np.asarray(images), np.asarray(present)))
-    ratios = [_noise_ratio(each, images, present) for each in (painted, flat, between)]
     kernel = _kernel(_halving_network("nearest"), SMALL)
-    shifts = [jnp.roll(kernel, (shift,) * 4, (0, 1, 2, 3)) for shift in (2, 1)]
-    return Result(*map(np.asarray, (images, present, painted, *ratios, kernel, *shifts)))
+    return Result(
+        images=images,
+        present=present,
+        painted=painted,
+        network=_noise_ratio(painted, images, present),
+        flat_network=_noise_ratio(flat, images, present),
+        interpolation=_noise_ratio(between, images, present),
+        kernel=kernel,
+        shifted_by_two=jnp.roll(kernel, (2,) * 4, (0, 1, 2, 3)),
+        shifted_by_one=jnp.roll(kernel, (1,) * 4, (0, 1, 2, 3)),
+    )
 
 
 def _convolution() -> tuple[Conv, Activation]:

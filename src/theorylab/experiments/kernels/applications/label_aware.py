@@ -48,19 +48,19 @@ RIDGE = 0.1  # in units of the mean of K(x, x)
 class Config(Seeded):
     """Inputs with two binary factors: kernel ridge regression of one, and of their parity."""
 
-    num_samples: int = 40  # training inputs
-    num_tests: Count = 100  # inputs where errors are counted
-    num_inputs: Plural = 10  # inputs d
+    num_samples: Count = 40  # training inputs
+    num_test: Count = 100  # inputs where errors are counted
+    dimension: Plural = 10  # inputs d
     strong: Positive = 2.0  # the size of the factor a
     weak: Positive = 1.2  # the size of the factor b
     noise: Positive = 0.3  # standard deviation of every coordinate
     bandwidth: Positive = 0.1  # of similarity, in units of the mean of K(x, x)
-    num_folds: int = 4  # of cross-validation
+    num_folds: Plural = 4  # of cross-validation
     num_seeds: Count = 30  # random datasets
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_folds < 2 or self.num_samples < 1 or self.num_samples % self.num_folds:
+        if self.num_samples % self.num_folds:
             raise ValueError(
                 f"num_samples must be a multiple of num_folds >= 2, "
                 f"got {self.num_samples} and {self.num_folds}."
@@ -68,8 +68,8 @@ class Config(Seeded):
 
 
 PRESETS = {
-    "smoke": Config(num_tests=50, num_seeds=14),
-    "paper": Config(num_samples=200, num_tests=1000, num_seeds=100),
+    "smoke": Config(num_test=50, num_seeds=14),
+    "paper": Config(num_samples=200, num_test=1000, num_seeds=100),
 }
 
 
@@ -85,7 +85,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the similarities of one row with all pairs, and of the kernels."""
-    n, m = config.num_samples, config.num_samples + config.num_tests
+    n, m = config.num_samples, config.num_samples + config.num_test
     return 8 * (4 * m * n**2 + 8 * m**2)
 
 
@@ -104,11 +104,11 @@ def _datasets(keys: Key[Array, " s"], config: Config) -> tuple[Array, ...]:
 def _dataset(key: RandomKey, config: Config) -> tuple[Array, ...]:
     """Plain error, error, weight and the two alignments of each labeling."""
     for_factors, for_noise, for_labels = jax.random.split(key, 3)
-    total = config.num_samples + config.num_tests
+    total = config.num_samples + config.num_test
     factors = jax.random.rademacher(for_factors, (total, 2), float)
-    noise = config.noise * jax.random.normal(for_noise, (total, config.num_inputs))
-    sizes = jnp.zeros(config.num_inputs).at[:2].set(jnp.array([config.strong, config.weak]))
-    x = noise + jnp.pad(factors, ((0, 0), (0, config.num_inputs - 2))) * sizes[None, :]
+    noise = config.noise * jax.random.normal(for_noise, (total, config.dimension))
+    sizes = jnp.zeros(config.dimension).at[:2].set(jnp.array([config.strong, config.weak]))
+    x = noise + jnp.pad(factors, ((0, 0), (0, config.dimension - 2))) * sizes[None, :]
     networks = [mlp([1], activation=activation) for activation in ACTIVATIONS]
     kernels = jnp.stack([infinite_kernels(network, x).ntk for network in networks])
     kernels = kernels / jnp.trace(kernels, axis1=1, axis2=2)[:, None, None] * total
@@ -125,7 +125,7 @@ def _labeling(
     train, test = _folds(n, config.num_folds)
     losses = jax.vmap(lambda train, test: _losses(kernel, labels, train, test, config)[0])
     chosen = jnp.argmin(losses(train, test).mean(axis=0))
-    everything = jnp.arange(n), jnp.arange(n, n + config.num_tests)
+    everything = jnp.arange(n), jnp.arange(n, n + config.num_test)
     _, errors, alignments = _losses(kernel, labels, *everything, config)
     weight = jnp.asarray(WEIGHTS)[chosen]
     return errors[0], errors[chosen], weight, alignments[0], alignments[chosen]

@@ -22,12 +22,12 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, identity, median_at_most, ordered, probability_at_least
 from theorylab.experiments.drawing import panels
-from theorylab.fields import Checked, Count, Positive, Seed
+from theorylab.fields import Checked, Count, NonNegative, OpenFraction, Positive, Seed
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.applications.completion import complete, entry_kernel, soft_impute
 from theorylab.models import NTK, mlp
 from theorylab.progress import report
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"K\big((i, j), (i', j')\big) = \kappa(z_j, z_{j'})\,1_{i = i'}"
@@ -43,8 +43,8 @@ class Config(Checked):
     num_rows: Count = 30  # rows of the matrix
     num_columns: Count = 40  # columns d
     rank: Count = 3  # of the matrix without noise
-    noise: float = 0.3  # deviation of the noise; entries have variance 1
-    share: float = 0.5  # of the entries that are observed
+    noise: NonNegative = 0.3  # deviation of the noise; entries have variance 1
+    share: OpenFraction = 0.5  # of the entries that are observed
     ridge: Positive = 0.3  # of the network's kernel; the best of six on matrices of another seed
     num_trials: Count = 100  # random matrices
     seed: Seed = 0  # of all randomness
@@ -53,10 +53,6 @@ class Config(Checked):
         super().__post_init__()
         if self.rank > min(self.num_rows, self.num_columns):
             raise ValueError(f"rank must be at most rows and columns, got {self.rank}.")
-        if not 0 < self.share < 1:
-            raise ValueError(f"share must be in (0, 1), got {self.share}.")
-        if not 0 <= self.noise < math.inf:
-            raise ValueError(f"noise must be at least 0, got {self.noise}.")
 
 
 PRESETS = {
@@ -68,11 +64,11 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: t trials. Errors are root mean squares over the entries that were not observed."""
 
-    backbone: Float[np.ndarray, " t"]  # soft-impute alone
-    joint: Float[np.ndarray, " t"]  # the network's kernel with soft-impute as its input
-    blind: Float[np.ndarray, " t"]  # the network's kernel with inputs that say nothing
-    by_rows: Float[np.ndarray, "r d"]  # of one matrix: row by row
-    by_entries: Float[np.ndarray, "r d"]  # and with the kernel of all entries
+    backbone: Float[Measured, " t"]  # soft-impute alone
+    joint: Float[Measured, " t"]  # the network's kernel with soft-impute as its input
+    blind: Float[Measured, " t"]  # the network's kernel with inputs that say nothing
+    by_rows: Float[Measured, "r d"]  # of one matrix: row by row
+    by_entries: Float[Measured, "r d"]  # and with the kernel of all entries
 
 
 def memory(config: Config) -> int:
@@ -90,8 +86,9 @@ def run(config: Config) -> Result:
     report("one matrix in full", 0.9)
     small = dict(num_rows=min(config.num_rows, 8), num_columns=min(config.num_columns, 12))
     by_rows, by_entries = _both_ways(example, **small)
-    arrays = (backbone, joint, blind, by_rows, by_entries)
-    return Result(*map(np.asarray, arrays))
+    return Result(
+        backbone=backbone, joint=joint, blind=blind, by_rows=by_rows, by_entries=by_entries
+    )
 
 
 class Matrix(NamedTuple):

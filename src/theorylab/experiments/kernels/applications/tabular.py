@@ -17,7 +17,7 @@ Source: arora · ntk-practice · §9.5.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +28,7 @@ from scipy.stats import friedmanchisquare, rankdata
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, median_between
 from theorylab.data import TABLES, Dataset, table
 from theorylab.experiments.drawing import panels
-from theorylab.fields import Checked, Count, Seed
+from theorylab.fields import Checked, Count, Seed, within
 from theorylab.kernels import NTKClassifier, infinite_kernels
 from theorylab.models import NTK, mlp
 from theorylab.progress import report
@@ -75,16 +75,13 @@ class Config(Checked):
     """Five classifiers on small tables."""
 
     tables: Literal["bundled", "openml"] = "bundled"  # which tables
-    num_train: int = 120  # rows to learn from, at most three fifths of a table
+    num_train: Annotated[int, within(40, 2048)] = (
+        120  # rows to learn from, at most three fifths of a table
+    )
     num_test: Count = 300  # rows to classify, at most
     num_trees: Count = 100  # of a random forest
     num_splits: Count = 10  # random training and test parts of every table
     seed: Seed = 0  # of all randomness
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 40 <= self.num_train <= 2048:
-            raise ValueError(f"num_train must be in [40, 2048], got {self.num_train}.")
 
 
 PRESETS = {
@@ -132,7 +129,7 @@ def run(config: Config) -> Result:
             shuffled[split, number] = _shuffled(part, random)
     ranks = rankdata(-accuracy, axis=2).mean(axis=1)
     friedman = float(friedmanchisquare(*accuracy.mean(axis=0).T).pvalue)
-    return Result(names, accuracy, ranks, shuffled, friedman)
+    return Result(names=names, accuracy=accuracy, ranks=ranks, shuffled=shuffled, friedman=friedman)
 
 
 def _part(data: Dataset, random: np.random.Generator, config: Config) -> Part:

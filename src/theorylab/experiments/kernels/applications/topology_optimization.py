@@ -40,7 +40,7 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.experiments.drawing import panels
-from theorylab.fields import Count, Positive, Seeded
+from theorylab.fields import Count, Increasing, OpenFraction, Positive, Seeded
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.applications import elasticity, topology
 from theorylab.models import NTK, Model, mlp, network
@@ -62,21 +62,13 @@ class Config(Seeded):
 
     num_columns: Count = 60  # squares along the half beam
     num_rows: Count = 20  # and across it
-    volume: float = 0.5  # part of the area that is filled, V
-    frequencies: tuple[float, ...] = (1.0, 3.0, 9.0)  # ω, per height of the beam
+    volume: OpenFraction = 0.5  # part of the area that is filled, V
+    frequencies: Increasing[Positive] = (1.0, 3.0, 9.0)  # ω, per height of the beam
     bias_scale: Positive = 3.0  # β, the deviation of the phases
     width: Count = 512  # neurons
     num_steps: Count = 150  # of gradient descent with momentum
     learning_rate: Positive = 10.0  # over the mean of the limit kernel's diagonal, for log C
     num_seeds: Count = 8  # random networks
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.volume < 1:
-            raise ValueError(f"volume must be in (0, 1), got {self.volume}.")
-        grow = tuple(sorted(set(self.frequencies))) == self.frequencies
-        if len(self.frequencies) < 2 or not grow or self.frequencies[0] <= 0:
-            raise ValueError(f"frequencies must be two or more that grow, got {self.frequencies}.")
 
 
 PRESETS = {
@@ -88,8 +80,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, w frequencies ω, c columns, r rows."""
 
-    frequencies: Float[np.ndarray, " w"]
-    volume: float
     plain_density: Float[np.ndarray, "c r"]  # of SIMP with averaged slopes
     plain_compliance: float
     uniform_compliance: float  # of the plate that is equally grey everywhere
@@ -134,8 +124,6 @@ def run(config: Config) -> Result:
     bent = [elasticity.bend(plate, limit.density) for limit in limits]
     uniform = np.zeros(plain.shape)
     return Result(
-        frequencies=np.asarray(config.frequencies),
-        volume=config.volume,
         plain_density=plain,
         plain_compliance=plain_compliance,
         uniform_compliance=topology.design(plate, uniform, config.volume).compliance,
@@ -243,7 +231,7 @@ def _opposition(density: Float[np.ndarray, "c r"]) -> Float[np.ndarray, "c r"]:
 CLAIMS = (
     Claim(
         "Every design has the volume that is asked for.",
-        judge=lambda r, c: identity(_volumes(r), np.full_like(_volumes(r), r.volume), 1e-6),
+        judge=lambda r, c: identity(_volumes(r), np.full_like(_volumes(r), c.volume), 1e-6),
         source=SIMP,
         formula=r"\sum_i \sigma(x_i + b) = V",
     ),
@@ -292,15 +280,16 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the plain design, those of the first network, and detail with compliance over ω."""
-    titles = [f"a network, ω = {w:g}" for w in (result.frequencies[0], result.frequencies[-1])]
+    frequencies = np.asarray(config.frequencies)
+    titles = [f"a network, ω = {w:g}" for w in (frequencies[0], frequencies[-1])]
     figure, axes = panels("plain SIMP", *titles, "detail and compliance")
     shown = (result.plain_density, result.density[0, 0], result.density[0, -1])
     for axis, density in zip(axes, shown, strict=False):
         axis.imshow(density.T, cmap="gray_r", vmin=0, vmax=1)
         axis.grid(False)
     last = axes[-1]
-    last.plot(result.frequencies, result.detail.T, "o", color="#0072B2", markersize=3)
+    last.plot(frequencies, result.detail.T, "o", color="#0072B2", markersize=3)
     ratio = result.compliance / result.plain_compliance
-    last.plot(result.frequencies, ratio.T, "s", color="#D55E00", markersize=3)
+    last.plot(frequencies, ratio.T, "s", color="#D55E00", markersize=3)
     last.set(xlabel="ω", ylabel="waves per square (o), C/C of plain SIMP (□)", yscale="log")
     return figure

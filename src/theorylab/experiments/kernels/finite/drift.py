@@ -33,6 +33,7 @@ from theorylab.claims import (
     Finding,
     Source,
     at_least,
+    erratum,
     exponent_between,
     holds,
     identity,
@@ -41,9 +42,8 @@ from theorylab.claims import (
 )
 from theorylab.data import image_set, sphere
 from theorylab.data.downloads import image_shape
-from theorylab.experiments.checks import refuse_unordered
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import ImageSet, Plural, Seeded
+from theorylab.fields import Count, Fraction, ImageSet, Increasing, Plural, Seeded
 from theorylab.models.dag_builders import densely_connected, drop_edges
 from theorylab.progress import report
 from theorylab.training import dag_ensemble, descend, gradient_descent, logarithmic, squared
@@ -66,25 +66,26 @@ GONE = 0.3  # probability with which edges go where they are counted; ½ would n
 class Config(Seeded):
     """Densely connected tanh networks of three layers, thinned out, that fit a few points."""
 
-    widths: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512)  # neurons m of a hidden layer
+    widths: Increasing[Count] = (8, 16, 32, 64, 128, 256, 512)  # neurons m of a hidden layer
     inputs: Literal["sphere", "images"] = "sphere"  # what is learned, with labels ±1
     images: ImageSet = "digits"  # if they are: classes 0 and 2 (CIFAR-2 in the source)
-    num_inputs: Plural = 10  # inputs d on the sphere
+    dimension: Plural = 10  # inputs d on the sphere
     num_samples: Plural = 10  # points that are learned
-    drop: float = 0.5  # probability of an edge to be dropped
+    drop: Fraction = 0.5  # probability of an edge to be dropped
     num_steps: Plural = 600  # steps of gradient descent
     num_records: Plural = 16  # times at which the kernel is compared, geometric
     num_seeds: Plural = 32  # random networks at each width: a next one may move hardly less
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_unordered(self, 3, "widths")
+        if len(self.widths) < 3:
+            raise ValueError(f"widths must be three or more, got {self.widths}.")
         if self.widths[-2] < WIDE:
             raise ValueError(
                 f"two widths must be at least {WIDE}, where slopes are fitted, got {self.widths}."
             )
-        if not 0 <= self.drop < 1:
-            raise ValueError(f"drop must be in [0, 1), got {self.drop}.")
+        if self.drop == 1:
+            raise ValueError("drop must be below 1, got 1.0.")
 
 
 PRESETS = {
@@ -102,7 +103,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, w widths, t recorded steps."""
 
-    widths: Int[np.ndarray, " w"]
     steps: Int[np.ndarray, " t"]
     drift: Float[np.ndarray, "s w t"]  # ‖K_t − K₀‖/‖K₀‖
     last_loss: Float[np.ndarray, "s w"]
@@ -121,7 +121,7 @@ class Run(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of the widest networks' Jacobians on two cores, and of the wirings."""
     widest = max(config.widths)
-    weights = widest * (2 * widest + 2 * _num_inputs(config))
+    weights = widest * (2 * widest + 2 * _dimension(config))
     wirings = 4 * config.num_seeds * len(config.widths) * weights
     return 16 * config.num_samples * weights + wirings
 
@@ -129,7 +129,7 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Train networks of all widths and watch their kernels."""
     report("networks of all widths learn", 0.05)
-    key, d = jax.random.key(config.seed), _num_inputs(config)
+    key, d = jax.random.key(config.seed), _dimension(config)
     x_key, graph_key, run_key = jax.random.split(key, 3)
     x, y = _points(x_key, config)
     whole = [densely_connected(d, [width, width], activation="tanh") for width in config.widths]
@@ -145,7 +145,6 @@ def run(config: Config) -> Result:
     images = densely_connected(NUM_PIXELS, [2, 2], activation="tanh")
     counted = densely_connected(10, [128, 128])
     return Result(
-        widths=np.asarray(config.widths),
         steps=np.asarray(steps),
         drift=drift.reshape(*shape, -1),
         last_loss=last_loss.reshape(shape),
@@ -155,15 +154,15 @@ def run(config: Config) -> Result:
     )
 
 
-def _num_inputs(config: Config) -> int:
+def _dimension(config: Config) -> int:
     if config.inputs == "sphere":
-        return config.num_inputs
+        return config.dimension
     return math.prod(image_shape(config.images))
 
 
 def _points(key: RandomKey, config: Config) -> tuple[Float[Array, "n d"], Float[Array, "n 1"]]:
     """Points of norm √d with labels ±1: on a sphere, or images of two classes."""
-    n, d = config.num_samples, _num_inputs(config)
+    n, d = config.num_samples, _dimension(config)
     if config.inputs == "sphere":
         signs = jnp.where(jnp.arange(n) % 2 == 0, 1.0, -1.0)[:, None]
         return sphere(key, n, d, radius=d**0.5), signs
@@ -203,15 +202,16 @@ def _largest(result: Result) -> Float[np.ndarray, "s w"]:
     return result.drift.max(axis=2)
 
 
-def _wide(result: Result) -> tuple[np.ndarray, np.ndarray]:
+def _wide(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
     """Widths of at least 64, and the drift there."""
-    wide = result.widths >= WIDE
-    return result.widths[wide], _largest(result)[:, wide]
+    widths = np.asarray(config.widths)
+    wide = widths >= WIDE
+    return widths[wide], _largest(result)[:, wide]
 
 
 def _falls(result: Result, config: Config) -> Finding:
     """The least sure of all steps from one width to the next, from 32 neurons on."""
-    drift = _largest(result)[:, result.widths >= 32].T
+    drift = _largest(result)[:, np.asarray(config.widths) >= 32].T
     steps = [ordered(after, before) for before, after in itertools.pairwise(drift)]
     return min(steps, key=lambda finding: finding.low)
 
@@ -232,45 +232,42 @@ CLAIMS = (
         judge=_falls,
         source=DRIFT,
     ),
-    Claim(
-        "At large width it moves at most like one over the root of the width.",
-        judge=lambda r, c: exponent_between(*_wide(r), -2.0, -0.4),
-        source=DRIFT,
-        formula=r"\max_t \|K_t - K_0\| / \|K_0\| = O(m^{-1/2})",
-        kind="corrected",
+    *erratum(
+        DRIFT,
+        printed=(
+            # Θ(1/√m) with a fifth of the exponent to spare; the corrected claim is one-sided.
+            "At large width it moves exactly like one over the root of the width.",
+            lambda r, c: exponent_between(*_wide(r, c), -0.6, -0.4),
+            r"\max_t \|K_t - K_0\| / \|K_0\| = \Theta(m^{-1/2})",
+        ),
+        corrected=(
+            "At large width it moves at most like one over the root of the width.",
+            lambda r, c: exponent_between(*_wide(r, c), -2.0, -0.4),
+            r"\max_t \|K_t - K_0\| / \|K_0\| = O(m^{-1/2})",
+        ),
     ),
-    Claim(
-        "At large width it moves exactly like one over the root of the width.",
-        # Θ(1/√m) with a fifth of the exponent to spare; the corrected claim is one-sided.
-        judge=lambda r, c: exponent_between(*_wide(r), -0.6, -0.4),
-        source=DRIFT,
-        formula=r"\max_t \|K_t - K_0\| / \|K_0\| = \Theta(m^{-1/2})",
-        kind="printed",
+    *erratum(
+        WIDTH,
+        printed=(
+            "Two neurons in a hidden layer make the width of the graph 2, with 3072 inputs.",
+            lambda r, c: identity(r.least_in_degree, 2.0, 1e-6),
+        ),
+        corrected=(
+            "With 3072 inputs and half of the edges, the width of the graph is over 1400.",
+            lambda r, c: at_least(r.least_in_degree, 1400.0),
+        ),
     ),
-    Claim(
-        "Two neurons in a hidden layer make the width of the graph 2, with 3072 inputs.",
-        judge=lambda r, c: identity(r.least_in_degree, 2.0, 1e-6),
-        source=WIDTH,
-        kind="printed",
-    ),
-    Claim(
-        "With 3072 inputs and half of the edges, the width of the graph is over 1400.",
-        judge=lambda r, c: at_least(r.least_in_degree, 1400.0),
-        source=WIDTH,
-        kind="corrected",
-    ),
-    Claim(
-        "An edge that is dropped with probability p is kept with probability p.",
-        judge=_kept(GONE),
-        source=EDGES,
-        kind="printed",
-        formula=r"\mathbb 1\{\xi \ge p\}, \quad \xi \sim \mathrm{Bernoulli}(p)",
-    ),
-    Claim(
-        "It is kept with probability 1 − p.",
-        judge=_kept(1 - GONE),
-        source=EDGES,
-        kind="corrected",
+    *erratum(
+        EDGES,
+        printed=(
+            "An edge that is dropped with probability p is kept with probability p.",
+            _kept(GONE),
+            r"\mathbb 1\{\xi \ge p\}, \quad \xi \sim \mathrm{Bernoulli}(p)",
+        ),
+        corrected=(
+            "It is kept with probability 1 − p.",
+            _kept(1 - GONE),
+        ),
     ),
     Claim(
         "Before training the kernel has not moved.",
@@ -283,13 +280,14 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """The largest drift over widths, and the drift over time."""
+    all_widths = np.asarray(config.widths)
     figure, (widths, times) = panels("largest drift of the kernel", "drift over time, median")
     largest = _largest(result)
-    widths.loglog(result.widths, largest.T, "o", markersize=3, color="#0072B2")
+    widths.loglog(all_widths, largest.T, "o", markersize=3, color="#0072B2")
     middle = np.median(largest, axis=0)
-    widths.loglog(result.widths, middle[-1] * (result.widths[-1] / result.widths) ** 0.5, **THEORY)
+    widths.loglog(all_widths, middle[-1] * (all_widths[-1] / all_widths) ** 0.5, **THEORY)
     widths.set_xlabel("neurons m of a layer; dashed: slope −1/2")
-    for index, width in enumerate(result.widths):
+    for index, width in enumerate(all_widths):
         times.loglog(
             result.steps[1:], np.median(result.drift[:, index, 1:], axis=0), label=f"{width}"
         )

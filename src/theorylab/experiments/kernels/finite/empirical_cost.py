@@ -12,18 +12,17 @@ Source: golikov · entk-cost · 2.5.2; golikov · ntk-emp · 2.1.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, at_most, between, holds
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Seeded
+from theorylab.fields import Count, Increasing, Plural, Seeded, within
 from theorylab.kernels import ntk_costs, ntk_full
 from theorylab.kernels.finite import Method
 from theorylab.models import Activation, Conv, Dense, GlobalPool, Model, Serial, mlp, network
@@ -42,21 +41,16 @@ METHODS: tuple[Method, ...] = ("jacobian", "products", "structured")
 class Config(Seeded):
     """A fully connected and a convolutional network, of several widths and numbers of outputs."""
 
-    widths: tuple[int, ...] = (16, 48, 144)  # width of every hidden layer
-    outputs: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)  # numbers of outputs k
-    num_hidden: Count = 2  # hidden layers
-    num_inputs: Count = 8  # inputs of the fully connected network; channels of the other
-    num_positions: Count = 8  # positions of the convolutional network
+    widths: Increasing[Count] = (16, 48, 144)  # width of every hidden layer
+    outputs: Increasing[Count] = (1, 2, 4, 8, 16, 32, 64)  # numbers of outputs k
+    depth: Plural = 3  # layers with weights, hidden ones and the output
+    dimension: Count = 8  # inputs of the fully connected network; channels of the other
+    num_positions: Annotated[int, within(4)] = 8  # positions of the convolutional network
     num_samples: Count = 4  # inputs n of each of the two batches
     num_seeds: Count = 8  # random networks whose kernels are compared
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("widths", "outputs"):
-            counts = getattr(self, name)
-            if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
-                raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
-        refuse_below(self, 4, "num_positions")
         if self.num_samples * max(self.outputs) > 256:  # the compiler counts loops once
             raise ValueError(
                 "num_samples times the most outputs must be at most 256, so that nothing is done in"
@@ -66,15 +60,13 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(widths=(16, 48), outputs=(1, 8, 64)),
-    "paper": Config(widths=(64, 256, 1024, 4096), num_hidden=3, num_positions=16),
+    "paper": Config(widths=(64, 256, 1024, 4096), depth=4, num_positions=16),
 }
 
 
 class Result(NamedTuple):
     """Axes: networks (fully connected, convolutional), w widths, k outputs, m methods, s seeds."""
 
-    widths: Int[np.ndarray, " w"]
-    outputs: Int[np.ndarray, " k"]
     counted: Float[np.ndarray, "2 w k m"]  # multiplications in the program, by the compiler
     modelled: Float[np.ndarray, "2 w k m"]  # multiplications from shapes
     uses: Float[np.ndarray, "2 w k"]  # F/p, how often an average parameter is used
@@ -87,7 +79,7 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of the Jacobians whose kernels are compared, and of the kernels."""
     width, k, n = config.widths[0], config.outputs[1], config.num_samples
-    parameters = width * (3 * config.num_inputs + 3 * config.num_hidden * width + k)
+    parameters = width * (3 * config.dimension + 3 * (config.depth - 1) * width + k)
     return 4 * (4 * n * k * parameters + 8 * (n * k) ** 2) + 2**20
 
 
@@ -104,8 +96,6 @@ def run(config: Config) -> Result:
     report("comparing kernels", 0.8)
     difference = np.stack([_differences(config, convolutional) for convolutional in (False, True)])
     return Result(
-        widths=np.asarray(config.widths),
-        outputs=np.asarray(config.outputs),
         counted=counted,
         modelled=modelled,
         uses=uses,
@@ -119,15 +109,15 @@ def run(config: Config) -> Result:
 def _network(config: Config, convolutional: bool, width: int, num_outputs: int) -> Model:
     """A network of hidden layers of one width."""
     if not convolutional:
-        architecture = mlp([width] * config.num_hidden, num_outputs=num_outputs, activation="tanh")
-        return network(architecture, (config.num_inputs,))
-    layers = [Conv(width, (3,), padding="same"), Activation("tanh")] * config.num_hidden
+        architecture = mlp([width] * (config.depth - 1), num_outputs=num_outputs, activation="tanh")
+        return network(architecture, (config.dimension,))
+    layers = [Conv(width, (3,), padding="same"), Activation("tanh")] * (config.depth - 1)
     architecture = Serial(*layers, GlobalPool(), Dense(num_outputs))
-    return network(architecture, (config.num_positions, config.num_inputs))
+    return network(architecture, (config.num_positions, config.dimension))
 
 
 def _inputs(config: Config, convolutional: bool) -> tuple[int, ...]:
-    channels = (config.num_inputs,)
+    channels = (config.dimension,)
     return (config.num_samples, *((config.num_positions,) if convolutional else ()), *channels)
 
 
@@ -187,9 +177,9 @@ def _differences(config: Config, convolutional: bool) -> np.ndarray:
     return np.asarray(compared(keys))
 
 
-def _constant(result: Result) -> np.ndarray:
+def _constant(result: Result, config: Config) -> np.ndarray:
     """C = F/(kp) where both cost the same: (2, w)."""
-    logs = np.log(result.outputs)
+    logs = np.log(config.outputs)
     at = np.log(result.counted_crossover)
     uses = [
         [np.interp(at[i, j], logs, result.uses[i, j]) for j in range(at.shape[1])] for i in range(2)
@@ -215,7 +205,7 @@ CLAIMS = (
     ),
     Claim(
         "Products are preferable if F < C k p, with one C for all widths and both networks.",
-        judge=lambda r, c: between(float(_constant(r).max() / _constant(r).min()), 1.0, 3.0),
+        judge=lambda r, c: between(float(_constant(r, c).max() / _constant(r, c).min()), 1.0, 3.0),
         source=COST,
         formula=r"F < C\,k\,p",
     ),
@@ -243,6 +233,8 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw counts over the number of outputs, for the widest networks; and the crossovers."""
+    outputs = np.asarray(config.outputs)
+    widths = np.asarray(config.widths)
     figure, (dense, convolutional, crossover) = panels(
         "fully connected: multiplications", "convolutional: multiplications", "products pay from"
     )
@@ -250,13 +242,13 @@ def plot(result: Result, config: Config) -> Figure:
         (dense, convolutional), result.counted[:, -1], result.modelled[:, -1], strict=True
     ):
         for index, method in enumerate(METHODS):
-            axis.plot(result.outputs, counted[:, index], "o", markersize=4, label=method)
-            axis.plot(result.outputs, modelled[:, index], **THEORY)
+            axis.plot(outputs, counted[:, index], "o", markersize=4, label=method)
+            axis.plot(outputs, modelled[:, index], **THEORY)
         axis.set(xscale="log", yscale="log", xlabel="outputs k")
         axis.legend(fontsize=7)
     for index, name in enumerate(("fully connected", "convolutional")):
-        crossover.plot(result.widths, result.counted_crossover[index], "o", label=name)
-        crossover.plot(result.widths, result.modelled_crossover[index], **THEORY)
+        crossover.plot(widths, result.counted_crossover[index], "o", label=name)
+        crossover.plot(widths, result.modelled_crossover[index], **THEORY)
     crossover.set(xscale="log", yscale="log", xlabel="width", ylabel="outputs k")
     crossover.legend(fontsize=7)
     return figure

@@ -15,17 +15,17 @@ Source: golikov · ntk-hierarchy · 2.3, Eqs 2.24–2.33, Conj. 2.3.1, Lemma 2.3
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Finding, Source, exponent_between
 from theorylab.data import sphere
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Seeded
+from theorylab.fields import Count, Increasing, Seeded, within
 from theorylab.kernels import contractions, tangent_hierarchy
 from theorylab.models.nested import nested
 from theorylab.progress import report
@@ -58,18 +58,14 @@ PATTERNS = {
 class Config(Seeded):
     """Random networks with one hidden layer, and the first four orders of their hierarchy."""
 
-    widths: tuple[int, ...] = (32, 64, 128, 256, 512, 1024)  # width m of the hidden layer
-    num_inputs: Count = 8  # inputs d
-    num_samples: Count = 2  # inputs at which the orders are measured
+    widths: Increasing[Count] = (32, 64, 128, 256, 512, 1024)  # width m of the hidden layer
+    dimension: Count = 8  # inputs d
+    num_samples: Annotated[int, within(1, 8)] = 2  # inputs at which the orders are measured
     num_seeds: Count = 1000  # random networks of each width
     num_groups: Count = 10  # groups of networks, over each of which means are taken
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(set(self.widths)) < 2 or min(self.widths) < 1:
-            raise ValueError(f"widths must be two or more different counts, got {self.widths}.")
-        if self.num_samples > 8:
-            raise ValueError(f"num_samples must be at most 8, got {self.num_samples}.")
         if self.num_seeds % self.num_groups:
             raise ValueError(
                 f"num_seeds must be a multiple of num_groups = {self.num_groups}, "
@@ -86,7 +82,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: g groups of networks, w widths, q products. Sizes are Frobenius norms over inputs."""
 
-    widths: Int[np.ndarray, " w"]
     third: Float[np.ndarray, "g w"]  # of O₃, root mean square
     standard_third: Float[np.ndarray, "g w"]  # the same in the standard parametrization
     means: Float[np.ndarray, "q g w"]  # of the mean of each product of PATTERNS
@@ -95,7 +90,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the derivatives of ten of the widest networks along all gradients."""
-    weights = (config.num_inputs + 1 + config.num_samples) * max(config.widths)
+    weights = (config.dimension + 1 + config.num_samples) * max(config.widths)
     return 8 * 10 * 8 * weights * config.num_samples**3
 
 
@@ -103,13 +98,12 @@ def run(config: Config) -> Result:
     """Measure the orders of random networks, and average products of them."""
     report("the hierarchy of random networks", 0.0)
     for_inputs, for_networks = jax.random.split(jax.random.key(config.seed))
-    d = config.num_inputs
+    d = config.dimension
     x = sphere(for_inputs, config.num_samples, d, radius=math.sqrt(d))
     orders, standard = _orders(x, for_networks, config)
     report("means over networks", 0.9)
     products = [_product(orders, chosen) for chosen in PATTERNS.values()]
     return Result(
-        widths=np.asarray(config.widths),
         third=np.sqrt(_means(_norm(orders[2]) ** 2, config)),
         standard_third=_norm(standard[2]),
         means=np.stack([_norm(_means(values, config)) for values in products]),
@@ -125,7 +119,7 @@ def _orders(
     f = s Σ (b a_r) φ(w_rᵀx/√d)/√m is the NTK parametrization at s = b = 1 and the standard one at
     s = √m, b = 1/√m: the same function, with other gradients. All is one program.
     """
-    networks = nested(max(config.widths), config.num_inputs, "erf")
+    networks = nested(max(config.widths), config.dimension, "erf")
     shape = (config.num_seeds + config.num_groups, len(config.widths))
     widths = np.broadcast_to(np.asarray(config.widths, float), shape)
     keys = jax.random.split(key, shape)
@@ -169,66 +163,67 @@ def _conjectured(orders: tuple[int, ...]) -> float:
     return contractions.exponent(contractions.product(*terms))
 
 
-def _as_foretold(result: Result, name: str) -> Finding:
+def _as_foretold(result: Result, config: Config, name: str) -> Finding:
     """The measured exponent of a product in ± 0.15 around the conjectured one."""
     number = list(PATTERNS).index(name)
     exponent = result.exponents[number]
-    return exponent_between(result.widths, result.means[number], exponent - 0.15, exponent + 0.15)
+    widths = np.asarray(config.widths)
+    return exponent_between(widths, result.means[number], exponent - 0.15, exponent + 0.15)
 
 
 CLAIMS = (  # the tolerance of all exponents, ± 0.15, is the catalogue's
     Claim(
         "The mean of the tangent kernel does not depend on the width.",
-        judge=lambda r, c: exponent_between(r.widths, r.means[1], -0.15, 0.15),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.means[1], -0.15, 0.15),
         source=SCALING,
         formula=r"\mathbb{E}\, O_2 \propto m^0",
     ),
     Claim(
         "What moves the kernel is of order 1/m.",
-        judge=lambda r, c: exponent_between(r.widths, r.third, -1.15, -0.85),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.third, -1.15, -0.85),
         source=SCALING,
         formula=r"O_3 \propto m^{-1}",
     ),
     Claim(
         "So is the mean of what moves that.",
-        judge=lambda r, c: exponent_between(r.widths, r.means[5], -1.15, -0.85),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.means[5], -1.15, -0.85),
         source=SCALING,
         formula=r"\mathbb{E}\, O_4 \propto m^{-1}",
     ),
     Claim(
         "The mean of f f, of two clusters of one tensor, scales as foretold.",
-        judge=lambda r, c: _as_foretold(r, "f f"),
+        judge=lambda r, c: _as_foretold(r, c, "f f"),
         source=CONJECTURE,
     ),
     Claim(
         "So does that of Θ Θ, of two clusters of two.",
-        judge=lambda r, c: _as_foretold(r, "Θ Θ"),
+        judge=lambda r, c: _as_foretold(r, c, "Θ Θ"),
         source=CONJECTURE,
     ),
     Claim(
         "So does that of O₃ f, of three and one.",
-        judge=lambda r, c: _as_foretold(r, "O₃ f"),
+        judge=lambda r, c: _as_foretold(r, c, "O₃ f"),
         source=CONJECTURE,
     ),
     Claim(
         "So does that of O₃ O₃, of three and three.",
-        judge=lambda r, c: _as_foretold(r, "O₃ O₃"),
+        judge=lambda r, c: _as_foretold(r, c, "O₃ O₃"),
         source=CONJECTURE,
         formula=r"\tfrac{1}{2} \cdot 2 - \tfrac{1}{2} \cdot 6 = -2",
     ),
     Claim(
         "So does that of O₄ Θ, of four and two.",
-        judge=lambda r, c: _as_foretold(r, "O₄ Θ"),
+        judge=lambda r, c: _as_foretold(r, c, "O₄ Θ"),
         source=CONJECTURE,
     ),
     Claim(
         "So does that of O₄ f f, of four, one and one.",
-        judge=lambda r, c: _as_foretold(r, "O₄ f f"),
+        judge=lambda r, c: _as_foretold(r, c, "O₄ f f"),
         source=CONJECTURE,
     ),
     Claim(
         "In the standard parametrization what moves the kernel does not fall.",
-        judge=lambda r, c: exponent_between(r.widths, r.standard_third, -0.3, 0.3),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.standard_third, -0.3, 0.3),
         source=SCALING,
         kind="control",
     ),
@@ -237,15 +232,14 @@ CLAIMS = (  # the tolerance of all exponents, ± 0.15, is the catalogue's
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the size of O₃, and the mean of every product beside the power that is foretold."""
+    widths = np.asarray(config.widths)
     figure, (orders, products) = panels("what moves the kernel, O₃", "means of products")
     for values, label in ((result.third, "NTK"), (result.standard_third, "standard")):
-        orders.plot(result.widths, np.median(values, axis=0), "o-", markersize=3, label=label)
+        orders.plot(widths, np.median(values, axis=0), "o-", markersize=3, label=label)
     for name, values, power in zip(PATTERNS, result.means, result.exponents, strict=True):
         middle = np.median(values, axis=0)
-        products.plot(result.widths, middle, "o", markersize=3, label=f"{name}: m^{power:g}")
-        products.plot(
-            result.widths, middle[0] * (result.widths / result.widths[0]) ** power, **THEORY
-        )
+        products.plot(widths, middle, "o", markersize=3, label=f"{name}: m^{power:g}")
+        products.plot(widths, middle[0] * (widths / widths[0]) ** power, **THEORY)
     for axis in (orders, products):
         axis.set(xscale="log", yscale="log", xlabel="width m")
         axis.legend(fontsize=6)

@@ -20,7 +20,7 @@ Source: golikov · std-param-evolution · 2.7.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,9 +38,8 @@ from theorylab.claims import (
     trend,
 )
 from theorylab.data import Dataset, digits
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
-from theorylab.fields import Count, Positive, Seeded
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded, Whole, within
 from theorylab.kernels import alignment, ntk
 from theorylab.models import Model, Standard, mlp, network
 from theorylab.numerics import rank_correlations, spearman
@@ -66,30 +65,27 @@ class Config(Seeded):
     """ReLU networks in the standard parametrization, trained on handwritten digits by SGD."""
 
     width: Count = 32  # neurons of every hidden layer
-    num_hidden: Count = 4  # hidden layers
-    num_samples: Count = 1000  # training images
+    depth: Plural = 5  # layers with weights, hidden ones and the output
+    num_samples: Annotated[int, within(1, 1700)] = 1000  # training images
     batch_size: Count = 16
     learning_rate: Positive = 0.15  # in the first two thirds of training
     num_steps: Count = 2400  # of SGD
     interval: Count = 15  # steps between two times at which the kernel is compared
-    spawns: tuple[int, ...] = (0, 15, 30, 60, 600, 1200)  # steps T after which copies part
+    spawns: Increasing[Whole] = (0, 15, 30, 60, 600, 1200)  # steps T after which copies part
     num_copies: Count = 3  # copies for each T, over which is averaged
     num_points: Count = 40  # test images on which the kernel is measured
-    num_segment: Count = 9  # points of the segment between two copies
+    num_segment: Annotated[int, within(3)] = 9  # points of the segment between two copies
     num_seeds: Count = 20  # random networks
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.num_samples <= 1700:
-            raise ValueError(f"num_samples must be in [1, 1700], got {self.num_samples}.")
-        refuse_below(self, 3, "num_segment")
         if self.num_steps % self.interval or any(step % self.interval for step in self.spawns):
             raise ValueError(
                 f"num_steps and spawns must be multiples of interval = {self.interval}, "
                 f"got {self.num_steps} and {self.spawns}."
             )
-        if self.spawns[:1] != (0,) or tuple(sorted(set(self.spawns))) != self.spawns:
-            raise ValueError(f"spawns must grow from 0, got {self.spawns}.")
+        if self.spawns[0] != 0:
+            raise ValueError(f"spawns must begin with 0, got {self.spawns}.")
         first, last = self.num_steps // 3, 2 * self.num_steps // 3
         if len(self.spawns) < 3 or not first <= self.spawns[-1] <= last:
             raise ValueError(
@@ -114,8 +110,6 @@ class Result(NamedTuple):
     """Axes: s seeds, t times of the kernel, u spawn times. Of copies, means over several."""
 
     steps: Int[np.ndarray, " t"]  # at which an interval begins
-    spawns: Int[np.ndarray, " u"]
-    epoch: float  # steps in which as many images are drawn as there are
     velocity: Float[np.ndarray, "s t"]  # ρ over one interval
     velocity_at_spawn: Float[np.ndarray, "s u"]  # mean over the three intervals that follow
     barrier: Float[np.ndarray, "s u"]  # of the test error between network and copy
@@ -130,7 +124,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the Jacobians of one network at all points, and of a few copies."""
-    weights = (64 + 10 + (config.num_hidden - 1) * config.width) * config.width
+    weights = (64 + 10 + (config.depth - 2) * config.width) * config.width
     return 4 * weights * (10 * config.num_points + 8)
 
 
@@ -146,8 +140,6 @@ def run(config: Config) -> Result:
     following = spawns[:, None] // config.interval + np.arange(3)[None, :]
     return Result(
         steps=np.arange(0, config.num_steps, config.interval),
-        spawns=spawns,
-        epoch=config.num_samples / config.batch_size,
         velocity_at_spawn=arrays["velocity"][:, following].mean(axis=2),
         late=spawns >= config.num_steps / 3,
         **arrays,
@@ -157,7 +149,7 @@ def run(config: Config) -> Result:
 def _one(key: RandomKey, train: Dataset, test: Dataset, config: Config) -> dict[str, Array]:
     """One network: the velocity of its kernel, and its copies of every spawn time."""
     for_start, for_batches, for_copies = jax.random.split(key, 3)
-    architecture = mlp([config.width] * config.num_hidden, num_outputs=10)
+    architecture = mlp([config.width] * (config.depth - 1), num_outputs=10)
     model = network(architecture, (64,), Standard(weight_scale=math.sqrt(2)))
     start = model.init(for_start)
     points = test.x[: config.num_points]
@@ -253,13 +245,14 @@ def _active(params: Params, x: Float[Array, "n d"]) -> Array:
     return jnp.concatenate(patterns, axis=1)
 
 
-def _slowing(result: Result) -> Float[np.ndarray, " s"]:
+def _slowing(result: Result, config: Config) -> Float[np.ndarray, " s"]:
     """The velocity in the first epoch over that before the learning rate falls.
 
     Medians over the time: now and then a kernel jumps, also late.
     """
+    epoch = config.num_samples / config.batch_size  # steps that draw as many images as there are
     share = result.steps / (result.steps[-1] + result.steps[1])
-    early = np.median(result.velocity[:, result.steps < result.epoch], axis=1)
+    early = np.median(result.velocity[:, result.steps < epoch], axis=1)
     return early / np.median(result.velocity[:, (share > 0.5) & (share < 0.66)], axis=1)
 
 
@@ -274,7 +267,7 @@ def _drop(result: Result) -> Float[np.ndarray, " s"]:
 CLAIMS = (
     Claim(
         "The kernel turns at least five times as fast in the first epoch as half way.",
-        judge=lambda r, c: median_at_least(_slowing(r), 5.0),
+        judge=lambda r, c: median_at_least(_slowing(r, c), 5.0),
         source=SOURCE,
     ),
     Claim(
@@ -328,19 +321,20 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the velocity over time, the barrier over spawn time, and the distances of copies."""
+    spawns = np.asarray(config.spawns)
     figure, (velocity, barrier, distance) = panels(
         "velocity of the kernel", "barrier between copies", "distance of copies"
     )
     velocity.semilogy(result.steps, np.median(result.velocity, axis=0))
     velocity.set(xlabel="step")
-    barrier.plot(result.spawns, result.barrier.T, color="0.8", linewidth=0.6)
-    barrier.plot(result.spawns, np.median(result.barrier, axis=0), "o-", markersize=3)
+    barrier.plot(spawns, result.barrier.T, color="0.8", linewidth=0.6)
+    barrier.plot(spawns, np.median(result.barrier, axis=0), "o-", markersize=3)
     for values, label in (
         (result.kernel_distance, "kernels"),
         (result.pattern_distance, "active neurons"),
         (result.function_distance, "predictions"),
     ):
-        distance.plot(result.spawns, np.median(values, axis=0), "o-", markersize=3, label=label)
+        distance.plot(spawns, np.median(values, axis=0), "o-", markersize=3, label=label)
     distance.legend(fontsize=7)
     for axis in (barrier, distance):
         axis.set(xlabel="step of parting T")

@@ -26,13 +26,14 @@ from matplotlib.figure import Figure
 from theorylab.claims import (
     Claim,
     Source,
+    erratum,
     exponent_between,
     identity,
     median_at_least,
     median_between,
 )
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Plural, Positive, Seeded
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded
 from theorylab.kernels import head_kernels, mixture_kurtosis
 from theorylab.models import SelfAttention, network
 from theorylab.progress import report
@@ -56,19 +57,12 @@ class Config(Seeded):
     num_positions: Plural = 4  # positions of every input
     num_channels: Count = 8  # channels c of every position
     scale: Positive = 1.5  # size of an input's entries; logits have its square as deviation
-    widths: tuple[int, ...] = (32, 128, 512)  # width n of a single head
-    num_heads: tuple[int, ...] = (1, 2, 4, 8, 16)  # heads H side by side
+    widths: Increasing[Count] = (32, 128, 512)  # width n of a single head
+    num_heads: Increasing[Count] = (1, 2, 4, 8, 16)  # heads H side by side
     head_width: Count = 64  # width of each of them
     num_draws: Plural = 400  # random networks of every seed
     num_limit_draws: Plural = 20000  # Gaussian logits of every seed
     num_seeds: Count = 12  # independent inputs with networks of their own
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("widths", "num_heads"):
-            counts = getattr(self, name)
-            if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
-                raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
 
 
 PRESETS = {
@@ -94,9 +88,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, w widths, h numbers of heads. Kurtosis is in excess of a Gaussian's."""
 
-    num_positions: int
-    widths: Int[np.ndarray, " w"]
-    num_heads: Int[np.ndarray, " h"]
     output_kurtosis: Float[np.ndarray, "s w"]  # of a single head, from its outputs
     single_kurtosis: Float[np.ndarray, "s w"]  # the same, from their variance given the logits
     linear_kurtosis: Float[np.ndarray, "s w"]  # with logits QKᵀ/n
@@ -135,9 +126,6 @@ def run(config: Config) -> Result:
     many = _many(x, keys[2], limit["kernel"], *sizes)
     widths = np.array(config.widths)
     return Result(
-        num_positions=config.num_positions,
-        widths=widths,
-        num_heads=np.array(config.num_heads),
         limit_kurtosis=np.asarray(limit["kurtosis"]),
         num_logits=np.full(len(widths), config.num_positions**2),
         printed_logits=widths**2,
@@ -308,18 +296,18 @@ CLAIMS = (
     ),
     Claim(
         "With H heads the kurtosis falls as 1/H.",
-        judge=lambda r, c: exponent_between(r.num_heads, r.heads_kurtosis, -1.2, -0.8),
+        judge=lambda r, c: exponent_between(np.asarray(c.num_heads), r.heads_kurtosis, -1.2, -0.8),
         source=ATTENTION,
     ),
     Claim(
         "The kernel of H heads goes to its average over Gaussian logits as H^(−1/2).",
-        judge=lambda r, c: exponent_between(r.num_heads, r.kernel_error, -0.6, -0.4),
+        judge=lambda r, c: exponent_between(np.asarray(c.num_heads), r.kernel_error, -0.6, -0.4),
         source=ATTENTION,
         formula=r"q \leftarrow \mathbb{E}\,\mathrm{softmax}(G)\,q\,\mathrm{softmax}(G')^\top",
     ),
     Claim(
         "With logits QKᵀ/n a single head becomes Gaussian, its kurtosis falls as 1/n.",
-        judge=lambda r, c: exponent_between(r.widths, r.linear_kurtosis, -1.2, -0.8),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.linear_kurtosis, -1.2, -0.8),
         source=ATTENTION,
         kind="control",
     ),
@@ -329,37 +317,39 @@ CLAIMS = (
         source=ATTENTION,
         kind="control",
     ),
-    Claim(
-        "G = QᵀK/√n has a logit for every pair of positions.",
-        judge=lambda r, c: identity(
-            r.printed_logits, np.full(len(r.widths), r.num_positions**2), 0
+    *erratum(
+        ATTENTION,
+        printed=(
+            "G = QᵀK/√n has a logit for every pair of positions.",
+            lambda r, c: identity(
+                r.printed_logits, np.full(len(np.asarray(c.widths)), c.num_positions**2), 0
+            ),
         ),
-        source=ATTENTION,
-        kind="printed",
+        corrected=(
+            "G = QKᵀ/√n has a logit for every pair of positions.",
+            lambda r, c: identity(
+                r.num_logits, np.full(len(np.asarray(c.widths)), c.num_positions**2), 0
+            ),
+        ),
     ),
-    Claim(
-        "G = QKᵀ/√n has a logit for every pair of positions.",
-        judge=lambda r, c: identity(r.num_logits, np.full(len(r.widths), r.num_positions**2), 0),
-        source=ATTENTION,
-        kind="corrected",
-    ),
-    Claim(
-        "The entries of QᵀK/√n stay random as the width grows.",
-        judge=lambda r, c: exponent_between(r.widths, r.printed_size, -0.1, 0.1),
-        source=ATTENTION,
-        kind="printed",
-    ),
-    Claim(
-        "The entries of QKᵀ/√n stay random as the width grows.",
-        judge=lambda r, c: exponent_between(r.widths, r.logit_size, -0.1, 0.1),
-        source=ATTENTION,
-        kind="corrected",
+    *erratum(
+        ATTENTION,
+        printed=(
+            "The entries of QᵀK/√n stay random as the width grows.",
+            lambda r, c: exponent_between(np.asarray(c.widths), r.printed_size, -0.1, 0.1),
+        ),
+        corrected=(
+            "The entries of QKᵀ/√n stay random as the width grows.",
+            lambda r, c: exponent_between(np.asarray(c.widths), r.logit_size, -0.1, 0.1),
+        ),
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw kurtosis over width and over heads, and the error of the kernel: medians over seeds."""
+    widths = np.asarray(config.widths)
+    num_heads = np.asarray(config.num_heads)
     figure, (width, heads, kernel) = panels(
         "one head: kurtosis", "many heads: kurtosis", "many heads: error of the kernel"
     )
@@ -367,18 +357,18 @@ def plot(result: Result, config: Config) -> Figure:
         (result.single_kurtosis, "logits QKᵀ/√n"),
         (result.linear_kurtosis, "logits QKᵀ/n"),
     ):
-        width.plot(result.widths, np.median(values, axis=0), "o-", markersize=3, label=label)
+        width.plot(widths, np.median(values, axis=0), "o-", markersize=3, label=label)
     width.axhline(float(np.median(result.limit_kurtosis)), label="Gaussian logits", **THEORY)
     width.set(xlabel="width n of the head")
 
-    start = np.median(result.heads_kurtosis[:, 0]) * result.num_heads[0]
-    heads.plot(result.num_heads, np.median(result.heads_kurtosis, axis=0), "o", label="measured")
-    heads.plot(result.num_heads, start / result.num_heads, label="1/H", **THEORY)
+    start = np.median(result.heads_kurtosis[:, 0]) * num_heads[0]
+    heads.plot(num_heads, np.median(result.heads_kurtosis, axis=0), "o", label="measured")
+    heads.plot(num_heads, start / num_heads, label="1/H", **THEORY)
     for values, label in (
         (result.kernel_error, "average over logits"),
         (result.uniform_error, "uniform attention"),
     ):
-        kernel.plot(result.num_heads, np.median(values, axis=0), "o-", markersize=3, label=label)
+        kernel.plot(num_heads, np.median(values, axis=0), "o-", markersize=3, label=label)
     for axis in (heads, kernel):
         axis.set(xlabel="heads H")
     for axis in (width, heads, kernel):

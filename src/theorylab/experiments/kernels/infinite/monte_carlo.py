@@ -13,7 +13,7 @@ Source: golikov · ntk-mc · 2.4.3.
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ from theorylab.claims import (
 )
 from theorylab.data import digits, sphere
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Positive, Seeded
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded, within
 from theorylab.kernels import infinite_kernels, ntk
 from theorylab.models import NTK, Model, mlp, network
 from theorylab.progress import report
@@ -52,29 +52,22 @@ NUM_OUTPUTS = 4  # averaged where the floor is measured: the same mean, with les
 class Config(Seeded):
     """Networks with four hidden layers: on points of a sphere, and on small digits."""
 
-    widths: tuple[int, ...] = (10, 18, 32)  # widths n at which the floor is measured
-    num_draws: int = 8192  # random networks at each width, a power of 2
-    num_points: int = 6  # points on the sphere
-    num_inputs: int = 4  # inputs d of the points
-    num_hidden: int = 4  # hidden layers
-    digit_width: int = 16  # width of the networks that read digits
-    digit_draws: tuple[int, ...] = (1, 4, 16)  # networks averaged for kernel regression
-    num_train: int = 100  # digits to learn from
-    num_test: int = 300  # digits to classify
+    widths: Increasing[Count] = (10, 18, 32)  # widths n at which the floor is measured
+    num_draws: Annotated[int, within(512)] = 8192  # random networks at each width, a power of 2
+    num_points: Count = 6  # points on the sphere
+    dimension: Count = 4  # inputs d of the points
+    depth: Plural = 5  # layers with weights, hidden ones and the output
+    digit_width: Count = 16  # width of the networks that read digits
+    digit_draws: Increasing[Count] = (1, 4, 16)  # networks averaged for kernel regression
+    num_train: Count = 100  # digits to learn from
+    num_test: Count = 300  # digits to classify
     ridge: Positive = 0.001  # of kernel regression, in units of the mean of the kernel's diagonal
-    num_seeds: int = 20  # independent repetitions: networks, points and subsets of digits
+    num_seeds: Count = 20  # independent repetitions: networks, points and subsets of digits
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in vars(self).items():
-            if name.startswith(("num_", "digit_width")) and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
-        for name in ("widths", "digit_draws"):
-            counts = getattr(self, name)
-            if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
-                raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
-        if self.num_draws < 512 or self.num_draws & (self.num_draws - 1):
-            raise ValueError(f"num_draws must be a power of 2, at least 512, got {self.num_draws}.")
+        if self.num_draws & (self.num_draws - 1):
+            raise ValueError(f"num_draws must be a power of 2, got {self.num_draws}.")
         if self.num_train + self.num_test > 1797:
             raise ValueError(
                 f"there are 1797 digits, got num_train = {self.num_train} and"
@@ -99,13 +92,11 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, w widths, m numbers of draws. Errors are relative, in Frobenius norm."""
 
-    widths: Int[np.ndarray, " w"]
     draws: Int[np.ndarray, " m"]
     error: Float[np.ndarray, "s m"]  # of means over M networks of the largest width
     bias_square: Float[np.ndarray, "s w"]  # of the mean kernel, estimated without bias
     single_error: Float[np.ndarray, "s w"]  # of one network, root mean square
     one_hidden_bias_square: Float[np.ndarray, " s"]  # the same for one hidden layer
-    digit_draws: Int[np.ndarray, " q"]
     exact_accuracy: Float[np.ndarray, " s"]  # of kernel regression with the limit
     accuracy: Float[np.ndarray, "s q"]  # with means over M networks
 
@@ -120,62 +111,60 @@ def run(config: Config) -> Result:
     """Draw kernels of random networks; compare their means with the limit, and learn with them."""
     for_points, for_seeds = jax.random.split(jax.random.key(config.seed))
     keys = jax.random.split(for_seeds, config.num_seeds)
-    d = config.num_inputs
+    d = config.dimension
     x = sphere(for_points, config.num_points, d, radius=math.sqrt(d))
     bias_squares, singles, error = [], [], None
     for index, width in enumerate(config.widths):
         report(f"networks of width {width}", 0.6 * index / len(config.widths))
-        deviations = _deviations(keys, x, width, config.num_hidden, config.num_draws)
+        deviations = _deviations(keys, x, width, config.depth, config.num_draws)
         bias_squares.append(_bias_square(deviations))
         error = _errors(deviations)
         singles.append(error[:, 0])
     report("one hidden layer", 0.6)
-    one_hidden = _bias_square(_deviations(keys, x, config.widths[0], 1, config.num_draws))
+    one_hidden = _bias_square(_deviations(keys, x, config.widths[0], 2, config.num_draws))
     report("regression on digits", 0.7)
     data = digits(scaling="sphere")
     exact, accuracy = _accuracies(keys, data.x, data.y, config)
     assert error is not None
     return Result(
-        widths=np.asarray(config.widths),
         draws=2 ** np.arange(error.shape[1]),
         error=error,
         bias_square=np.stack(bias_squares, axis=1),
         single_error=np.stack(singles, axis=1),
         one_hidden_bias_square=one_hidden,
-        digit_draws=np.asarray(config.digit_draws),
         exact_accuracy=np.asarray(exact),
         accuracy=np.asarray(accuracy),
     )
 
 
-def _limit(x: Float[Array, "n d"], num_hidden: int) -> Float[Array, "n n"]:
+def _limit(x: Float[Array, "n d"], depth: int) -> Float[Array, "n n"]:
     """The tangent kernel at infinite width."""
-    widths = [1] * num_hidden  # read as infinite
+    widths = [1] * (depth - 1)  # read as infinite
     return infinite_kernels(mlp(widths, activation="erf"), x, parametrization=STRONG).ntk
 
 
-def _network(width: int, num_hidden: int, num_inputs: int, num_outputs: int = 1) -> Model:
-    architecture = mlp([width] * num_hidden, num_outputs, activation="erf")
-    return network(architecture, (num_inputs,), STRONG)
+def _network(width: int, depth: int, dimension: int, num_outputs: int = 1) -> Model:
+    architecture = mlp([width] * (depth - 1), num_outputs, activation="erf")
+    return network(architecture, (dimension,), STRONG)
 
 
 def _deviations(
     keys: Key[Array, " s"],
     x: Float[Array, "n d"],
     width: int,
-    num_hidden: int,
+    depth: int,
     num_draws: int,
 ) -> Float[np.ndarray, "s draws n n"]:
     """Kernels of random networks, minus the limit, over the norm of the limit."""
-    return np.asarray(_drawn(keys, x, width, num_hidden, num_draws))
+    return np.asarray(_drawn(keys, x, width, depth, num_draws))
 
 
 @partial(jax.jit, static_argnums=(2, 3, 4))
 def _drawn(
-    keys: Key[Array, " s"], x: Float[Array, "n d"], width: int, num_hidden: int, num_draws: int
+    keys: Key[Array, " s"], x: Float[Array, "n d"], width: int, depth: int, num_draws: int
 ) -> Float[Array, "s draws n n"]:
-    model = _network(width, num_hidden, x.shape[1], NUM_OUTPUTS)
-    limit = _limit(x, num_hidden)
+    model = _network(width, depth, x.shape[1], NUM_OUTPUTS)
+    limit = _limit(x, depth)
 
     def one(key: RandomKey) -> Float[Array, "n n"]:
         return (ntk(model.apply, model.init(key), x) - limit) / jnp.linalg.norm(limit)
@@ -207,7 +196,7 @@ def _errors(deviations: Float[np.ndarray, "s draws n n"]) -> Float[np.ndarray, "
 def _accuracies(
     keys: Key[Array, " s"], x: Float[Array, "n d"], y: Float[Array, "n k"], config: Config
 ) -> tuple[Float[Array, " s"], Float[Array, "s q"]]:
-    model = _network(config.digit_width, config.num_hidden, x.shape[1])
+    model = _network(config.digit_width, config.depth, x.shape[1])
     size, train = config.num_train + config.num_test, config.num_train
 
     def accuracy(kernel: Float[Array, "n n"], labels: Float[Array, "n k"]) -> Float[Array, ""]:
@@ -220,7 +209,7 @@ def _accuracies(
         for_digits, for_draws = jax.random.split(key)
         chosen = jax.random.permutation(for_digits, x.shape[0])[:size]
         inputs, labels = x[chosen], y[chosen]
-        limit = _limit(inputs, config.num_hidden)
+        limit = _limit(inputs, config.depth)
 
         def step(total: Float[Array, "n n"], key: RandomKey) -> tuple[Array, Array]:
             total = total + ntk(model.apply, model.init(key), inputs)
@@ -253,7 +242,7 @@ CLAIMS = (
     ),
     Claim(
         "The floor, which no number of networks removes, falls as 1/n.",
-        judge=lambda r, c: exponent_between(r.widths, _floor(r), -1.25, -0.75),
+        judge=lambda r, c: exponent_between(np.asarray(c.widths), _floor(r), -1.25, -0.75),
         source=SAMPLED,
         formula=r"\|\mathbb{E}\hat\Theta_n - \Theta\| \propto n^{-1}",
     ),
@@ -285,6 +274,8 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the error over M, the floor over n, the accuracy over M."""
+    widths = np.asarray(config.widths)
+    digit_draws = np.asarray(config.digit_draws)
     figure, (error, floor, accuracy) = panels(
         "error of the mean", "floor", "accuracy of kernel regression"
     )
@@ -293,11 +284,11 @@ def plot(result: Result, config: Config) -> Figure:
     error.loglog(result.draws, median[0] * result.draws**-0.5, label="M^(−1/2)", **THEORY)
     error.set(xlabel="networks M")
     bias = np.sqrt(np.median(result.bias_square, axis=0))
-    floor.loglog(result.widths, np.median(result.single_error, axis=0), "s", label="one network")
-    floor.loglog(result.widths, bias, "o", label="floor")
-    floor.loglog(result.widths, bias[0] * result.widths[0] / result.widths, label="1/n", **THEORY)
+    floor.loglog(widths, np.median(result.single_error, axis=0), "s", label="one network")
+    floor.loglog(widths, bias, "o", label="floor")
+    floor.loglog(widths, bias[0] * widths[0] / widths, label="1/n", **THEORY)
     floor.set(xlabel="width n")
-    accuracy.semilogx(result.digit_draws, np.median(result.accuracy, axis=0), "o", label="means")
+    accuracy.semilogx(digit_draws, np.median(result.accuracy, axis=0), "o", label="means")
     accuracy.axhline(float(np.median(result.exact_accuracy)), label="limit", **THEORY)
     accuracy.set(xlabel="networks M")
     for axis in (error, floor, accuracy):

@@ -15,7 +15,7 @@ Source: arora · ntk-eigen-convergence · §9.3, Fig. 9.1.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +23,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import Claim, Source, erratum, median_at_least, median_at_most, ordered
 from theorylab.data import digits
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Seeded
+from theorylab.fields import Count, OpenFraction, Seeded, within
 from theorylab.kernels import two_layer
 from theorylab.progress import report
 from theorylab.typing import RandomKey
@@ -49,30 +49,23 @@ FITTED = 0.1  # labels are fitted when this share of the first loss is left
 class Config(Seeded):
     """Wide two-layer networks that learn digits with true, random and worst-case labels."""
 
-    width: int = 4096  # neurons m
-    num_samples: int = 100  # images n, zeros and ones
-    num_steps: int = 300  # steps of gradient descent, a multiple of 5
-    label_scale: float = 0.01  # length of the labels over √n
-    learning_rate: float = 0.8  # in units of the critical one, 2/λ_max(H*)
-    num_directions: int = 10  # top directions whose rates are measured one by one
-    num_seeds: int = 9  # draws of images, random labels and network
+    width: Count = 4096  # neurons m
+    num_samples: Annotated[int, within(11, 300)] = 100  # images n, zeros and ones
+    num_steps: Count = 300  # steps of gradient descent, a multiple of 5
+    label_scale: OpenFraction = 0.01  # length of the labels over √n
+    learning_rate: OpenFraction = 0.8  # in units of the critical one, 2/λ_max(H*)
+    num_directions: Count = 10  # top directions whose rates are measured one by one
+    num_seeds: Count = 9  # draws of images, random labels and network
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in vars(self).items():
-            if (name.startswith("num_") or name == "width") and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
-        if not max(TOP, self.num_directions) < self.num_samples <= 300:
+        if self.num_directions >= self.num_samples:
             raise ValueError(
-                "num_samples must be more than num_directions and 10, at most 300, "
+                f"num_samples must be more than num_directions = {self.num_directions}, "
                 f"got {self.num_samples}."
             )
         if self.num_steps % STEPS_PER_RECORD:
             raise ValueError(f"num_steps must be a multiple of 5, got {self.num_steps}.")
-        if not 0 < self.label_scale < 1:
-            raise ValueError(f"label_scale must be in (0, 1), got {self.label_scale}.")
-        if not 0 < self.learning_rate < 1:
-            raise ValueError(f"learning_rate must be in (0, 1), got {self.learning_rate}.")
 
 
 PRESETS = {
@@ -132,7 +125,7 @@ class Task(NamedTuple):
 
 @partial(jax.jit, static_argnums=(1, 2, 3))
 def _draws(
-    keys: Key[Array, " s"], num_images: int, num_inputs: int, config: Config
+    keys: Key[Array, " s"], num_images: int, dimension: int, config: Config
 ) -> tuple[Int[Array, "s n"], Float[Array, "s n"], two_layer.Network]:
     """Which images, which random labels, and which network, for every seed."""
 
@@ -140,7 +133,7 @@ def _draws(
         for_images, for_labels, for_network = jax.random.split(key, 3)
         chosen = jax.random.permutation(for_images, num_images)[: config.num_samples]
         labels = jax.random.rademacher(for_labels, (config.num_samples,), float)
-        return chosen, labels, two_layer.init(for_network, config.width, num_inputs)
+        return chosen, labels, two_layer.init(for_network, config.width, dimension)
 
     return jax.vmap(one)(keys)
 
@@ -280,19 +273,18 @@ CLAIMS = (
         source=DECAY,
         formula=r"\ell(t) = \tfrac12 \sum_i e^{-2\lambda_i t}\,(v_i^\top y)^2",
     ),
-    Claim(
-        "At every sample, u(t) − y is the number Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y), to 10 %.",
-        judge=lambda r, c: median_at_most(r.printed_error.max(axis=1), 0.1),
-        source=DECAY,
-        kind="printed",
-        formula=r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)",
-    ),
-    Claim(
-        "The residual u(t) − y is the vector Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y) vᵢ, to 10 %.",
-        judge=lambda r, c: median_at_most(r.residual_error.max(axis=1), 0.1),
-        source=DECAY,
-        kind="corrected",
-        formula=r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)\,v_i",
+    *erratum(
+        DECAY,
+        printed=(
+            "At every sample, u(t) − y is the number Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y), to 10 %.",
+            lambda r, c: median_at_most(r.printed_error.max(axis=1), 0.1),
+            r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)",
+        ),
+        corrected=(
+            "The residual u(t) − y is the vector Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y) vᵢ, to 10 %.",
+            lambda r, c: median_at_most(r.residual_error.max(axis=1), 0.1),
+            r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)\,v_i",
+        ),
     ),
     Claim(
         "To fit the worst labels at length √n, the network leaves its kernel: 10 % are missed.",

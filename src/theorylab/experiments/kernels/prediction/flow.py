@@ -18,7 +18,7 @@ Source: golikov · kernel-flow · 1.8–1.11, 2.4–2.11, 2.89, 2.96–2.99, 2.1
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ from theorylab.claims import (
 )
 from theorylab.dynamics import linear
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
-from theorylab.fields import Count, Seeded
+from theorylab.fields import Count, Seeded, within
 from theorylab.kernels import (
     Descent,
     coefficients,
@@ -69,28 +69,28 @@ class Config(Seeded):
     """Random erf networks, their linearisations, and the flow of their kernels."""
 
     width: Count = 256  # width m of the one hidden layer
-    num_inputs: Count = 4  # inputs d
+    dimension: Count = 4  # inputs d
     num_samples: Count = 6  # training points n, on the sphere
-    num_tests: Count = 5  # other points
-    num_steps: int = 20000  # steps of descent of the linearised network, to its end
+    num_test: Count = 5  # other points
+    num_steps: Annotated[int, within(1001)] = (
+        20000  # steps of descent of the linearised network, to its end
+    )
     num_seeds: Count = 12  # random data and networks
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_samples > 2 * self.num_inputs:
+        if self.num_samples > 2 * self.dimension:
             # With many points on a small sphere the lowest eigenvalue is tiny.
             raise ValueError(
-                f"num_samples must be at most 2 num_inputs = {2 * self.num_inputs}, "
+                f"num_samples must be at most 2 dimension = {2 * self.dimension}, "
                 f"got {self.num_samples}."
             )
-        if self.num_steps <= STEPS[-1]:
-            raise ValueError(f"num_steps must be above {STEPS[-1]}, got {self.num_steps}.")
 
 
 PRESETS = {
-    "smoke": Config(width=64, num_samples=4, num_tests=3, num_seeds=8),
+    "smoke": Config(width=64, num_samples=4, num_test=3, num_seeds=8),
     "paper": Config(
-        width=4096, num_inputs=20, num_samples=40, num_tests=100, num_steps=200000, num_seeds=30
+        width=4096, dimension=20, num_samples=40, num_test=100, num_steps=200000, num_seeds=30
     ),
 }
 
@@ -98,7 +98,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, t times or steps, n training points, z all points, e eigen-directions."""
 
-    times: np.ndarray  # (t)
     integrated: np.ndarray  # (s, t, z), outputs by the ODE, with one sample twice
     closed: np.ndarray  # (s, t, z)
     by_steps: np.ndarray  # (s, t, z), of the linearised network, by descent on its weights
@@ -127,8 +126,8 @@ class Problem(NamedTuple):
 
 def memory(config: Config) -> int:
     """The weights in every stage of a step of the flow, and Jacobians; in bytes."""
-    weights = config.width * (config.num_inputs + 1)
-    return 8 * config.num_seeds * weights * (30 + 4 * config.num_samples + config.num_tests)
+    weights = config.width * (config.dimension + 1)
+    return 8 * config.num_seeds * weights * (30 + 4 * config.num_samples + config.num_test)
 
 
 def run(config: Config) -> Result:
@@ -142,17 +141,17 @@ def run(config: Config) -> Result:
     report("looking for the largest step", 0.8)
     found["threshold"] = _thresholds(problems, config)
     found = {name: np.asarray(values) for name, values in found.items()}
-    return Result(times=TIMES, **found)
+    return Result(**found)
 
 
 def _model(config: Config) -> Model:
-    return network(mlp([config.width], activation="erf"), (config.num_inputs,), NTK())
+    return network(mlp([config.width], activation="erf"), (config.dimension,), NTK())
 
 
 @partial(jax.jit, static_argnames="config")
 def _problems(keys: Key[Array, " s"], config: Config) -> Problem:
     """Points of length √d, Gaussian targets, random weights."""
-    n, m, d = config.num_samples, config.num_tests, config.num_inputs
+    n, m, d = config.num_samples, config.num_test, config.dimension
 
     def each(key: RandomKey) -> Problem:
         for_data, for_weights = jax.random.split(key)
@@ -267,7 +266,7 @@ def _flat(params: Params) -> Float[Array, " p"]:
 def _slack(result: Result, rate: np.ndarray) -> np.ndarray:
     """Ln of e^(−rate·t) ‖y − f₀‖² over ‖y − f_t‖²: (s, t)."""
     fall = np.log(result.errors[:, :1] / result.errors)
-    return fall - rate[:, None] * result.times[None]
+    return fall - rate[:, None] * TIMES[None]
 
 
 def _slowest_loss(result: Result) -> np.ndarray:
@@ -355,8 +354,8 @@ def plot(result: Result, config: Config) -> Figure:
     pairs = zip(result.integrated[0].T, result.closed[0].T, strict=True)
     for number, (integrated, closed) in enumerate(pairs):
         colour = COLOURS[number % len(COLOURS)]
-        outputs.plot(result.times, integrated, "o", markersize=2.5, color=colour)
-        outputs.plot(result.times, closed, **THEORY)
+        outputs.plot(TIMES, integrated, "o", markersize=2.5, color=colour)
+        outputs.plot(TIMES, closed, **THEORY)
     outputs.set(xlabel="time")
     pairs = zip(result.modes[0].T, result.predicted_modes[0].T, strict=True)
     for number, (measured, predicted) in enumerate(pairs):
@@ -365,8 +364,8 @@ def plot(result: Result, config: Config) -> Figure:
         modes.loglog(STEPS[1:], np.abs(predicted[1:]), **THEORY)
     modes.set(xlabel="step", ylim=(1e-16, 10))
     relative = result.errors / result.errors[:, :1]
-    error.semilogy(result.times, relative.T, color=COLOURS[0], linewidth=0.8)
-    bound = np.exp(-2 * result.lowest.min(axis=1)[:, None] * result.times)
-    error.semilogy(result.times, bound.T, color="#222222", linestyle="--", linewidth=0.6)
+    error.semilogy(TIMES, relative.T, color=COLOURS[0], linewidth=0.8)
+    bound = np.exp(-2 * result.lowest.min(axis=1)[:, None] * TIMES)
+    error.semilogy(TIMES, bound.T, color="#222222", linestyle="--", linewidth=0.6)
     error.set(xlabel="time", ylabel="‖y − f‖² / ‖y − f₀‖²")
     return figure

@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import (
     Claim,
     Source,
+    erratum,
     exponent_between,
     holds,
     median_at_least,
@@ -33,7 +34,7 @@ from theorylab.claims import (
 )
 from theorylab.data import sphere
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Seeded
+from theorylab.fields import AboveOne, Count, Increasing, OpenFraction, Seeded
 from theorylab.kernels import two_layer
 from theorylab.progress import report
 from theorylab.typing import RandomKey
@@ -55,28 +56,21 @@ NUM_WIDE = 5  # exponents in the width are taken over so many of the largest wid
 class Config(Seeded):
     """Two-layer ReLU networks of many widths that fit random labels of more and more points."""
 
-    widths: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128, 256, 512)  # neurons m
-    samples: tuple[int, ...] = (8, 16, 32, 64)  # points n
-    num_inputs: Count = 10  # inputs d
+    widths: Increasing[Count] = (2, 4, 8, 16, 32, 64, 128, 256, 512)  # neurons m
+    samples: Increasing[Count] = (8, 16, 32, 64)  # points n
+    dimension: Count = 10  # inputs d
     num_steps: Count = 160  # steps of gradient descent, a multiple of 20
-    learning_rate: float = 0.25  # in units of the critical one, 2/λ_max(H*)
-    radius: float = 50.0  # ‖x‖ > 1, where the bound on the rows is tried as it is printed
-    delta: float = 0.1  # probability δ with which the theorems may fail
+    learning_rate: OpenFraction = 0.25  # in units of the critical one, 2/λ_max(H*)
+    radius: AboveOne = 50.0  # ‖x‖ > 1, where the bound on the rows is tried as it is printed
+    delta: OpenFraction = 0.1  # probability δ with which the theorems may fail
     num_seeds: Count = 8  # draws of points, labels and network
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, counts in (("widths", self.widths), ("samples", self.samples)):
-            if len(counts) < 2 or min(counts) < 1 or tuple(sorted(set(counts))) != counts:
-                raise ValueError(f"{name} must be two or more growing counts, got {counts}.")
         if self.num_steps % NUM_RECORDS:
             raise ValueError(f"num_steps must be a multiple of 20, got {self.num_steps}.")
-        if not 0 < self.learning_rate < 0.5:  # beyond, descent is no flow
-            raise ValueError(f"learning_rate must be in (0, 0.5), got {self.learning_rate}.")
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be in (0, 1), got {self.delta}.")
-        if not self.radius > 1:
-            raise ValueError(f"radius must be above 1, got {self.radius}.")
+        if self.learning_rate >= 0.5:  # beyond, descent is no flow
+            raise ValueError(f"learning_rate must be below 0.5, got {self.learning_rate}.")
 
 
 PRESETS = {
@@ -95,8 +89,6 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: n numbers of samples, s seeds, w widths."""
 
-    widths: Int[np.ndarray, " w"]
-    samples: Int[np.ndarray, " n"]
     smallest: Float[np.ndarray, "n s"]  # λ₀
     smallest_ratio: Float[np.ndarray, "n s w"]  # least λ_min(H(t)) in training, over λ₀
     loss_margin: Float[np.ndarray, "n s w"]  # least of −λ₀t − log(loss/first loss), to rounding
@@ -108,7 +100,6 @@ class Result(NamedTuple):
     first_theorem: Float[np.ndarray, "s n"]  # the width that Theorem 2.6.1 asks for
     second_theorem: Float[np.ndarray, "s n"]
     far_margin: Float[np.ndarray, " s"]  # of the rows, with inputs of length `radius`
-    radius: float
 
     @property
     def wide(self) -> Bool[np.ndarray, "n s w"]:
@@ -118,7 +109,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of one training of the widest network on the most samples."""
-    return 4 * max(config.widths) * (8 * config.num_inputs + 8 * max(config.samples))
+    return 4 * max(config.widths) * (8 * config.dimension + 8 * max(config.samples))
 
 
 def run(config: Config) -> Result:
@@ -142,15 +133,12 @@ def run(config: Config) -> Result:
         for n, smallest in zip(config.samples, stacked["smallest"].astype(float), strict=True)
     ]
     return Result(
-        widths=np.asarray(config.widths),
-        samples=np.asarray(config.samples),
         critical_width=_critical_widths(
             np.asarray(config.widths), stacked["smallest_ratio"].astype(float)
         ).T,
         first_theorem=np.stack([first for first, _ in theorems], axis=1),
         second_theorem=np.stack([second for _, second in theorems], axis=1),
         far_margin=np.asarray(far["row_margin"][:, -1]),
-        radius=config.radius,
         **stacked,
     )
 
@@ -171,9 +159,9 @@ class Draws(NamedTuple):
 def _draws(keys: Key[Array, " s"], config: Config) -> Draws:
     def one(key: RandomKey) -> tuple[Array, Array, two_layer.Network]:
         for_points, for_labels, for_network = jax.random.split(key, 3)
-        x = sphere(for_points, max(config.samples), config.num_inputs)
+        x = sphere(for_points, max(config.samples), config.dimension)
         y = jax.random.rademacher(for_labels, (len(x),), x.dtype)
-        return x, y, two_layer.init(for_network, max(config.widths), config.num_inputs)
+        return x, y, two_layer.init(for_network, max(config.widths), config.dimension)
 
     return Draws(*jax.vmap(one)(keys))
 
@@ -256,21 +244,20 @@ CLAIMS = (
         kind="corrected",
         formula=r"\|w_r(t) - w_r(0)\| \le \frac{2\sqrt{n}\,\|y - u(0)\|}{\lambda_0 \sqrt{m}}",
     ),
-    Claim(
-        "The same bound on the rows holds for longer inputs, ‖x‖ ≥ 1.",
-        judge=lambda r, c: holds(r.far_margin),
-        source=ROWS,
-        kind="printed",
-    ),
-    Claim(
-        "For longer inputs it holds with a factor ‖x‖.",
-        judge=lambda r, c: holds(r.radius * (r.far_margin + 1) - 1),
-        source=ROWS,
-        kind="corrected",
+    *erratum(
+        ROWS,
+        printed=(
+            "The same bound on the rows holds for longer inputs, ‖x‖ ≥ 1.",
+            lambda r, c: holds(r.far_margin),
+        ),
+        corrected=(
+            "For longer inputs it holds with a factor ‖x‖.",
+            lambda r, c: holds(c.radius * (r.far_margin + 1) - 1),
+        ),
     ),
     Claim(
         "The first width with H(t) ≥ λ₀/2 grows far slower than n⁴: as a power below 2.",
-        judge=lambda r, c: exponent_between(r.samples, r.critical_width, 0.0, 2.0),
+        judge=lambda r, c: exponent_between(np.asarray(c.samples), r.critical_width, 0.0, 2.0),
         source=SECOND,
     ),
     Claim(
@@ -282,7 +269,7 @@ CLAIMS = (
     Claim(
         "The row that moves most moves as m^(−1/2).",
         judge=lambda r, c: exponent_between(
-            r.widths[-NUM_WIDE:],
+            np.asarray(c.widths)[-NUM_WIDE:],
             np.exp(np.log(r.row_movement[:, :, -NUM_WIDE:]).mean(axis=0)),
             *(-0.6, -0.4),
         ),
@@ -291,7 +278,7 @@ CLAIMS = (
     Claim(
         "At the beginning the kernel is m^(−1/2) away from its limit.",
         judge=lambda r, c: exponent_between(
-            r.widths, np.sqrt(np.mean(r.start_error**2, axis=0)), -0.6, -0.4
+            np.asarray(c.widths), np.sqrt(np.mean(r.start_error**2, axis=0)), -0.6, -0.4
         ),
         source=FIRST,
         formula=r"\|H(0) - H^*\| \propto m^{-1/2}",
@@ -307,28 +294,26 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the least eigenvalue in training, the critical widths, movements and flips."""
+    samples = np.asarray(config.samples)
+    widths = np.asarray(config.widths)
     figure, (eigenvalue, critical, movement) = panels(
         "least λ_min(H(t)) / λ₀", "width that is enough", "rows and patterns"
     )
     for n, ratios, rows, flips in zip(
-        *(result.samples, result.smallest_ratio, result.row_movement, result.flipped), strict=True
+        *(samples, result.smallest_ratio, result.row_movement, result.flipped), strict=True
     ):
-        eigenvalue.semilogx(result.widths, np.median(ratios, axis=0), "o-", ms=3, label=f"n = {n}")
-        (line,) = movement.loglog(result.widths, np.median(rows, axis=0), "o-", ms=3)
+        eigenvalue.semilogx(widths, np.median(ratios, axis=0), "o-", ms=3, label=f"n = {n}")
+        (line,) = movement.loglog(widths, np.median(rows, axis=0), "o-", ms=3)
         movement.loglog(
-            result.widths, np.median(flips, axis=0), ":", color=line.get_color(), label=f"n = {n}"
+            widths, np.median(flips, axis=0), ":", color=line.get_color(), label=f"n = {n}"
         )
     eigenvalue.axhline(0.5, label="½", **THEORY)
     eigenvalue.set(xlabel="width m")
     movement.set(xlabel="width m", ylabel="largest row movement; flipped share (dotted)")
+    critical.loglog(samples, np.median(result.critical_width, axis=0), "o-", label="measured")
+    critical.loglog(samples, np.median(result.second_theorem, axis=0), label="Thm 2.6.2", **THEORY)
     critical.loglog(
-        result.samples, np.median(result.critical_width, axis=0), "o-", label="measured"
-    )
-    critical.loglog(
-        result.samples, np.median(result.second_theorem, axis=0), label="Thm 2.6.2", **THEORY
-    )
-    critical.loglog(
-        result.samples,
+        samples,
         np.median(result.first_theorem, axis=0),
         ":",
         color="#222222",

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, identity, median_at_least
 from theorylab.data import sphere
 from theorylab.experiments.drawing import panels
-from theorylab.fields import Count, Positive, Seeded
+from theorylab.fields import Count, Plural, Positive, Seeded, Several
 from theorylab.kernels import ntk, ntk_vector_product
 from theorylab.models import mlp, network
 from theorylab.progress import report
@@ -49,30 +49,29 @@ class Config(Seeded):
     """Small tanh networks in the middle of training: how their outputs move, and their kernel."""
 
     width: Count = 32  # neurons of every hidden layer
-    num_hidden: Count = 2  # hidden layers
-    num_inputs: Count = 4  # inputs d
+    depth: Plural = 3  # layers with weights, hidden ones and the output
+    dimension: Count = 4  # inputs d
     num_samples: Count = 6  # training inputs n
     num_steps: Count = 200  # steps of training before outputs are watched
     learning_rate: Positive = 0.1  # of these steps
-    probes: tuple[float, ...] = (0.03, 0.01, 0.003, 0.001)  # learning rates η of the watched step
+    probes: Several[Positive] = (0.03, 0.01, 0.003, 0.001)  # learning rates η of the watched step
     num_seeds: Count = 20  # random networks and data
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(set(self.probes)) < 2 or min(self.probes) <= 0:
-            raise ValueError(f"probes must be two or more learning rates, got {self.probes}.")
+        if len(set(self.probes)) < 2:
+            raise ValueError(f"probes must be two or more different ones, got {self.probes}.")
 
 
 PRESETS = {
     "smoke": Config(num_seeds=8),
-    "paper": Config(width=512, num_hidden=4, num_samples=50, num_steps=2000, num_seeds=100),
+    "paper": Config(width=512, depth=5, num_samples=50, num_steps=2000, num_seeds=100),
 }
 
 
 class Result(NamedTuple):
     """Axes: s seeds, e learning rates η, t recorded steps, n samples. Errors are relative."""
 
-    probes: Float[np.ndarray, " e"]
     error: Float[np.ndarray, "s e"]  # of −H(u − y) for the observed velocity of the outputs
     stale_error: Float[np.ndarray, "s e"]  # the same with H at the weights of the start
     other_error: Float[np.ndarray, "s e"]  # with H at the weights of another network
@@ -86,7 +85,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the whole Jacobians of all seeds, several times."""
-    weights = (config.num_inputs + 1 + (config.num_hidden - 1) * config.width) * config.width
+    weights = (config.dimension + 1 + (config.depth - 2) * config.width) * config.width
     return 8 * 4 * config.num_seeds * config.num_samples * weights
 
 
@@ -97,7 +96,6 @@ def run(config: Config) -> Result:
     found = _measured(keys, config)
     steps = every(max(1, config.num_steps // 20), config.num_steps)
     return Result(
-        probes=np.asarray(config.probes),
         steps=steps.astype(float),
         **jax.tree.map(np.asarray, found),
     )
@@ -106,13 +104,13 @@ def run(config: Config) -> Result:
 @partial(jax.jit, static_argnums=1)
 def _measured(keys: Key[Array, " s"], config: Config) -> dict[str, Array]:
     model = network(
-        mlp([config.width] * config.num_hidden, activation="tanh"), (config.num_inputs,)
+        mlp([config.width] * (config.depth - 1), activation="tanh"), (config.dimension,)
     )
     steps = every(max(1, config.num_steps // 20), config.num_steps)
 
     def one(key: RandomKey) -> dict[str, Array]:
         for_x, for_y, for_start, for_other = jax.random.split(key, 4)
-        x = sphere(for_x, config.num_samples, config.num_inputs, math.sqrt(config.num_inputs))
+        x = sphere(for_x, config.num_samples, config.dimension, math.sqrt(config.dimension))
         y = jax.random.normal(for_y, (config.num_samples, 1))
         start, other = model.init(for_start), model.init(for_other)
 
@@ -214,19 +212,19 @@ CLAIMS = (
     ),
     Claim(
         "Outputs move by −H(u − y), up to an error proportional to the learning rate.",
-        judge=lambda r, c: exponent_between(r.probes, r.error, 0.9, 1.1),
+        judge=lambda r, c: exponent_between(np.asarray(c.probes), r.error, 0.9, 1.1),
         source=DYNAMICS,
         formula=r"\|\dot u + H (u - y)\| \propto \eta",
     ),
     Claim(
         "With H at the weights where training began, the error does not vanish with η.",
-        judge=lambda r, c: median_at_least(r.stale_error[:, r.probes.argmin()], 0.1),
+        judge=lambda r, c: median_at_least(r.stale_error[:, np.argmin(c.probes)], 0.1),
         source=DYNAMICS,
         kind="control",
     ),
     Claim(
         "With H at the weights of another network, still less.",
-        judge=lambda r, c: median_at_least(r.other_error[:, r.probes.argmin()], 0.1),
+        judge=lambda r, c: median_at_least(r.other_error[:, np.argmin(c.probes)], 0.1),
         source=DYNAMICS,
         kind="control",
     ),
@@ -235,13 +233,14 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the error over η, and the eigenvalues of H during the training of the first seed."""
+    probes = np.asarray(config.probes)
     figure, (error, spectrum) = panels("velocity of outputs: error", "eigenvalues of H")
     for values, label in (
         (result.error, "H now"),
         (result.stale_error, "H of the start"),
         (result.other_error, "H of another network"),
     ):
-        error.loglog(result.probes, np.median(values, axis=0), "o-", markersize=3, label=label)
+        error.loglog(probes, np.median(values, axis=0), "o-", markersize=3, label=label)
     error.set(xlabel="learning rate η")
     error.legend(fontsize=7)
     spectrum.semilogy(result.steps, result.eigenvalues[0])

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,9 +27,18 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, between, exponent_between, identity
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    at_most,
+    between,
+    erratum,
+    exponent_between,
+    identity,
+)
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Seeded
+from theorylab.fields import Count, Plural, Seeded, within
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.fourier_features import (
     basic_frequencies,
@@ -64,24 +73,12 @@ AMPLITUDE = 0.1  # of every wave of the target; small, so that the kernel stays
 class Config(Seeded):
     """Spectra of tangent kernels, and when networks on a circle have learned a wave."""
 
-    num_hidden: int = 2  # hidden layers of the ReLU networks whose spectra are taken
-    num_degrees: int = 64  # largest degree k of the fits
-    factor: int = 3  # b, the frequency of the embedding
-    width: int = 4096  # of the trained networks, with one hidden layer
-    num_modes: int = 8  # waves of their target
-    num_seeds: int = 8  # trained networks
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, value in vars(self).items():
-            if name != "seed" and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
-        if not 2 * LOWEST <= self.num_degrees < NUM_TERMS:
-            raise ValueError(
-                f"num_degrees must be in [{2 * LOWEST}, {NUM_TERMS}), got {self.num_degrees}."
-            )
-        if self.num_modes > NUM_POINTS // 4:
-            raise ValueError(f"num_modes must be at most {NUM_POINTS // 4}, got {self.num_modes}.")
+    depth: Plural = 3  # layers with weights of the ReLU networks whose spectra are taken
+    num_degrees: Annotated[int, within(16, 511)] = 64  # largest degree k of the fits
+    factor: Count = 3  # b, the frequency of the embedding
+    width: Count = 4096  # of the trained networks, with one hidden layer
+    num_modes: Annotated[int, within(1, 16)] = 8  # waves of their target
+    num_seeds: Count = 8  # trained networks
 
 
 PRESETS = {
@@ -91,7 +88,7 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Axes: k degrees, t angles or differences, m sizes, s seeds; deep: `num_hidden` layers."""
+    """Axes: k degrees, t angles or differences, m sizes, s seeds; deep: `depth` layers."""
 
     degrees: Int[np.ndarray, " k"]
     circle: Float[np.ndarray, " k"]  # λₖ of the deep network on S¹
@@ -122,20 +119,20 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Take spectra, then train networks on the circle."""
     report("spectra", 0.0)
-    gram = infinite_kernels(mlp([1] * config.num_hidden), _circle(256), None, HE).ntk
+    gram = infinite_kernels(mlp([1] * (config.depth - 1)), _circle(256), None, HE).ntk
     measured = _spectra(config, gram) | _embedded(config, gram)
     report("networks on the circle", 0.4)
     eigenvalues, half_times = _circle_networks(jax.random.key(config.seed), config)
     return Result(eigenvalues=eigenvalues, half_times=half_times, **measured)
 
 
-def _profile(cosines: Array, num_hidden: int, bias: Bias, dimension: int) -> Array:
+def _profile(cosines: Array, depth: int, bias: Bias, dimension: int) -> Array:
     """κ(t): the tangent kernel between the pole and points at these cosines, of length √p."""
     sines = jnp.sqrt(jnp.maximum(1 - cosines**2, 0.0))
     zeros = jnp.zeros((len(cosines), dimension - 2))
     x = math.sqrt(dimension) * jnp.column_stack([cosines, sines, zeros])
     pole = jnp.zeros((1, dimension)).at[0, 0].set(math.sqrt(dimension))
-    return infinite_kernels(mlp([1] * num_hidden), pole, x, HE, bias).ntk[0]
+    return infinite_kernels(mlp([1] * (depth - 1)), pole, x, HE, bias).ntk[0]
 
 
 def _circle(size: int) -> Float[Array, "m 2"]:
@@ -146,10 +143,10 @@ def _circle(size: int) -> Float[Array, "m 2"]:
 
 def _spectra(config: Config, gram: Float[Array, "m m"]) -> dict[str, np.ndarray]:
     """Eigenvalues by quadrature, of Gram matrices, and the series of the kernel."""
-    most, depth = config.num_degrees + 1, config.num_hidden
+    most, depth = config.num_degrees + 1, config.depth
 
-    def spectrum(num_hidden: int, bias: Bias, dimension: int, num_degrees: int = most) -> Array:
-        kappa = partial(_profile, num_hidden=num_hidden, bias=bias, dimension=dimension)
+    def spectrum(depth: int, bias: Bias, dimension: int, num_degrees: int = most) -> Array:
+        kappa = partial(_profile, depth=depth, bias=bias, dimension=dimension)
         return zonal_spectrum(kappa, dimension, num_degrees, 1024)
 
     circle = spectrum(depth, "none", 2, NUM_TERMS)
@@ -162,8 +159,8 @@ def _spectra(config: Config, gram: Float[Array, "m m"]) -> dict[str, np.ndarray]
         "degrees": np.arange(LOWEST, most),
         "circle": np.asarray(circle[LOWEST:most]),
         "ball": np.asarray(spectrum(depth, "none", 3)[LOWEST:]),
-        "shallow": np.asarray(spectrum(1, "none", 2)),
-        "shallow_biased": np.asarray(spectrum(1, "zero", 2)),
+        "shallow": np.asarray(spectrum(2, "none", 2)),
+        "shallow_biased": np.asarray(spectrum(2, "zero", 2)),
         "gram_sizes": np.array([len(gram) // stride for stride in strides]),
         "gram": np.array([_rayleigh(gram[::s, ::s], degree) for s in strides]),
         "gram_limit": np.asarray(circle[degree]),
@@ -183,13 +180,13 @@ def _embedded(config: Config, gram: Float[Array, "m m"]) -> dict[str, np.ndarray
     b, size = config.factor, config.factor * len(gram)
     grid = jnp.arange(size)[:, None] / size
     waves = math.sqrt(2) * fourier_features(grid, basic_frequencies(1, b))
-    kernel = infinite_kernels(mlp([1] * config.num_hidden), waves[:1], waves, HE).ntk[0]
+    kernel = infinite_kernels(mlp([1] * (config.depth - 1)), waves[:1], waves, HE).ntk[0]
     spectrum, shifted = circle_spectrum(gram[0]), circle_spectrum(kernel)
     k = jnp.arange(1.0, len(spectrum))
     weights = (2 * spectrum[1:]).at[-1].divide(2)  # the last wave of an even grid counts once
 
     def moved(embed: Callable[[Array], Array]) -> np.ndarray:
-        architecture, some = mlp([1] * config.num_hidden), jnp.linspace(0.0, 0.9, 10)[:, None]
+        architecture, some = mlp([1] * (config.depth - 1)), jnp.linspace(0.0, 0.9, 10)[:, None]
         one, other = (
             infinite_kernels(architecture, embed(x), None, HE).ntk for x in (some, some + 0.37)
         )
@@ -307,20 +304,19 @@ CLAIMS = (
         source=SPECTRUM,
         kind="control",
     ),
-    Claim(
-        "Eigenvalues of the Gram matrix of m points are m²λ.",
-        judge=lambda r, c: identity(r.gram, r.gram_sizes**2 * r.gram_limit, 0.01),
-        source=SPECTRUM,
-        kind="printed",
-        formula=r"\lambda(K) \approx m^2 \lambda_k",
-    ),
-    Claim(
-        "Eigenvalues of the Gram matrix of m points are mλ.",
-        # Aliases add Σ over j of λ at m·j ± k: less than 1 % from 64 points on, for k = 2.
-        judge=lambda r, c: identity(r.gram, r.gram_sizes * r.gram_limit, 0.01),
-        source=SPECTRUM,
-        kind="corrected",
-        formula=r"\lambda(K) \approx m \lambda_k",
+    *erratum(
+        SPECTRUM,
+        printed=(
+            "Eigenvalues of the Gram matrix of m points are m²λ.",
+            lambda r, c: identity(r.gram, r.gram_sizes**2 * r.gram_limit, 0.01),
+            r"\lambda(K) \approx m^2 \lambda_k",
+        ),
+        corrected=(
+            # Aliases add Σ over j of λ at m·j ± k: less than 1 % from 64 points on, for k = 2.
+            "Eigenvalues of the Gram matrix of m points are mλ.",
+            lambda r, c: identity(r.gram, r.gram_sizes * r.gram_limit, 0.01),
+            r"\lambda(K) \approx m \lambda_k",
+        ),
     ),
     Claim(
         "The kernel on the circle is λ₀/2π + Σ λₖ cos kθ/π, if λ belongs to sums over the arc.",
@@ -346,17 +342,16 @@ CLAIMS = (
         source=FEATURES,
         kind="control",
     ),
-    Claim(
-        "The embedded kernel is a series in cos 4πkb(x − x′).",
-        judge=lambda r, c: identity(r.printed_series, r.embedded, 1e-8),
-        source=FEATURES,
-        kind="printed",
-    ),
-    Claim(
-        "The embedded kernel is a series in cos 2πkb(x − x′).",
-        judge=lambda r, c: identity(r.corrected_series, r.embedded, 1e-8),
-        source=FEATURES,
-        kind="corrected",
+    *erratum(
+        FEATURES,
+        printed=(
+            "The embedded kernel is a series in cos 4πkb(x − x′).",
+            lambda r, c: identity(r.printed_series, r.embedded, 1e-8),
+        ),
+        corrected=(
+            "The embedded kernel is a series in cos 2πkb(x − x′).",
+            lambda r, c: identity(r.corrected_series, r.embedded, 1e-8),
+        ),
     ),
     Claim(
         "A trained network has learned half of a wave in a time proportional to 1/λ.",

@@ -11,7 +11,7 @@ Source: golikov · ntk-nas · 2.6.1.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +28,8 @@ from theorylab.claims import (
     probability_at_least,
 )
 from theorylab.data import digits
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import panels
-from theorylab.fields import Count, Plural, Seeded
+from theorylab.fields import Count, OpenFraction, Plural, Seeded, within
 from theorylab.kernels import ntk
 from theorylab.kernels.trainability import trainability
 from theorylab.models import activation
@@ -50,21 +49,15 @@ LOSS = squared("half_sum")
 class Config(Seeded):
     """Populations of random networks, their κ at initialisation and their loss after training."""
 
-    num_cells: int = 60  # networks in a population
+    num_cells: Annotated[int, within(10)] = 60  # networks in a population
     num_seeds: Plural = 10  # populations
-    num_samples: Count = 40  # digits m on which κ is measured and the network trained
+    num_samples: Annotated[int, within(1, 1797)] = (
+        40  # digits m on which κ is measured and the network trained
+    )
     width: Count = 64  # of every hidden layer
     max_depth: Count = 6  # hidden layers at most
     num_steps: Count = 150  # of gradient descent
-    learning_rate: float = 0.5  # in units of the largest stable one, 2/λ₁
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_below(self, 10, "num_cells")
-        if self.num_samples > 1797:
-            raise ValueError(f"num_samples must be at most 1797, got {self.num_samples}.")
-        if not 0 < self.learning_rate < 1:
-            raise ValueError(f"learning_rate must be in (0, 1), got {self.learning_rate}.")
+    learning_rate: OpenFraction = 0.5  # in units of the largest stable one, 2/λ₁
 
 
 PRESETS = {
@@ -163,11 +156,11 @@ def _draw(key: Key[Array, ""], max_depth: int) -> Cell:
     )
 
 
-def _init(key: RandomKey, config: Config, num_inputs: int) -> Params:
+def _init(key: RandomKey, config: Config, dimension: int) -> Params:
     first, hidden, last = jax.random.split(key, 3)
     width = config.width
     return {
-        "first": jax.random.normal(first, (num_inputs, width)),
+        "first": jax.random.normal(first, (dimension, width)),
         "hidden": jax.random.normal(hidden, (config.max_depth - 1, width, width)),
         "last": jax.random.normal(last, (width, 1)),
     }

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -32,7 +32,7 @@ from theorylab.claims import (
 )
 from theorylab.data import sphere
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Checked, Count, Plural, Seed
+from theorylab.fields import Checked, Count, OpenFraction, Plural, Seed, Several
 from theorylab.kernels import (
     Descent,
     Prior,
@@ -67,21 +67,18 @@ class Config(Checked):
 
     width: Count = 1024  # neurons
     num_networks: Plural = 200  # random networks that are trained
-    num_inputs: Count = 8  # inputs d
+    dimension: Count = 8  # inputs d
     num_samples: Count = 16  # training points
-    num_tests: Count = 8  # points where the networks are compared with theory
+    num_test: Count = 8  # points where the networks are compared with theory
     num_outputs: Count = 8  # outputs, each with targets ±1 of its own
-    num_steps: tuple[int, ...] = (3, 15, 600)  # when they are compared; the last is the end
-    learning_rate: float = 0.5  # in units of the critical one
+    num_steps: Several[Count] = (3, 15, 600)  # when they are compared; the last is the end
+    learning_rate: OpenFraction = 0.5  # in units of the critical one
     seed: Seed = 0  # of all randomness
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps = self.num_steps
-        if not steps or min(steps) < 1 or tuple(sorted(set(steps))) != steps:
-            raise ValueError(f"num_steps must be growing counts, got {steps}.")
-        if not 0 < self.learning_rate < 1:
-            raise ValueError(f"learning_rate must be in (0, 1), got {self.learning_rate}.")
+        if tuple(sorted(set(self.num_steps))) != self.num_steps:
+            raise ValueError(f"num_steps must grow, got {self.num_steps}.")
 
 
 PRESETS = {
@@ -97,7 +94,6 @@ class Result(NamedTuple):
     (output − predicted mean)²/predicted variance over points and outputs, 1 if theory is right.
     """
 
-    num_steps: Int[np.ndarray, " t"]
     full_scores: Float[np.ndarray, "t m k"]  # all layers trained
     full_spread: Float[np.ndarray, "s t"]
     last_scores: Float[np.ndarray, "t m k"]  # the last layer alone
@@ -129,8 +125,8 @@ class Task(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the networks that train at once, and of all outputs."""
-    weights = config.width * (config.num_inputs + config.num_outputs)
-    outputs = config.num_networks * len(config.num_steps) * config.num_tests * config.num_outputs
+    weights = config.width * (config.dimension + config.num_outputs)
+    outputs = config.num_networks * len(config.num_steps) * config.num_test * config.num_outputs
     return 4 * (200 * weights + 20 * outputs)
 
 
@@ -149,7 +145,6 @@ def run(config: Config) -> Result:
     last_end, full_end = last_outputs[:, -1:], full_outputs[:, -1:]
     own_mean = full.mean[-1:]
     return Result(
-        num_steps=np.asarray(config.num_steps),
         full_scores=_scores(full_outputs, full.mean),
         full_spread=_spread(full_outputs, *_marginals(full)),
         last_scores=_scores(last_outputs, last.mean),
@@ -171,8 +166,8 @@ def run(config: Config) -> Result:
 def _task(key: RandomKey, config: Config) -> Task:
     """Points of length √d, random signs, and the kernels of the infinitely wide network."""
     for_x, for_y = jax.random.split(key)
-    n, d = config.num_samples, config.num_inputs
-    every = sphere(for_x, n + config.num_tests, d, radius=math.sqrt(d))
+    n, d = config.num_samples, config.dimension
+    every = sphere(for_x, n + config.num_test, d, radius=math.sqrt(d))
     y = jax.random.rademacher(for_y, (n, config.num_outputs), dtype=every.dtype)
     with jax.enable_x64(True):  # the theory's inverses, and what they subtract
         exact = jnp.asarray(np.asarray(every, np.float64))
@@ -324,11 +319,12 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Means and variances: measured over predicted, and the spread over steps."""
+    num_steps = np.asarray(config.num_steps)
     figure, (mean, variance, spread) = panels(
         "mean, all layers trained", "variance, all layers trained", "variance over prediction"
     )
     for step, found, expected, (measured, predicted) in zip(
-        result.num_steps,
+        num_steps,
         result.full_mean,
         result.full_prediction,
         np.moveaxis(result.variances, 1, 0),
@@ -343,7 +339,7 @@ def plot(result: Result, config: Config) -> Figure:
         axis.legend(fontsize=7)
     for values, label in ((result.full_spread, "all layers"), (result.last_spread, "last layer")):
         error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-        spread.errorbar(result.num_steps, values.mean(axis=0), 2 * error, fmt="o-", label=label)
+        spread.errorbar(num_steps, values.mean(axis=0), 2 * error, fmt="o-", label=label)
     spread.axhline(1.0, **THEORY)
     spread.set(xscale="log", xlabel="steps")
     spread.legend(fontsize=7)

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, at_least, between
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Checked
+from theorylab.fields import Checked, Count, Increasing, Plural, Positive
 from theorylab.kernels.infinite.cost import computed_pairs, pair_operations
 from theorylab.models import (
     Activation,
@@ -47,23 +47,16 @@ YEAR = 365.25 * 24 * 3600  # seconds
 class Config(Checked):
     """A Myrtle-like network on colour images: convolutions, pooling twice, pooling over all."""
 
-    sides: tuple[int, ...] = (8, 12, 16, 20, 24, 28)  # sides a of the images, multiples of 4
-    sample_counts: tuple[int, ...] = (32, 64, 128, 256, 512)  # numbers of images m
-    num_outputs: int = 10  # outputs, each of which the flow integrates
-    num_steps: int = 10_000  # steps T of the integration
-    many: int = 10_000  # images at which the parts are compared
-    operations_per_second: float = 1e11  # rate at which times are told
-    entry_seconds: float = 0.005  # of an entry of the source's Myrtle network, on its GPU
+    sides: Increasing[Plural] = (8, 12, 16, 20, 24, 28)  # sides a of the images, multiples of 4
+    sample_counts: Increasing[Plural] = (32, 64, 128, 256, 512)  # numbers of images m
+    num_outputs: Count = 10  # outputs, each of which the flow integrates
+    num_steps: Count = 10_000  # steps T of the integration
+    many: Count = 10_000  # images at which the parts are compared
+    operations_per_second: Positive = 1e11  # rate at which times are told
+    entry_seconds: Positive = 0.005  # of an entry of the source's Myrtle network, on its GPU
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in vars(self).items():
-            if not isinstance(value, tuple) and not value > 0:
-                raise ValueError(f"{name} must be positive, got {value}.")
-        for name in ("sides", "sample_counts"):
-            counts = getattr(self, name)
-            if len(set(counts)) < 2 or min(counts) < 2:
-                raise ValueError(f"{name} must be two or more different counts, got {counts}.")
         if any(side % 4 for side in self.sides):
             raise ValueError(f"sides must be multiples of 4, got {self.sides}.")
 
@@ -77,11 +70,9 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: a sides, m numbers of images. Operations of one pair of images, but for steps."""
 
-    sides: Int[np.ndarray, " a"]
     pooled: Float[np.ndarray, " a"]  # for both kernels, with pooling
     nngp: Float[np.ndarray, " a"]  # for the NNGP alone
     flat: Float[np.ndarray, " a"]  # without pooling
-    samples: Int[np.ndarray, " m"]
     pairs: Float[np.ndarray, " m"]  # of images that are computed, filled-up tiles included
     step: Float[np.ndarray, " m"]  # operations for one step of integration
     gram_at_many: float  # operations of the kernel of many images of the largest side
@@ -110,11 +101,9 @@ def run(config: Config) -> Result:
     largest = pooled[config.sides.index(side)]
     gram = largest * computed_pairs(_myrtle(), (side, side, 3), many)
     return Result(
-        sides=np.asarray(config.sides),
         pooled=np.asarray(pooled),
         nngp=np.asarray(nngp),
         flat=np.asarray(flat),
-        samples=np.asarray(config.sample_counts),
         pairs=np.array(
             [float(computed_pairs(_myrtle(), (side, side, 3), m)) for m in config.sample_counts]
         ),
@@ -157,18 +146,18 @@ def _exponent(x: np.ndarray, y: np.ndarray) -> float:
 CLAIMS = (
     Claim(
         "With pooling, the operations for an entry grow as the fourth power of the side.",
-        judge=lambda r, c: between(_exponent(r.sides, r.pooled), 3.7, 4.3),
+        judge=lambda r, c: between(_exponent(np.asarray(c.sides), r.pooled), 3.7, 4.3),
         source=COST,
         formula=r"O(m^2 a^4)",
     ),
     Claim(
         "The entries that are computed grow as the square of the number of images.",
-        judge=lambda r, c: between(_exponent(r.samples, r.pairs), 1.9, 2.1),
+        judge=lambda r, c: between(_exponent(np.asarray(c.sample_counts), r.pairs), 1.9, 2.1),
         source=COST,
     ),
     Claim(
         "A step of integration grows as the square of the number of images.",
-        judge=lambda r, c: between(_exponent(r.samples, r.step), 1.8, 2.2),
+        judge=lambda r, c: between(_exponent(np.asarray(c.sample_counts), r.step), 1.8, 2.2),
         source=COST,
         formula=r"O(m^2 T)",
     ),
@@ -196,7 +185,7 @@ CLAIMS = (
     ),
     Claim(
         "Without pooling, the operations for an entry grow as the square of the side only.",
-        judge=lambda r, c: between(_exponent(r.sides, r.flat), 1.7, 2.3),
+        judge=lambda r, c: between(_exponent(np.asarray(c.sides), r.flat), 1.7, 2.3),
         source=COST,
         kind="control",
     ),
@@ -205,20 +194,22 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the operations of an entry over the side, and of a kernel over the images."""
+    sides = np.asarray(config.sides)
+    samples = np.asarray(config.sample_counts)
     figure, (entry, whole) = panels("operations for an entry", "operations over images")
     for values, label in (
         (result.pooled, "both kernels, pooled"),
         (result.nngp, "NNGP, pooled"),
         (result.flat, "both kernels, flattened"),
     ):
-        entry.plot(result.sides, values, "o-", markersize=3, label=label)
+        entry.plot(sides, values, "o-", markersize=3, label=label)
     for values, power in ((result.pooled, 4), (result.flat, 2)):
-        law = values[0] * (result.sides / result.sides[0]) ** power
-        entry.plot(result.sides, law, label=f"a^{power}", **THEORY)
+        law = values[0] * (sides / sides[0]) ** power
+        entry.plot(sides, law, label=f"a^{power}", **THEORY)
     entry.set(xlabel="side a")
     gram = result.pairs * result.pooled[-1]
-    whole.plot(result.samples, gram, "o-", markersize=3, label=f"kernel, side {result.sides[-1]}")
-    whole.plot(result.samples, result.step, "o-", markersize=3, label="a step of integration")
+    whole.plot(samples, gram, "o-", markersize=3, label=f"kernel, side {sides[-1]}")
+    whole.plot(samples, result.step, "o-", markersize=3, label="a step of integration")
     whole.set(xlabel="images m")
     for axis in (entry, whole):
         axis.set(xscale="log", yscale="log")

@@ -15,7 +15,7 @@ Source: arora · kernel-regression · §3.2, Problem 3.2.2.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +23,19 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, holds, identity, median_at_most
+from theorylab.claims import (
+    Claim,
+    Source,
+    at_least,
+    at_most,
+    erratum,
+    holds,
+    identity,
+    median_at_most,
+)
 from theorylab.data import sphere
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
-from theorylab.fields import Count, Seeded
+from theorylab.fields import Count, Seeded, within
 from theorylab.kernels import dot_product as kernels
 from theorylab.progress import report
 
@@ -47,20 +56,11 @@ FEW = 10  # points whose tensor powers are written down
 class Config(Seeded):
     """Kernels between random points of the unit sphere in three dimensions."""
 
-    num_points: int = 40  # points of the Gram matrices
-    max_order: int = 8  # highest tensor power of the Gaussian kernel's features, of 3ᵏ entries
+    num_points: Annotated[int, within(22)] = 40  # of Gram matrices; 22 is twice the least rank
+    max_order: Annotated[int, within(2, 10)] = (
+        8  # highest tensor power of the Gaussian kernel's features, of 3ᵏ entries
+    )
     num_seeds: Count = 20  # random sets of points
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 2 <= self.max_order <= 10:
-            raise ValueError(f"max_order must be in [2, 10], got {self.max_order}.")
-        fewest = 2 * kernels.power_rank(3, POWER_DEGREE)
-        if self.num_points < fewest:
-            raise ValueError(
-                "num_points must be at least twice the power kernel's rank, "
-                f"{fewest}, got {self.num_points}."
-            )
 
 
 PRESETS = {
@@ -80,7 +80,6 @@ class Result(NamedTuple):
     wrong_coefficients: np.ndarray  # (k), of e^(+√(2 − 2t))
     lowest: np.ndarray  # (s, 5), lowest eigenvalue over the highest, for five kernels
     wrong_lowest: np.ndarray  # (s), for e^(+‖x − x′‖)
-    num_points: int
     power_rank: np.ndarray  # (s), of the Gram matrix of 1 + (xᵀx′)³
     laplace_rank: np.ndarray  # (s)
     cosines: np.ndarray  # (c)
@@ -110,7 +109,6 @@ def run(config: Config) -> Result:
         truncation_bound=np.array([1 - sum(series[: order + 1]) for order in orders]),
         coefficients=np.stack([_taylor(profile) for profile in (_gaussian, _laplace, _tangent)]),
         wrong_coefficients=_taylor(lambda t: jnp.exp(jnp.sqrt(2 - 2 * t))),
-        num_points=config.num_points,
         cosines=cosines,
         laplace=np.asarray(kernels.laplace_kernel(jnp.array([[1.0, 0.0]]), away)[0]),
         **{name: np.asarray(values) for name, values in found.items()},
@@ -192,23 +190,22 @@ CLAIMS = (
         REGRESSION,
         formula=r"\varphi(x) = (1, \sqrt2 x_i, x_i^2, \sqrt2 x_i x_j),\ K = (1 + x^\top x')^2",
     ),
-    Claim(
-        "The power kernel has infinitely many features: the rank of Gram matrices has no limit.",
-        lambda r, c: at_least(r.power_rank.max(), float(r.num_points)),
+    *erratum(
         POWER,
-        kind="printed",
-        formula=r"K(x, x') = 1 + (x^\top x')^p",
-    ),
-    Claim(
-        "The power kernel of degree 3 in three dimensions has eleven features.",
-        lambda r, c: identity(r.power_rank, np.full(len(r.power_rank), 11), 0.0),
-        POWER,
-        kind="corrected",
-        formula=r"1 + \binom{d + p - 1}{p}",
+        printed=(
+            "The power kernel has infinitely many features: ranks of Gram matrices have no limit.",
+            lambda r, c: at_least(r.power_rank.max(), float(c.num_points)),
+            r"K(x, x') = 1 + (x^\top x')^p",
+        ),
+        corrected=(
+            "The power kernel of degree 3 in three dimensions has eleven features.",
+            lambda r, c: identity(r.power_rank, np.full(len(r.power_rank), 11), 0.0),
+            r"1 + \binom{d + p - 1}{p}",
+        ),
     ),
     Claim(
         "The Laplace kernel gives Gram matrices of full rank.",
-        lambda r, c: identity(r.laplace_rank, np.full(len(r.laplace_rank), r.num_points), 0.0),
+        lambda r, c: identity(r.laplace_rank, np.full(len(r.laplace_rank), c.num_points), 0.0),
         LAPLACE,
     ),
     Claim(
@@ -233,19 +230,18 @@ CLAIMS = (
         lambda r, c: holds(r.lowest, rounding=1e-13),
         REGRESSION,
     ),
-    Claim(
-        "On unit vectors, the Laplace kernel is e^√(1 − 2xᵀx′).",
-        lambda r, c: identity(r.laplace, _printed_laplace(r), 1e-12),
+    *erratum(
         LAPLACE,
-        kind="printed",
-        formula=r"e^{\sqrt{1 - 2x^\top x'}}",
-    ),
-    Claim(
-        "On unit vectors, the Laplace kernel is e^(−√(2 − 2xᵀx′)).",
-        lambda r, c: identity(r.laplace, np.exp(-np.sqrt(2 - 2 * r.cosines)), 1e-12),
-        LAPLACE,
-        kind="corrected",
-        formula=r"e^{-\|x - x'\|} = e^{-\sqrt{2 - 2x^\top x'}}",
+        printed=(
+            "On unit vectors, the Laplace kernel is e^√(1 − 2xᵀx′).",
+            lambda r, c: identity(r.laplace, _printed_laplace(r), 1e-12),
+            r"e^{\sqrt{1 - 2x^\top x'}}",
+        ),
+        corrected=(
+            "On unit vectors, the Laplace kernel is e^(−√(2 − 2xᵀx′)).",
+            lambda r, c: identity(r.laplace, np.exp(-np.sqrt(2 - 2 * r.cosines)), 1e-12),
+            r"e^{-\|x - x'\|} = e^{-\sqrt{2 - 2x^\top x'}}",
+        ),
     ),
     Claim(
         "Without the minus sign a Taylor coefficient is negative.",

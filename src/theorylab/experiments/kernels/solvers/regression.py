@@ -10,7 +10,7 @@ Source: arora · kernel-regression · §3.2.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +19,8 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, holds, identity, median_at_least, median_at_most
-from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
-from theorylab.fields import Count, Seeded
+from theorylab.fields import Count, Seeded, within
 from theorylab.kernels import Descent, predicted_outputs
 from theorylab.kernels import dot_product as kernels
 from theorylab.progress import report
@@ -44,23 +43,17 @@ JITTER = 1e-3
 class Config(Seeded):
     """Kernel regressions on random points of the unit sphere in three dimensions."""
 
-    num_samples: int = 5  # training points n, fewer than the nine quadratic functions
-    num_tests: int = 20  # points where predictions are made
-    num_steps: int = 30000  # steps of descent on features, to its end
+    num_samples: Annotated[int, within(2, 8)] = (
+        5  # training points n, fewer than the nine quadratic functions
+    )
+    num_test: Annotated[int, within(3)] = 20  # points where predictions are made
+    num_steps: Annotated[int, within(1000)] = 30000  # steps of descent on features, to its end
     num_seeds: Count = 20  # random sets of points and targets
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 2 <= self.num_samples <= 8:
-            raise ValueError(f"num_samples must be in [2, 8], got {self.num_samples}.")
-        refuse_below(self, NUM_EXTRA, "num_tests")
-        if self.num_steps < STEPS[-1]:
-            raise ValueError(f"num_steps must be at least {STEPS[-1]}, got {self.num_steps}.")
 
 
 PRESETS = {
-    "smoke": Config(num_samples=4, num_tests=8, num_seeds=8),
-    "paper": Config(num_tests=200, num_steps=300000, num_seeds=100),
+    "smoke": Config(num_samples=4, num_test=8, num_seeds=8),
+    "paper": Config(num_test=200, num_steps=300000, num_seeds=100),
 }
 
 
@@ -93,7 +86,7 @@ class Problem(NamedTuple):
 
 def memory(config: Config) -> int:
     """Predictions at all steps, and the errors of every step; in bytes."""
-    predictions = 4 * len(STEPS) * config.num_tests
+    predictions = 4 * len(STEPS) * config.num_test
     return 8 * config.num_seeds * (predictions + (STEPS[-1] + 1) * config.num_samples)
 
 
@@ -108,7 +101,7 @@ def run(config: Config) -> Result:
 @partial(jax.jit, static_argnames="config")
 def _problems(keys: Key[Array, " s"], config: Config) -> Problem:
     """Uniform points on the sphere, Gaussian targets."""
-    n, m = config.num_samples, config.num_tests
+    n, m = config.num_samples, config.num_test
 
     def each(key: RandomKey) -> Problem:
         numbers = jax.random.normal(key, (n + m, 4))
