@@ -61,7 +61,7 @@ def test_the_paper_has_the_network_and_the_images_of_the_source():
     here = replace(config, images="digits")
     draw = task_data("wide_resnet", "images", 128)
     seen = jax.eval_shape(
-        lambda key: experiment._train(here, draw, key, jnp.array(1.5), jnp.array(True)),
+        lambda key: experiment._train(here, draw, (jnp.array(1.5), jnp.array(True)), key),
         jax.random.key(0),
     )
     assert seen.loss.shape == (4 * 400 + 1,)

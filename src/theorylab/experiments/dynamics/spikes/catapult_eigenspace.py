@@ -17,8 +17,8 @@ Source: zhu · catapult-gd · Claim 1, Fig. 4.2, 4.3, C.2–C.5; zhu · ntk-deco
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -35,16 +35,17 @@ from theorylab.claims import (
     median_at_most,
     probability_at_least,
 )
-from theorylab.data import Dataset, image_set, low_rank_polynomial
+from theorylab.data import image_set, low_rank_polynomial
 from theorylab.data.downloads import image_shape
 from theorylab.dynamics import critical_learning_rate, decompose, projected_losses, top_modes
 from theorylab.experiments.drawing import panels
 from theorylab.fields import Classes, Count, ImageSet, Plural, Positive, Seeded
 from theorylab.models import Architecture, mlp, network
 from theorylab.progress import report
-from theorylab.training import descend, ensemble, every, gradient_descent, squared
+from theorylab.training import descend, every, gradient_descent, squared
 from theorylab.typing import Params, RandomKey
 
+from ._runs import Draw, at_every
 from ._tasks import MOST_IMAGES, image_network, task_data, watched_bytes
 
 PRECISION = "float32"
@@ -142,7 +143,7 @@ class Result(NamedTuple):
 
 
 class _Task(NamedTuple):
-    data: Callable[[RandomKey], Dataset]
+    data: Draw
     architecture: Architecture
     input_shape: tuple[int, ...]
 
@@ -163,17 +164,23 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Descend on every task, at both learning rates."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    ratios = jnp.repeat(jnp.array([config.ratio, CONTROL_RATIO]), len(keys))
+    ratios = jnp.array([config.ratio, CONTROL_RATIO])
     tasks, seen = _tasks(config)[: config.num_tasks], []
     for number, task in enumerate(tasks):
         report(NAMES[number], number / len(tasks))
-        inputs = (ratios, jnp.tile(keys, 2))
-        runs = ensemble(lambda given, task=task: _descend(config, task, *given), inputs)
-        seen.append([np.asarray(leaf).reshape(2, len(keys), *leaf.shape[1:]) for leaf in runs])
+        seen.append(at_every(partial(_descend, config, task), ratios, keys))
     rate, ends, loss, top, norm, initial = (
-        np.stack([task[i] for task in seen], 1) for i in range(6)
+        jnp.stack(parts, axis=1) for parts in zip(*seen, strict=True)
     )
-    return Result(rate[0], loss[0], top[0], initial[0], norm[0], loss[1], ends[1])
+    return Result(
+        learning_rate=rate[0],
+        loss=loss[0],
+        top=top[0],
+        initial=initial[0],
+        kernel_norm=norm[0],
+        control_loss=loss[1],
+        control_norm=ends[1],
+    )
 
 
 def _tasks(config: Config) -> list[_Task]:

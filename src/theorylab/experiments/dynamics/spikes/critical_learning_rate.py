@@ -19,7 +19,6 @@ Source: zhu · eta-crit · §4.2, C.1, Fig. C.1; zhu · ntk-decomp · Eq. 4.3; z
 C.5.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -32,6 +31,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import (
     Claim,
     Source,
+    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -40,12 +40,11 @@ from theorylab.claims import (
 )
 from theorylab.data import Dataset, image_set
 from theorylab.dynamics import critical_learning_rate, exact_critical_learning_rate, kernel_matrix
-from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.drawing import THEORY, label_axes, panels, scaling
 from theorylab.fields import Classes, Count, Increasing, Plural, Positive, Several
 from theorylab.models import (
     Architecture,
     Flatten,
-    Model,
     Serial,
     cnn,
     mlp,
@@ -61,8 +60,9 @@ from theorylab.training import (
     probed_sgd,
     squared,
 )
-from theorylab.typing import Params, RandomKey
+from theorylab.typing import RandomKey
 
+from ._runs import LOSS, Draw, begin
 from ._tasks import SgdTask, image_network, task_shape, watched_bytes
 
 PRECISION = "float64"
@@ -73,8 +73,7 @@ SCATTER = Source("zhu", "eta-crit", "Fig. C.1")
 STEP = Source("zhu", "ntk-decomp", "Eq. 4.3")
 CLASSES = Source("zhu", "catapult-gd", "Fig. C.5")
 
-LOSS, ENTRIES = squared("mean"), squared("mean_entries")
-Draw = Callable[[RandomKey], Dataset]
+ENTRIES = squared("mean_entries")
 FAR = 30.0  # the factor of the labels in the control
 
 
@@ -166,9 +165,9 @@ def run(config: Config) -> Result:
         for outputs in (1, 10)
     )
     one, ten = ([_initial_rates(config, net, classes, keys) for net in n] for n in (nets, tens))
-    exact, kernel, far = (np.stack([np.asarray(s[i]) for s in starts], -1) for i in range(3))
-    loss, by_hessian, by_kernel = (np.stack([t[i] for t in trained]) for i in range(3))
-    remainder, second = map(np.asarray, step)
+    exact, kernel, far = (np.stack(parts, -1) for parts in zip(*starts, strict=True))
+    loss, by_hessian, by_kernel = (np.stack(parts) for parts in zip(*trained, strict=True))
+    remainder, second = step
     return Result(
         start_exact=exact,
         start_kernel=kernel,
@@ -185,17 +184,9 @@ def run(config: Config) -> Result:
     )
 
 
-def _begin(architecture: Architecture, draw: Draw, key: RandomKey) -> tuple[Model, Params, Dataset]:
-    """A network with its weights, and its data."""
-    data_key, init_key = jax.random.split(key)
-    data = draw(data_key)
-    model = network(architecture, data.input_shape)
-    return model, model.init(init_key), data
-
-
 def _start(config: Config, draw: Draw, key: RandomKey, width: int) -> tuple[Array, Array, Array]:
     """Exact rate, rate by kernel, and exact rate with far labels, at the start."""
-    model, params, data = _begin(mlp([width]), draw, key)
+    model, params, data = begin(mlp([width]), draw, key)
     far = Dataset(data.x, FAR * data.y, "far", "the data")
     exact, beyond = (
         exact_critical_learning_rate(model.apply, params, d, LOSS, key, config.num_products)
@@ -207,7 +198,7 @@ def _start(config: Config, draw: Draw, key: RandomKey, width: int) -> tuple[Arra
 def _train(config: Config, draw: Draw, key: RandomKey, depth: int) -> tuple[Array, Array, Array]:
     """Loss, exact rate and rate by kernel of every batch of SGD."""
     architecture = image_network(config.architecture, config.width, depth)
-    model, params, data = _begin(architecture, draw, key)
+    model, params, data = begin(architecture, draw, key)
 
     def probe(params, batch, step):
         return (
@@ -233,7 +224,7 @@ def _train(config: Config, draw: Draw, key: RandomKey, depth: int) -> tuple[Arra
 
 def _step(config: Config, draw: Draw, key: RandomKey) -> tuple[Array, Array]:
     """One step of descent of the quadratic model: what the kernel leaves, and dᵀ∇²f d."""
-    model, params, data = _begin(mlp([config.widths[0]]), draw, key)
+    model, params, data = begin(mlp([config.widths[0]]), draw, key)
     apply = quadratize(model.apply, params)
     rate = config.ratio * critical_learning_rate(model.apply, params, data, LOSS)
     gradient = jax.grad(lambda w: LOSS(apply(w, data.x), data.y))(params)
@@ -251,7 +242,7 @@ def _step(config: Config, draw: Draw, key: RandomKey) -> tuple[Array, Array]:
 
 def _initial_rates(
     config: Config, architecture: Architecture, classes: Dataset, keys: Key[Array, " s"]
-) -> np.ndarray:
+) -> Float[Array, " s"]:
     """η̃_crit at the start for the mean over entries, seed by seed."""
     model = network(architecture, classes.input_shape)
     images = classes.subset(slice(config.num_samples // 2))
@@ -262,7 +253,7 @@ def _initial_rates(
         data = Dataset(images.x, labels, "images", images.source)
         return critical_learning_rate(model.apply, params, data, ENTRIES)
 
-    return np.asarray(ensemble(one, keys))
+    return ensemble(one, keys)
 
 
 def _log_ratio(result: Result) -> np.ndarray:
@@ -314,17 +305,16 @@ CLAIMS = (
         source=RATES,
         kind="control",
     ),
-    Claim(
-        "As printed: what the kernel leaves of a step is Δ_H = dᵀ∇²f d, without ½.",
-        judge=lambda r, c: identity(r.remainder, r.second, 1e-8),
-        source=STEP,
-        kind="printed",
-    ),
-    Claim(
-        "It is Δ_H = ½ dᵀ∇²f d, exactly for a quadratic model.",
-        judge=lambda r, c: identity(r.remainder, r.second / 2, 1e-8),
-        source=STEP,
-        kind="corrected",
+    *erratum(
+        STEP,
+        printed=(
+            "As printed: what the kernel leaves of a step is Δ_H = dᵀ∇²f d, without ½.",
+            lambda r, c: identity(r.remainder, r.second, 1e-8),
+        ),
+        corrected=(
+            "It is Δ_H = ½ dᵀ∇²f d, exactly for a quadratic model.",
+            lambda r, c: identity(r.remainder, r.second / 2, 1e-8),
+        ),
         formula=r"f' - y = (I - \tfrac{2\eta}{n} K)(f - y) + \tfrac12 d^\top \nabla^2 f\, d",
     ),
     # Not 10 exactly: with k outputs and m neurons, λ_max grows by (1 + √(k/m))² at most.
@@ -334,17 +324,16 @@ CLAIMS = (
         source=CLASSES,
         formula=r"\tilde\eta_{\mathrm{crit}} = kn / \lambda_{\max}(K)",
     ),
-    Claim(
-        "As printed: for the convolutional network it is 16/4.5 = 3.6 times, at most 4.",
-        judge=lambda r, c: median_at_most(_times(r, 1), 4.0),
-        source=CLASSES,
-        kind="printed",
-    ),
-    Claim(
-        "For the convolutional network too it is 5 to 12 times.",
-        judge=lambda r, c: median_between(_times(r, 1), 5.0, 12.0),
-        source=CLASSES,
-        kind="corrected",
+    *erratum(
+        CLASSES,
+        printed=(
+            "As printed: for the convolutional network it is 16/4.5 = 3.6 times, at most 4.",
+            lambda r, c: median_at_most(_times(r, 1), 4.0),
+        ),
+        corrected=(
+            "For the convolutional network too it is 5 to 12 times.",
+            lambda r, c: median_between(_times(r, 1), 5.0, 12.0),
+        ),
     ),
 )
 
@@ -354,19 +343,16 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (start, scatter, time) = panels(
         "relative error at the start", "critical rates of batches", "loss and ratio of the rates"
     )
-    error = np.abs(result.start_exact / result.start_kernel - 1)
-    start.loglog(config.widths, error.T, ".", color="#0072B2")
-    start.loglog(config.widths, np.median(error, axis=0))
-    start.set_xlabel("width m")
+    scaling(start, config.widths, {"error": np.abs(result.start_exact / result.start_kernel - 1)})
+    label_axes(start, "width m")
     for exact, kernel in zip(result.exact, result.kernel, strict=True):
         scatter.loglog(exact.ravel(), kernel.ravel(), ".", markersize=2)
     ends = [result.exact.min(), result.exact.max()]
     scatter.loglog(ends, ends, **THEORY)
     shown = ", ".join(f"{100 * value:.0f} %" for value in result.percentile)
-    scatter.set_xlabel(f"η_crit by the Hessian (95 of 100 within {shown})")
-    scatter.set_ylabel("by the kernel")
+    label_axes(scatter, f"η_crit by the Hessian (95 of 100 within {shown})", "by the kernel")
     time.semilogy(result.loss[0, 0], label="loss")
     time.semilogy(result.exact[0, 0] / result.kernel[0, 0], label="ratio")
-    time.set_xlabel("step")
+    label_axes(time, "step", logarithmic="y")
     time.legend(fontsize=7)
     return figure

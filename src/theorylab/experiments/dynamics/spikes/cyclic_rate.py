@@ -17,15 +17,15 @@ The network is fully connected by default, and learns inputs with the contrast o
 Source: zhu · cyclic-lr · Remark 4.3.3, Fig. C.12.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -35,24 +35,16 @@ from theorylab.claims import (
     probability_at_least,
     probability_at_most,
 )
-from theorylab.data import Dataset
 from theorylab.dynamics import WatchedSteps, critical_learning_rate, decompose, spikes
 from theorylab.experiments.drawing import panels
 from theorylab.fields import Count, Plural, Positive
 from theorylab.models import network
 from theorylab.progress import report
-from theorylab.training import (
-    Batches,
-    empirical_risk,
-    ensemble,
-    follow_critical,
-    probed_sgd,
-    squared,
-    triangular,
-)
+from theorylab.training import Batches, empirical_risk, follow_critical, probed_sgd, triangular
 from theorylab.training.sgd import Batch
-from theorylab.typing import Params, RandomKey
+from theorylab.typing import Params, RandomKey, Scalar
 
+from ._runs import LOSS, Draw, at_every
 from ._shares import top_shares
 from ._tasks import SgdTask, image_network, watched_bytes
 
@@ -61,8 +53,6 @@ FORMULA = r"\eta(t) = \eta_+ - (\eta_+ - \eta_-)\,|2t/T - 1|"
 
 FIGURE = Source("zhu", "cyclic-lr", "Fig. C.12")
 REMARK = Source("zhu", "cyclic-lr", "Remark 4.3.3")
-
-LOSS = squared("mean")
 
 
 @dataclass(frozen=True)
@@ -119,24 +109,17 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Train with the three schedules, as one program."""
     report(f"{config.num_cycles} cycles of {config.period} steps", 0.0)
-    num_seeds = config.num_seeds
-    keys = jnp.tile(jax.random.split(jax.random.key(config.seed), num_seeds), 3)
+    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     # The rate at the top of a cycle, and whether η_crit is measured anew where a cycle begins.
-    tops = jnp.repeat(jnp.array([config.high, config.high, config.low]), num_seeds)
-    moves = jnp.repeat(jnp.array([False, True, False]), num_seeds)
-    draw = config.drawing()
-    seen = ensemble(lambda given: _train(config, draw, *given), (keys, tops, moves))
-    split = jax.tree.map(lambda x: jnp.reshape(x, (3, num_seeds, *x.shape[1:])), seen)
-    return Result(*(jax.tree.map(lambda leaf, i=i: leaf[i], split) for i in range(3)))
+    schedules = (jnp.array([config.high, config.high, config.low]), jnp.array([False, True, False]))
+    seen = at_every(partial(_train, config, config.drawing()), schedules, keys)
+    return Result(*(jax.tree.map(lambda leaf, i=i: leaf[i], seen) for i in range(3)))
 
 
 def _train(
-    config: Config,
-    draw: Callable[[RandomKey], Dataset],
-    key: RandomKey,
-    top: Float[Array, ""],
-    moves: Bool[Array, ""],
+    config: Config, draw: Draw, schedule: tuple[Scalar, Bool[Array, ""]], key: RandomKey
 ) -> WatchedSteps:
+    top, moves = schedule
     data_key, init_key, order_key = jax.random.split(key, 3)
     data = draw(data_key)
     architecture = image_network(config.architecture, config.width, config.depth)

@@ -14,6 +14,7 @@ Source: zhu · sgd-heavy-sample · Fig. 4.5.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -36,23 +37,17 @@ from theorylab.dynamics import critical_learning_rate, spikes
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Plural, Positive, Seeded, Several
 from theorylab.progress import report
-from theorylab.training import (
-    Batches,
-    empirical_risk,
-    ensemble,
-    gradient_descent,
-    probed_sgd,
-    squared,
-)
+from theorylab.training import Batches, empirical_risk, gradient_descent, probed_sgd
 from theorylab.training.sgd import Batch
 from theorylab.typing import Params, RandomKey, Scalar
+
+from ._runs import LOSS, at_every
 
 PRECISION = "float32"
 FORMULA = r"\eta_{\mathrm{crit}}(x) = \frac{1}{K(x, x)} \approx \frac{2}{\|x\|^2}"
 
 FIGURE = Source("zhu", "sgd-heavy-sample", "Fig. 4.5")
 
-LOSS = squared("mean")
 HEAVY = 0  # the index of the heavy example
 CONTROL = 0.3  # η of the control, below both critical rates
 RATIO = 1.1  # a spike is a rise of more than 10 % in one step
@@ -96,17 +91,15 @@ def run(config: Config) -> Result:
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     rates = _rates(config)
     report(f"{len(rates)} learning rates, {config.num_seeds} seeds each", 0.0)
-    inputs = (jnp.repeat(jnp.asarray(rates), len(keys)), jnp.tile(keys, len(rates)))
-
-    def one(given):
-        rate, key = given
-        return _train(config, rate, key)
-
-    runs = ensemble(one, inputs)
-    loss, chosen, critical, heavy, other = (
-        leaf.reshape(len(rates), len(keys), *leaf.shape[1:]) for leaf in runs
+    found = at_every(partial(_train, config), jnp.asarray(rates), keys)
+    loss, chosen, critical, heavy, other = found
+    return Result(
+        loss=loss,
+        chosen=chosen,
+        critical=critical,
+        heavy_critical=heavy[0],
+        other_critical=other[0],
     )
-    return Result(loss, chosen, critical, heavy[0], other[0])
 
 
 def _train(config: Config, rate: Scalar, key: RandomKey) -> tuple[Array, ...]:

@@ -19,14 +19,13 @@ times as large on the way, so that a smaller η catapults; ‖K‖ falls after m
 Source: zhu · sgd-ntk-drop · Fig. 4.7, C.8–C.11, C.22; zhu · torch-param · Fig. C.9.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -39,16 +38,16 @@ from theorylab.claims import (
     ordered,
     probability_at_least,
 )
-from theorylab.data import Dataset
-from theorylab.dynamics import WatchedSteps, critical_learning_rate, spikes, watch_sgd
+from theorylab.dynamics import WatchedSteps, spikes
 from theorylab.experiments.drawing import panels
 from theorylab.fields import Count, Plural, Positive
-from theorylab.models import Model, network
+from theorylab.models import network
 from theorylab.models.parametrization import Torch
 from theorylab.progress import report
-from theorylab.training import ensemble, squared
-from theorylab.typing import RandomKey
+from theorylab.training import ensemble
+from theorylab.typing import RandomKey, Scalar
 
+from ._runs import Draw, watched_sgd
 from ._shares import median_top_share
 from ._tasks import SgdTask, image_network, watched_bytes
 
@@ -59,7 +58,6 @@ DROP = Source("zhu", "sgd-ntk-drop", "Fig. 4.7")
 TOP = Source("zhu", "sgd-ntk-drop", "Fig. C.8")
 TORCH = Source("zhu", "torch-param", "Fig. C.9")
 
-LOSS = squared("mean")
 WAIT = 3  # steps after a spike until ‖K‖ is compared
 
 
@@ -146,29 +144,14 @@ def run(config: Config) -> Result:
     return Result(high, low, torch)
 
 
-def _network(config: Config, shape: tuple[int, ...], torch: bool) -> Model:
-    """The network in its parametrization; PyTorch's has biases."""
-    architecture = image_network(config.architecture, config.width, config.depth)
-    if torch:
-        return network(architecture, shape, Torch(), bias="uniform", law="uniform")
-    return network(architecture, shape)
-
-
 def _train(
-    config: Config,
-    draw: Callable[[RandomKey], Dataset],
-    ratio: Float[Array, ""],
-    key: RandomKey,
-    torch: bool = False,
+    config: Config, draw: Draw, ratio: Scalar, key: RandomKey, torch: bool = False
 ) -> WatchedSteps:
-    data_key, init_key, order_key = jax.random.split(key, 3)
-    data = draw(data_key)
-    model = _network(config, data.input_shape, torch)
-    params = model.init(init_key)
-    rate = ratio * critical_learning_rate(model.apply, params, data, LOSS)
-    return watch_sgd(
-        model.apply, params, data, LOSS, rate, config.batch_size, config.num_steps, order_key
-    ).records
+    """One run; PyTorch's parametrization has biases."""
+    own = {"parametrization": Torch(), "bias": "uniform", "law": "uniform"} if torch else {}
+    architecture = image_network(config.architecture, config.width, config.depth)
+    model_of = partial(network, architecture, **own)
+    return watched_sgd(draw, model_of, ratio, config.batch_size, config.num_steps, key)
 
 
 def _spiking(watched: WatchedSteps) -> np.ndarray:
@@ -285,9 +268,10 @@ def plot(result: Result, config: Config) -> Figure:
     """Draw loss, first part and kernel of the first seed, and all changes of the kernel."""
     figure, (loss, norm, change) = panels("loss", "‖K‖ / ‖K₀‖", "change of ‖K‖ over 3 steps")
     high, low = result.high, result.low
-    loss.semilogy(high.loss[0], linewidth=0.8, label="L")
-    loss.semilogy(high.top[0, :, 0], linewidth=0.8, label="L in the top direction")
-    loss.semilogy(low.loss[0], linewidth=0.8, label="control")
+    parts = {"L": high.loss, "L in the top direction": high.top[..., 0], "control": low.loss}
+    for name, values in parts.items():
+        loss.semilogy(values[0], linewidth=0.8, label=name)
+    loss.legend(fontsize=7)
     for watched in (high, low):
         norm.plot(watched.kernel_norm[0] / watched.kernel_norm[0, 0])
     spiking, changes = _spiking(high), _changes(high)
@@ -296,5 +280,4 @@ def plot(result: Result, config: Config) -> Figure:
     change.legend(["at spikes", "elsewhere"], fontsize=7)
     for axis in (loss, norm):
         axis.set_xlabel("step")
-    loss.legend(fontsize=7)
     return figure

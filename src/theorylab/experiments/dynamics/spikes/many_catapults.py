@@ -15,8 +15,8 @@ Source: zhu · multi-catapult · §4.3, Fig. 4.4, C.6, C.7; zhu · ext-* · Ch. 
 """
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -34,7 +34,7 @@ from theorylab.claims import (
     probability_at_least,
     trend,
 )
-from theorylab.data import Dataset, low_rank_polynomial
+from theorylab.data import low_rank_polynomial
 from theorylab.dynamics import critical_learning_rate, decompose, threshold
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import (
@@ -47,13 +47,14 @@ from theorylab.fields import (
     Seeded,
     Whole,
 )
-from theorylab.models import Model, network
+from theorylab.models import Architecture
 from theorylab.progress import report
-from theorylab.training import catapults, descend, ensemble, every, gradient_descent, squared
+from theorylab.training import catapults, descend, ensemble, every, gradient_descent
 from theorylab.training.descent import updated
 from theorylab.training.trajectory import run_and_record
 from theorylab.typing import Params, RandomKey, Scalar
 
+from ._runs import LOSS, Draw, at_every, begin
 from ._tasks import image_network, task_data, task_shape, watched_bytes
 
 PRECISION = "float32"
@@ -65,12 +66,10 @@ DIVERGES = Source("zhu", "multi-catapult", "Fig. C.7")
 SPACE = Source("zhu", "multi-catapult", "Fig. C.6")
 SCHEDULER = Source("zhu", "ext-*", "Ch. 5")
 
-LOSS = squared("mean")
 SIZE = 10  # top directions of Fig. C.6
 DIMENSION = 50  # inputs of the product, of which the first two count
 START, FACTOR = 0.5, 1.2  # η over η_crit: before the first raise, and after each
 PATIENCE = 40  # steps between two raises, at least
-Draw = Callable[[RandomKey], Dataset]
 
 
 @dataclass(frozen=True)
@@ -156,14 +155,11 @@ def run(config: Config) -> Result:
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report(f"{len(config.raises)} numbers of raises", 0.0)
     draw = _drawing(config)
-    most = jnp.repeat(jnp.array(config.raises), len(keys))
-    inputs = (most, jnp.tile(keys, len(config.raises)))
-    runs = ensemble(lambda given: _raise(config, draw, *given), inputs)
-    shape = (len(config.raises), len(keys))
-    loss, top, norm, rate, count = (np.asarray(r).reshape(*shape, -1) for r in runs)
+    run_at = partial(_raise, config, draw)
+    loss, top, norm, rate, count = at_every(run_at, jnp.array(config.raises), keys)
     report("largest constant learning rate", 0.7)
     largest, restarted = ensemble(
-        lambda given: _constant(config, draw, *given), (jnp.asarray(rate[-1, :, -1]), keys)
+        lambda given: _constant(config, draw, *given), (rate[-1, :, -1], keys)
     )
     return Result(
         loss=loss,
@@ -176,16 +172,13 @@ def run(config: Config) -> Result:
     )
 
 
-def _begin(config: Config, draw: Draw, key: RandomKey) -> tuple[Model, Params, Dataset]:
-    data_key, init_key = jax.random.split(key)
-    architecture = image_network(config.architecture, config.width, config.depth)
-    model = network(architecture, _input_shape(config))
-    return model, model.init(init_key), draw(data_key)
+def _architecture(config: Config) -> Architecture:
+    return image_network(config.architecture, config.width, config.depth)
 
 
 def _raise(config: Config, draw: Draw, most: Int[Array, ""], key: RandomKey) -> tuple[Array, ...]:
     """Loss, L_≤10, ‖K‖, rate and number of raises, before the first step and after every step."""
-    model, params, data = _begin(config, draw, key)
+    model, params, data = begin(_architecture(config), draw, key)
 
     def objective(params: Params) -> Array:
         return LOSS(model.apply(params, data.x), data.y)
@@ -215,7 +208,7 @@ def _raise(config: Config, draw: Draw, most: Int[Array, ""], key: RandomKey) -> 
 
 def _constant(config: Config, draw: Draw, final: Scalar, key: RandomKey) -> tuple[Array, Array]:
     """The largest constant rate that converges, and the loss after training at the final one."""
-    model, params, data = _begin(config, draw, key)
+    model, params, data = begin(_architecture(config), draw, key)
 
     def objective(params: Params) -> Array:
         return LOSS(model.apply(params, data.x), data.y)
@@ -252,8 +245,8 @@ def _spiking_raises(result: Result) -> tuple[int, int]:
     heights = []
     for seed in range(result.loss.shape[1]):
         loss, steps = result.loss[-1, seed], _raise_steps(result, -1, seed)
-        for begin, end in itertools.pairwise(steps):
-            heights.append(loss[begin : end + 1].max() / loss[begin])
+        for first, last in itertools.pairwise(steps):
+            heights.append(loss[first : last + 1].max() / loss[first])
     return int((np.array(heights) > 1.5).sum()), len(heights)
 
 

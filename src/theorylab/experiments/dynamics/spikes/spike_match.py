@@ -22,12 +22,13 @@ Source: zhu · sgd-match-rate · Table 4.2, Fig. 4.6.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -41,17 +42,14 @@ from theorylab.claims import (
     probability_at_least,
     probability_between,
 )
-from theorylab.data import Dataset
 from theorylab.dynamics import (
     Match,
     WatchedSteps,
-    critical_learning_rate,
     num_supercritical,
     spike_match,
     spikes,
-    watch_sgd,
 )
-from theorylab.experiments.drawing import panels
+from theorylab.experiments.drawing import label_axes, panels
 from theorylab.fields import (
     Classes,
     Count,
@@ -64,9 +62,9 @@ from theorylab.fields import (
 )
 from theorylab.models import Architecture, network
 from theorylab.progress import report
-from theorylab.training import ensemble, squared
-from theorylab.typing import RandomKey
+from theorylab.typing import RandomKey, Scalar
 
+from ._runs import Draw, at_every, watched_sgd
 from ._shares import median_top_share
 from ._tasks import check_samples, image_network, task_data, task_shape, watched_bytes
 
@@ -77,7 +75,6 @@ TABLE = Source("zhu", "sgd-match-rate", "Table 4.2")
 FIGURE = Source("zhu", "sgd-match-rate", "Fig. 4.6")
 COUNT = Source("zhu", "agop-sgd", "Table 4.1, number of catapults")
 
-LOSS = squared("mean")
 NETWORKS = ("two layers", "deep", "convolutional")
 PHOTOGRAPHS = ("cifar10", "svhn")
 CONTROL_RATIO = 0.3  # η over η_crit in the control
@@ -164,17 +161,16 @@ class Result(NamedTuple):
 
 
 class _Task(NamedTuple):
-    data: Callable[[RandomKey], Dataset]
+    data: Draw
     architecture: Architecture
 
 
 def memory(config: Config) -> int:
     """Bytes of the kernel, the activations and the weights of the largest network."""
-    needed = [
+    return max(
         watched_bytes(*sizes, config.num_samples, task_shape(sizes[0], "images", config.images))
         for sizes in config.networks
-    ]
-    return max(needed)
+    )
 
 
 def _tasks(config: Config) -> list[_Task]:
@@ -194,13 +190,10 @@ def run(config: Config) -> Result:
     """Train on every task, at both learning rates."""
     tasks = _tasks(config)
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    ratios = jnp.repeat(jnp.array([config.ratio, CONTROL_RATIO]), len(keys))
-    seen = []
+    ratios, seen = jnp.array([config.ratio, CONTROL_RATIO]), []
     for number, (name, task) in enumerate(zip(_names(len(tasks)), tasks, strict=True)):
         report(name, number / len(tasks))
-        inputs = (ratios, jnp.tile(keys, 2))
-        runs = ensemble(lambda given, task=task: _train(config, task, *given), inputs)
-        seen.append(jax.tree.map(lambda x: np.reshape(x, (2, len(keys), *x.shape[1:])), runs))
+        seen.append(at_every(partial(_train, config, task), ratios, keys))
     joined = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *seen)
     high, low = (jax.tree.map(lambda leaf, i=i: leaf[i], joined) for i in range(2))
     return Result(high, low, _rates(high))
@@ -217,15 +210,9 @@ def _names(num_tasks: int) -> list[str]:
     return [f"{data}, {name}" for data in ("unequal contrast", "images") for name in networks]
 
 
-def _train(config: Config, task: _Task, ratio: Float[Array, ""], key: RandomKey) -> WatchedSteps:
-    data_key, init_key, order_key = jax.random.split(key, 3)
-    data = task.data(data_key)
-    model = network(task.architecture, data.input_shape)
-    params = model.init(init_key)
-    rate = ratio * critical_learning_rate(model.apply, params, data, LOSS)
-    return watch_sgd(
-        model.apply, params, data, LOSS, rate, config.batch_size, config.num_steps, order_key
-    ).records
+def _train(config: Config, task: _Task, ratio: Scalar, key: RandomKey) -> WatchedSteps:
+    model_of = partial(network, task.architecture)
+    return watched_sgd(task.data, model_of, ratio, config.batch_size, config.num_steps, key)
 
 
 def _above(watched: WatchedSteps) -> np.ndarray:
@@ -365,24 +352,19 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the loss of the first seed with its super-critical steps, and all rates of all tasks."""
-    names = _names(len(result.high.loss))
-    figure, axes = panels(*names, "shares, and the lift of any step up", "η / η_crit of the batch")
-    *losses, shares, ratios = axes
-    watched = result.high
-    for number, axis in enumerate(losses):
+    names, watched = _names(len(result.high.loss)), result.high
+    figure, axes = panels(*names, "shares; L: the lift of any step up")
+    for number, axis in enumerate(axes[:-1]):
         loss, above = watched.loss[number, 0, :-1], _above(watched)[number, 0]
         axis.semilogy(loss, linewidth=0.8)
         axis.semilogy(np.flatnonzero(above), loss[above], ".", markersize=2, label="η > η_crit")
         axis.semilogy(result.low.loss[number, 0], linewidth=0.8, label="control")
-        axis.set_xlabel("step")
+        label_axes(axis, "step", logarithmic="y")
         axis.legend(fontsize=7)
-        ratios.plot(watched.learning_rate[number, 0] / watched.critical[number, 0])
-    ratios.set_xlabel("step")
-    parts = {k: v for k, v in result.rates._asdict().items() if k != "lift"}
-    places = np.arange(len(names))
-    for number, (name, values) in enumerate(parts.items()):
-        shares.bar(places + (number - 2) * 0.16, values, 0.16, label=name.replace("_", " "))
-    labels = [f"{i + 1}: lift {lift:.2g}" for i, lift in enumerate(result.rates.lift)]
-    shares.set_xticks(places, labels)
-    shares.legend(fontsize=6)
+    for name, values in result.rates._asdict().items():
+        if name != "lift":
+            axes[-1].plot(values, "o", label=name.replace("_", " "))
+    lifts = [f"{i + 1}: L = {lift:.2g}" for i, lift in enumerate(result.rates.lift)]
+    axes[-1].set_xticks(range(len(names)), lifts)
+    axes[-1].legend(fontsize=6)
     return figure
