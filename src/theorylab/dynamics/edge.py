@@ -20,18 +20,16 @@ from theorylab.curvature import sharpness
 from theorylab.training import Trajectory
 from theorylab.training.losses import check_positive
 from theorylab.training.trajectory import run_and_record
-from theorylab.typing import Params, RandomKey, Scalar
+from theorylab.typing import Measured, Params, RandomKey, Scalar
 
 
 class Watched(NamedTuple):
     """What is recorded; under `watch` with the recorded times as the leading axis."""
 
-    loss: Float[Array | np.ndarray, "*t"]
-    sharpness: Float[Array | np.ndarray, "*t"]
-    residual: Float[Array | np.ndarray, "*t"]  # an eigenvalue is this near to the sharpness
-    rises: Float[
-        Array | np.ndarray, "*t"
-    ]  # the share of steps since the last record that raised the loss
+    loss: Float[Measured, "*t"]
+    sharpness: Float[Measured, "*t"]
+    residual: Float[Measured, "*t"]  # an eigenvalue is this near to the sharpness
+    rises: Float[Measured, "*t"]  # the share of steps since the last record that raised the loss
 
 
 class _State(NamedTuple):

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
 from theorylab.training import Batches, Loss, Trajectory, empirical_risk, probed_sgd
 from theorylab.training.losses import check_positive
 from theorylab.training.sgd import Batch, Examples
-from theorylab.typing import Apply, Params, RandomKey, Scalar
+from theorylab.typing import Apply, Measured, Params, RandomKey, Scalar
 
 from .critical import critical_learning_rate
 from .decomposition import decompose
@@ -35,11 +34,11 @@ class WatchedSteps(NamedTuple):
         learning_rate: η of the step.
     """
 
-    loss: Float[Array | np.ndarray, "*t"]
-    top: Float[Array | np.ndarray, "*t sizes"]
-    kernel_norm: Float[Array | np.ndarray, "*t"]
-    critical: Float[Array | np.ndarray, "*t"]
-    learning_rate: Float[Array | np.ndarray, "*t"]
+    loss: Float[Measured, "*t"]
+    top: Float[Measured, "*t sizes"]
+    kernel_norm: Float[Measured, "*t"]
+    critical: Float[Measured, "*t"]
+    learning_rate: Float[Measured, "*t"]
 
 
 def watch_sgd(

@@ -40,7 +40,7 @@ def test_the_figure_draws_every_scale_and_depth(smoke):
     mode, jump, ratios = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(mode.get_lines()) == 2 * 2
     assert len(jump.get_lines()) == 2
-    assert len(ratios.get_lines()) == 2 * (16 + 1) + 1
+    assert len(ratios.get_lines()) == 2 + 1
 
 
 @pytest.mark.parametrize(

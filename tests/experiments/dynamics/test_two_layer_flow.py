@@ -36,7 +36,7 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, chan
 def test_the_figure_draws_every_activation_and_seed(smoke):
     drift, steps = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
     assert len(drift.get_lines()) == 2 * 3
-    assert len(steps.get_lines()) == 8 + 1
+    assert len(steps.get_lines()) == 8 + 2
 
 
 @pytest.mark.parametrize(

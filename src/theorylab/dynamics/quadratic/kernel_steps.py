@@ -30,7 +30,7 @@ from jaxtyping import Array, Float
 
 from theorylab.training import descend, gradient_descent, squared
 from theorylab.training.losses import check_positive
-from theorylab.typing import Apply, Params, Scalar
+from theorylab.typing import Apply, Measured, Params, Scalar
 
 from ..critical import kernel_matrix
 
@@ -60,11 +60,11 @@ class KernelCourse(NamedTuple):
 class Remainders(NamedTuple):
     """The remainders of a run along the top eigenvector of each time, one step fewer than it."""
 
-    loss: Float[Array, " t"]  # ½‖r‖²
-    top_loss: Float[Array, " t"]  # ½(pᵀr)²
-    output: Float[Array, " t"]  # pᵀR_f p
-    kernel: Float[Array, " t"]  # pᵀR_K p
-    top_eigenvalue: Float[Array, " t"]  # λ
+    loss: Float[Measured, " t"]  # ½‖r‖²
+    top_loss: Float[Measured, " t"]  # ½(pᵀr)²
+    output: Float[Measured, " t"]  # pᵀR_f p
+    kernel: Float[Measured, " t"]  # pᵀR_K p
+    top_eigenvalue: Float[Measured, " t"]  # λ
 
 
 def derivatives(

@@ -29,6 +29,7 @@ from theorylab.claims import (
     Claim,
     Source,
     at_most,
+    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -36,10 +37,10 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.dynamics import deep_linear
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.fields import Count, Increasing, Plural, Positive, Seeded, Several
 from theorylab.progress import report
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"\dot u = u^{L-1}(s - u^L), \quad u(0) = \beta"
@@ -87,20 +88,20 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, l depths, b scales, t readings. Times are in units of β^(2−L)."""
 
-    strength: np.ndarray  # (s), the size s of the mode
-    aligned: np.ndarray  # (l, b), time to half the mode, from an aligned start
-    aligned_predicted: np.ndarray  # (l, b)
-    aligned_early: np.ndarray  # (l, b), time until u^L has grown 8-fold
-    early_predicted: np.ndarray  # (l, b), by the formula for more than two layers
-    times: np.ndarray  # (b, t), of the aligned network of two layers
-    norms: np.ndarray  # (b, t), u, the norm of its layers
-    formula: np.ndarray  # (b, t), the solution as it is printed, s e^(2st)/(e^(2st) − 1 + s/β²)
-    random: np.ndarray  # (s, l, b), time to half the mode, from a random start
-    predicted: np.ndarray  # (s, l, b)
-    effective: np.ndarray  # (s, b), predicted for two layers with the effective β
-    rest: np.ndarray  # (s, l, b), time from 30-fold growth to half the mode
-    rest_predicted: np.ndarray  # (s, l, b)
-    overlaps: np.ndarray  # (l, b, 2, t), times and overlaps of one random start, for the figure
+    strength: Measured  # (s), the size s of the mode
+    aligned: Measured  # (l, b), time to half the mode, from an aligned start
+    aligned_predicted: Measured  # (l, b)
+    aligned_early: Measured  # (l, b), time until u^L has grown 8-fold
+    early_predicted: Measured  # (l, b), by the formula for more than two layers
+    times: Measured  # (b, t), of the aligned network of two layers
+    norms: Measured  # (b, t), u, the norm of its layers
+    formula: Measured  # (b, t), the solution as it is printed, s e^(2st)/(e^(2st) − 1 + s/β²)
+    random: Measured  # (s, l, b), time to half the mode, from a random start
+    predicted: Measured  # (s, l, b)
+    effective: Measured  # (s, b), predicted for two layers with the effective β
+    rest: Measured  # (s, l, b), time from 30-fold growth to half the mode
+    rest_predicted: Measured  # (s, l, b)
+    overlaps: Measured  # (l, b, 2, t), times and overlaps of one random start, for the figure
 
 
 def memory(config: Config) -> int:
@@ -232,18 +233,16 @@ CLAIMS = (
         TIME,
         formula=r"t^* = \beta^{2-L}\,\frac{1 - r^{2/L-1}}{s(L-2)} + O(\beta^2)",
     ),
-    Claim(
-        "With two layers the solution of the mode's equation is u.",
-        lambda r, c: identity(r.norms, r.formula, 1e-4),
+    *erratum(
         MODE,
-        kind="printed",
-        formula=r"u(t) = \frac{s e^{2st}}{e^{2st} - 1 + s/\beta^2}",
-    ),
-    Claim(
-        "With two layers the solution of the mode's equation is u².",
-        lambda r, c: identity(r.norms**2, r.formula, 1e-4),
-        MODE,
-        kind="corrected",
+        printed=(
+            "With two layers the solution of the mode's equation is u.",
+            lambda r, c: identity(r.norms, r.formula, 1e-4),
+        ),
+        corrected=(
+            "With two layers the solution of the mode's equation is u².",
+            lambda r, c: identity(r.norms**2, r.formula, 1e-4),
+        ),
         formula=r"u^2(t) = \frac{s e^{2st}}{e^{2st} - 1 + s/\beta^2}",
     ),
     Claim(
@@ -274,23 +273,21 @@ CLAIMS = (
         RANDOM,
         formula=r"\beta_\mathrm{eff} = \tfrac12 \|W_1 q + W_2^\top p\|",
     ),
-    Claim(
-        "From a random start, deeper networks keep the formula's time to a tenth as well.",
-        lambda r, c: median_at_most(_error(r)[:, 1:, -1].min(axis=1), 0.1),
+    *erratum(
         RANDOM,
-        kind="printed",
-        formula=r"t^*_{1/2} \approx \beta^{2-L} / s(L-2)",
-    ),
-    Claim(
-        "From a random start, the deepest networks keep the formula's power of β.",
-        lambda r, c: exponent_between(
-            np.array(c.scales),
-            r.random[:, -1] * np.array(c.scales) ** (2.0 - c.depths[-1]),
-            1.95 - c.depths[-1],
-            2.05 - c.depths[-1],
+        printed=(
+            "From a random start, deeper networks keep the formula's time to a tenth as well.",
+            lambda r, c: median_at_most(_error(r)[:, 1:, -1].min(axis=1), 0.1),
         ),
-        RANDOM,
-        kind="corrected",
+        corrected=(
+            "From a random start, the deepest networks keep the formula's power of β.",
+            lambda r, c: exponent_between(
+                np.array(c.scales),
+                r.random[:, -1] * np.array(c.scales) ** (2.0 - c.depths[-1]),
+                1.95 - c.depths[-1],
+                2.05 - c.depths[-1],
+            ),
+        ),
         formula=r"t_{1/2} \propto \beta^{2-L}",
     ),
     Claim(
@@ -306,30 +303,20 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw the mode of two layers, a random start of the deepest, and all times."""
-    deepest = config.depths[-1]
-    figure, (mode, jump, ratios) = panels(
-        "aligned, L = 2: u²(t)",
-        f"one random start, L = {deepest}",
-        "time from random starts / formula",
-    )
+    titles = ("aligned, L = 2: u²(t)", f"one random start, L = {config.depths[-1]}")
+    figure, (mode, jump, ratios) = panels(*titles, "time from random starts / formula")
     for number, scale in enumerate(config.scales):
-        colour, label = COLOURS[number % len(COLOURS)], f"β = {scale:g}"
-        mode.plot(result.times[number], result.norms[number] ** 2, color=colour, label=label)
-        mode.plot(result.times[number], result.formula[number], **THEORY)
-        times, overlaps = result.overlaps[-1, number]
-        jump.plot(times, overlaps, color=colour, label=label)
+        mode.plot(result.times[number], result.norms[number] ** 2, label=f"β = {scale:g}")
+        jump.plot(*result.overlaps[-1, number], label=f"β = {scale:g}")
+    for times, formula in zip(result.times, result.formula, strict=True):
+        mode.plot(times, formula, **THEORY)
     mode.set(xlabel="time t", xlim=(0, 3 * result.aligned[0, -1]))
-    jump.set(
-        xlabel="time t β^(L−2)", ylabel="mode", xlim=(0, 1.5 * np.median(result.random[:, -1]))
-    )
+    jump.set(xlabel="time t β^(L−2)", xlim=(0, 1.5 * np.median(result.random[:, -1])))
+    ratio = np.moveaxis(result.random / result.predicted, 1, 0)
+    names = (f"L = {depth}" for depth in config.depths)
+    curves(ratios, config.scales, dict(zip(names, ratio, strict=True)), "o-")
+    ratios.axhline(1.0, **THEORY)
+    label_axes(ratios, "β", logarithmic="x")
     for axis in (mode, jump):
         axis.legend(fontsize=7)
-    for number, depth in enumerate(config.depths):
-        ratio = result.random[:, number] / result.predicted[:, number]
-        ratios.semilogx(config.scales, ratio.T, "o", color=COLOURS[number], markersize=2)
-        median = np.median(ratio, axis=0)
-        ratios.semilogx(config.scales, median, color=COLOURS[number], label=f"L = {depth}")
-    ratios.axhline(1.0, **THEORY)
-    ratios.set(xlabel="β")
-    ratios.legend(fontsize=7)
     return figure

@@ -24,7 +24,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -38,12 +37,12 @@ from theorylab.claims import (
 from theorylab.data import Dataset, chebyshev, image_set
 from theorylab.data.downloads import image_shape, num_images
 from theorylab.dynamics import Watched, watch
-from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.fields import Count, ImageSet, Positive, Seeded, Several
 from theorylab.models import Model, Standard, mlp, network
 from theorylab.progress import report
 from theorylab.training import squared
-from theorylab.typing import Scalar
+from theorylab.typing import Measured, Scalar
 
 PRECISION = "float64"
 FORMULA = r"\lambda_{\max}(\nabla^2 L(w_t)) \to 2 / \eta"
@@ -110,9 +109,9 @@ PRESETS = {
 class Result(NamedTuple):
     """What was watched: axes (learning rates,) seeds, records."""
 
-    steps: Int[np.ndarray, "e t"]  # when the records were made
-    control_steps: Int[np.ndarray, " t"]
-    image_steps: Int[np.ndarray, " i"]
+    steps: Int[Measured, "e t"]  # when the records were made
+    control_steps: Int[Measured, " t"]
+    image_steps: Int[Measured, " i"]
     curve: Watched  # e s t
     control: Watched  # s t
     images: Watched  # s i
@@ -324,25 +323,17 @@ def plot(result: Result, config: Config) -> Figure:
     rates = (*config.learning_rates, CONTROL_RATE)
     steps = (*result.steps, result.control_steps)
     runs = [Watched(*fields) for fields in zip(*result.curve, strict=True)] + [result.control]
-    for rate, step, watched in zip(rates, steps, runs, strict=True):
-        _draw(loss, ratio, rate * step, watched, rate, f"η = {rate:g}")
-    _draw(image_loss, image_ratio, result.image_steps, result.images, config.image_learning_rate)
-    for axis in (loss, ratio):
-        axis.set_xlabel("time ηt")
-    for axis in (image_loss, image_ratio):
-        axis.set_xlabel("step")
+    for index, (rate, step, watched) in enumerate(zip(rates, steps, runs, strict=True)):
+        name = f"η = {rate:g}"
+        curves(loss, rate * step, {name: watched.loss}, first_colour=index)
+        curves(ratio, rate * step, {name: _ratio(watched, rate)}, first_colour=index)
+    scaled = _ratio(result.images, config.image_learning_rate)
+    curves(image_loss, result.image_steps, {"loss": result.images.loss})
+    curves(image_ratio, result.image_steps, {"λη/2": scaled})
     for axis in (ratio, image_ratio):
         axis.axhline(1.0, **THEORY)
-    loss.legend(fontsize=7)
+    label_axes(loss, "time ηt", logarithmic="y")
+    label_axes(ratio, "time ηt")
+    label_axes(image_loss, "step", logarithmic="y")
+    label_axes(image_ratio, "step")
     return figure
-
-
-def _draw(
-    loss: Axes, ratio: Axes, times: np.ndarray, watched: Watched, rate: float, label: str = ""
-) -> None:
-    """Draw the median over seeds, and the first seed thinly."""
-    line = loss.semilogy(times, np.median(watched.loss, axis=0), label=label)[0]
-    loss.semilogy(times, watched.loss[0], linewidth=0.6, alpha=0.6, color=line.get_color())
-    scaled = _ratio(watched, rate)
-    ratio.plot(times, np.median(scaled, axis=0), color=line.get_color())
-    ratio.plot(times, scaled[0], linewidth=0.6, alpha=0.6, color=line.get_color())

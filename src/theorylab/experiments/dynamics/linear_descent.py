@@ -29,6 +29,7 @@ from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Count, Seeded
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, logarithmic, squared
+from theorylab.typing import Measured
 
 PRECISION = "float64"
 FORMULA = r"w_t = \left(I - (I - \eta X^\top X)^t\right) X^+ y"
@@ -71,13 +72,13 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, e step sizes, t recorded steps, d weights."""
 
-    iterates: np.ndarray  # (s, e, t, d), of descent from 0
-    closed_form: np.ndarray  # (s, e, t, d)
-    least_squares: np.ndarray  # (s, d), from a solver
-    threshold: np.ndarray  # (s), the largest η λ_max with which the loss shrinks
-    square_end: np.ndarray  # (s, d), where descent ends for a square X
-    square_inverse: np.ndarray  # (s, d), X⁻¹y, which is X⁺y with samples in rows
-    square_misread: np.ndarray  # (s, d), X⁻ᵀy, the usual X⁺y with samples in columns
+    iterates: Measured  # (s, e, t, d), of descent from 0
+    closed_form: Measured  # (s, e, t, d)
+    least_squares: Measured  # (s, d), from a solver
+    threshold: Measured  # (s), the largest η λ_max with which the loss shrinks
+    square_end: Measured  # (s, d), where descent ends for a square X
+    square_inverse: Measured  # (s, d), X⁻¹y, which is X⁺y with samples in rows
+    square_misread: Measured  # (s, d), X⁻ᵀy, the usual X⁺y with samples in columns
 
 
 def memory(config: Config) -> int:

@@ -34,11 +34,11 @@ from theorylab.claims import (
 )
 from theorylab.dynamics import two_layer_flow
 from theorylab.dynamics.two_layer_flow import TwoLayers
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import curves, label_axes, panels, scaling
 from theorylab.fields import Count, Positive, Seeded, Several
 from theorylab.progress import report
 from theorylab.training import Solver, flow
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"\frac{d}{dt}\left(WW^\top - vv^\top\right) = 0"
@@ -79,12 +79,12 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, a activations, t times, e step sizes. Drifts relative to |WWᵀ − kvvᵀ|."""
 
-    written: np.ndarray  # (s, a, p), the velocities of all weights as they are written out
-    differentiated: np.ndarray  # (s, a, p), minus the gradient of the loss
-    drift: np.ndarray  # (s, a, t), the largest change of an entry of WWᵀ − kvvᵀ along the flow
-    diagonal_drift: np.ndarray  # (s, a, t), and of one on the diagonal
-    losses: np.ndarray  # (s, a, t)
-    step_drift: np.ndarray  # (s, e), of descent of the linear network, after the same time
+    written: Measured  # (s, a, p), the velocities of all weights as they are written out
+    differentiated: Measured  # (s, a, p), minus the gradient of the loss
+    drift: Measured  # (s, a, t), the largest change of an entry of WWᵀ − kvvᵀ along the flow
+    diagonal_drift: Measured  # (s, a, t), and of one on the diagonal
+    losses: Measured  # (s, a, t)
+    step_drift: Measured  # (s, e), of descent of the linear network, after the same time
 
 
 class Problem(NamedTuple):
@@ -244,18 +244,14 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Draw the drift along the flows, and that of discrete steps."""
     figure, (drift, steps) = panels("change of WWᵀ − kvvᵀ along the flow", "after discrete steps")
-    later = TIMES[1:]
-    for number, name in enumerate(ACTIVATIONS):
-        for field, style in ((result.drift, "-"), (result.diagonal_drift, ":")):
-            values = np.maximum(np.median(field[:, number, 1:], axis=0), 1e-17)
-            label = name if style == "-" else f"{name}, diagonal"
-            drift.semilogy(later, values, style, color=COLOURS[number], label=label)
-    drift.set(xlabel="time", ylabel="relative change")
-    drift.legend(fontsize=6)
-    rates = np.array(config.learning_rates)
-    steps.loglog(rates, result.step_drift.T, "o-", markersize=3, color=COLOURS[0])
-    scale = np.median(result.step_drift[:, 0]) / rates[0]
-    steps.loglog(rates, scale * rates, **THEORY, label="proportional")
-    steps.set(xlabel="step size η")
-    steps.legend(fontsize=7)
+    for field, style, ending in (
+        (result.drift, "-", ""),
+        (result.diagonal_drift, ":", ", diagonal"),
+    ):
+        values = np.maximum(np.moveaxis(field, 1, 0)[..., 1:], 1e-17)
+        names = [name + ending for name in ACTIVATIONS]
+        curves(drift, TIMES[1:], dict(zip(names, values, strict=True)), style)
+    label_axes(drift, "time", "relative change", logarithmic="y")
+    scaling(steps, config.learning_rates, {"descent": result.step_drift}, exponent=1.0)
+    label_axes(steps, "learning rate η")
     return figure

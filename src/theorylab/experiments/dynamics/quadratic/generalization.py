@@ -56,7 +56,7 @@ from theorylab.fields import (
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, every, gradient_descent, squared, zero_one
-from theorylab.typing import Params, RandomKey, Scalar
+from theorylab.typing import Measured, Params, RandomKey, Scalar
 
 PRECISION = "float32"
 FORMULA = r"f_{\rm quad}(w) = f + \Delta^T \nabla f + \tfrac12 \Delta^T H_f \Delta"
@@ -125,9 +125,9 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: p pairs, s seeds (those that choose first), 3 models, r ratios, t tests."""
 
-    train: Float[np.ndarray, "p s 3 r t"]  # training loss
-    test: Float[np.ndarray, "p s 3 r t"]  # test loss
-    error: Float[np.ndarray, "p s 3 r t"]  # share of test images told wrongly
+    train: Float[Measured, "p s 3 r t"]  # training loss
+    test: Float[Measured, "p s 3 r t"]  # test loss
+    error: Float[Measured, "p s 3 r t"]  # share of test images told wrongly
 
 
 def memory(config: Config) -> int:

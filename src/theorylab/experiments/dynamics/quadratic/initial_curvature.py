@@ -86,7 +86,7 @@ def _curvatures(
 
 def _num_near(curvatures: np.ndarray) -> int:
     """How many are between one half and three halves."""
-    return np.count_nonzero(np.abs(curvatures - 1) <= 0.5)
+    return int(np.count_nonzero(np.abs(curvatures - 1) <= 0.5))
 
 
 def _deviation(curvatures: np.ndarray, config: Config, variance: int) -> float:

@@ -35,13 +35,13 @@ from theorylab.data import Dataset, digits
 from theorylab.dynamics import threshold
 from theorylab.dynamics.quadratic import gated, one_example, phases
 from theorylab.dynamics.quadratic.one_example import Travel
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, label_axes, panels, scaling
 from theorylab.fields import Count, Increasing, Seeded
 from theorylab.models import linearize
 from theorylab.numerics import power_law_exponents
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, gradient_descent, squared
-from theorylab.typing import Apply, RandomKey, Scalar
+from theorylab.typing import Apply, Measured, RandomKey, Scalar
 
 PRECISION = "float64"
 FORMULA = r"\|w_T - w_0\| \propto \sqrt m, \quad \eta_{\max} / \eta_{\rm crit} \to 2"
@@ -98,11 +98,11 @@ class Result(NamedTuple):
 
     quadratic: Travel  # r s w, of quadratic models
     network: Travel  # r s w, of the ReLU networks themselves
-    map_limit: Float[np.ndarray, " m"]  # η_max/η_crit of the map
-    quadratic_limit: Float[np.ndarray, " s"]  # and of quadratic models in their weights
-    network_limit: Float[np.ndarray, " s"]  # and of ReLU networks, on one example
-    image_limit: Float[np.ndarray, "s v"]  # and on images
-    linear_limit: Float[np.ndarray, "s v"]  # and of their linear models
+    map_limit: Float[Measured, " m"]  # η_max/η_crit of the map
+    quadratic_limit: Float[Measured, " s"]  # and of quadratic models in their weights
+    network_limit: Float[Measured, " s"]  # and of ReLU networks, on one example
+    image_limit: Float[Measured, "s v"]  # and on images
+    linear_limit: Float[Measured, "s v"]  # and of their linear models
 
 
 def memory(config: Config) -> int:
@@ -289,19 +289,14 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (quadratic, network, limit) = panels(
         "quadratic model: ‖w − w₀‖", "ReLU network: ‖w − w₀‖", "η_max / η_crit"
     )
+    names = [f"ηλ₀ = {ratio:g}" for ratio in RATIOS]
     for axis, travel in ((quadratic, result.quadratic), (network, result.network)):
-        for ratio, distance, colour in zip(RATIOS, travel.distance, COLOURS, strict=False):
-            middle = np.median(distance, axis=0)
-            axis.loglog(config.widths, middle, "o", color=colour, label=f"ηλ₀ = {ratio:g}")
-        root = middle[0] * np.sqrt(np.array(config.widths) / config.widths[0])
-        axis.loglog(config.widths, root, label="√m", **THEORY)
-        axis.set(xlabel="width m")
-        axis.legend(fontsize=7)
+        scaling(axis, config.widths, dict(zip(names, travel.distance, strict=True)))
+        label_axes(axis, "width m")
     limit.semilogx(MAP_WIDTHS, result.map_limit, "o", label="map")
-    one = np.array([config.edge_width])
     for name, widths, values in (
-        ("quadratic model", one, result.quadratic_limit[:, None]),
-        ("ReLU, one example", one, result.network_limit[:, None]),
+        ("quadratic model", (config.edge_width,), result.quadratic_limit[:, None]),
+        ("ReLU, one example", (config.edge_width,), result.network_limit[:, None]),
         ("ReLU, images", config.image_widths, result.image_limit),
         ("linear, images", config.image_widths, result.linear_limit),
     ):

@@ -29,6 +29,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import (
     Claim,
     Source,
+    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -39,13 +40,13 @@ from theorylab.data.downloads import image_shape
 from theorylab.dynamics import critical_learning_rate
 from theorylab.dynamics.quadratic import kernel_steps
 from theorylab.dynamics.quadratic.kernel_steps import KernelCourse, Remainders
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import COLOURS, THEORY, label_axes, panels, scaling
 from theorylab.fields import Classes, Count, ImageSet, Positive, Seeded
 from theorylab.models import Model, cnn, linearize, mlp, network, quadratize
 from theorylab.numerics import spearman
 from theorylab.progress import report
 from theorylab.training import ensemble, squared
-from theorylab.typing import Apply, RandomKey, Scalar
+from theorylab.typing import Apply, Measured, RandomKey, Scalar
 
 PRECISION = "float64"
 FORMULA = (
@@ -96,13 +97,13 @@ class Result(NamedTuple):
 
     quadratic: Remainders  # s 2 t, of the quadratic model
     network: Remainders  # s 2 t, of the network itself
-    first_order: Float[np.ndarray, "s z"]  # ‖f − f_lin‖ of a small network over the distance
-    second_order: Float[np.ndarray, "s z"]  # ‖f − f_quad‖
-    residual: Float[np.ndarray, "s q"]  # after a step of a small quadratic model
-    predicted_residual: Float[np.ndarray, "s q"]
-    kernel: Float[np.ndarray, "s q q"]
-    predicted_kernel: Float[np.ndarray, "s q q"]
-    printed_kernel: Float[np.ndarray, "s q q"]
+    first_order: Float[Measured, "s z"]  # ‖f − f_lin‖ of a small network over the distance
+    second_order: Float[Measured, "s z"]  # ‖f − f_quad‖
+    residual: Float[Measured, "s q"]  # after a step of a small quadratic model
+    predicted_residual: Float[Measured, "s q"]
+    kernel: Float[Measured, "s q q"]
+    predicted_kernel: Float[Measured, "s q q"]
+    printed_kernel: Float[Measured, "s q q"]
 
 
 def memory(config: Config) -> int:
@@ -289,17 +290,16 @@ CLAIMS = (
         judge=lambda r, c: identity(r.predicted_residual, r.residual, 1e-8),
         source=UPDATE,
     ),
-    Claim(
-        "Its kernel moves by −¼η(4GJᵀ − ηGGᵀ).",
-        judge=lambda r, c: identity(r.printed_kernel, r.kernel, 1e-8),
-        source=UPDATE,
-        kind="printed",
-    ),
-    Claim(
-        "Its kernel moves by −η(GJᵀ + JGᵀ) + η²GGᵀ.",
-        judge=lambda r, c: identity(r.predicted_kernel, r.kernel, 1e-8),
-        source=UPDATE,
-        kind="corrected",
+    *erratum(
+        UPDATE,
+        printed=(
+            "Its kernel moves by −¼η(4GJᵀ − ηGGᵀ).",
+            lambda r, c: identity(r.printed_kernel, r.kernel, 1e-8),
+        ),
+        corrected=(
+            "Its kernel moves by −η(GJᵀ + JGᵀ) + η²GGᵀ.",
+            lambda r, c: identity(r.predicted_kernel, r.kernel, 1e-8),
+        ),
     ),
     Claim(
         "The linear model of a tanh network errs by the square of the distance.",
@@ -331,10 +331,7 @@ def plot(result: Result, config: Config) -> Figure:
     loss.legend(fontsize=7)
     for axis in (output, kernel):
         axis.axhline(0.0, **THEORY)
-        axis.set(xlabel="step")
-    for errors, order in ((result.first_order, 2), (result.second_order, 3)):
-        taylor.loglog(SIZES, np.median(errors, axis=0), "o", label=f"order {order - 1}")
-        taylor.loglog(SIZES, np.median(errors, axis=0)[0] * (SIZES / SIZES[0]) ** order, **THEORY)
-    taylor.set(xlabel="distance ε")
-    taylor.legend(fontsize=7)
+        label_axes(axis, "step")
+    scaling(taylor, SIZES, {"linear": result.first_order, "quadratic": result.second_order})
+    label_axes(taylor, "distance ε")
     return figure

@@ -31,6 +31,7 @@ from theorylab.claims import (
     Source,
     at_least,
     at_most,
+    erratum,
     holds,
     median_at_most,
     median_between,
@@ -38,11 +39,11 @@ from theorylab.claims import (
 )
 from theorylab.dynamics.quadratic import gated, plane, several_examples
 from theorylab.dynamics.quadratic.gated import Weights
-from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.fields import Count, Plural, Seeded
 from theorylab.progress import report
 from theorylab.training import convert_learning_rate, descend, ensemble, gradient_descent, squared
-from theorylab.typing import Apply, RandomKey, Scalar
+from theorylab.typing import Apply, Measured, RandomKey, Scalar
 
 PRECISION = "float64"
 FORMULA = (
@@ -87,19 +88,19 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s draws, e learning rates, t steps; 2 directions, that of λ₁ first; 3: and the rest."""
 
-    learning_rates: Float[np.ndarray, "s e"]  # for the mean squared error
-    thresholds: Float[np.ndarray, "s 2"]  # n/λ₁, n/λ₂
-    half_sum_thresholds: Float[np.ndarray, "s 2"]  # 2/λ₁, 2/λ₂
-    divergence: Float[np.ndarray, " s"]  # 2n/λ₁
-    losses: Float[np.ndarray, "s e t 3"]  # of the quadratic model, by direction
-    first: Float[np.ndarray, "s 2"]  # λ₁, λ₂ initially
-    last: Float[np.ndarray, "s e 2"]  # and at the end
-    network_last: Float[np.ndarray, "s e 2"]  # of the ReLU network itself
-    map_error: Float[np.ndarray, "s e"]  # of (r, λ), relative to the running maximum
-    printed_error: Float[np.ndarray, "s e"]  # of the map without the factor s
-    rank_error: Float[np.ndarray, " s"]  # of K = Σ λqqᵀ at the end, relative
-    diverged_loss: Float[np.ndarray, " s"]  # last over first at 1.1 times `divergence`
-    scale: Float[np.ndarray, " s"]  # λ₁ initially over max(s₊, s₋)
+    learning_rates: Float[Measured, "s e"]  # for the mean squared error
+    thresholds: Float[Measured, "s 2"]  # n/λ₁, n/λ₂
+    half_sum_thresholds: Float[Measured, "s 2"]  # 2/λ₁, 2/λ₂
+    divergence: Float[Measured, " s"]  # 2n/λ₁
+    losses: Float[Measured, "s e t 3"]  # of the quadratic model, by direction
+    first: Float[Measured, "s 2"]  # λ₁, λ₂ initially
+    last: Float[Measured, "s e 2"]  # and at the end
+    network_last: Float[Measured, "s e 2"]  # of the ReLU network itself
+    map_error: Float[Measured, "s e"]  # of (r, λ), relative to the running maximum
+    printed_error: Float[Measured, "s e"]  # of the map without the factor s
+    rank_error: Float[Measured, " s"]  # of K = Σ λqqᵀ at the end, relative
+    diverged_loss: Float[Measured, " s"]  # last over first at 1.1 times `divergence`
+    scale: Float[Measured, " s"]  # λ₁ initially over max(s₊, s₋)
 
 
 def memory(config: Config) -> int:
@@ -262,17 +263,17 @@ def _rises_within(result: Result, norm: float) -> np.ndarray:
 
 # The numbers are the catalogue's acceptance numbers.
 CLAIMS = (
-    Claim(
-        "Residual and curvature obey the map of one example with the coupling 1/m, without ‖p‖².",
-        judge=lambda r, c: at_most(r.printed_error.max(), 1e-3),
-        source=REDUCTION,
-        kind="printed",
-    ),
-    Claim(
-        "They obey it exactly with the coupling ‖p‖²/m, of the direction's examples.",
-        judge=lambda r, c: at_most(r.map_error.max(), 1e-9),
-        source=REDUCTION,
-        kind="corrected",
+    *erratum(
+        REDUCTION,
+        printed=(
+            "Residual and curvature obey the map of one example with the coupling 1/m, without"
+            " ‖p‖².",
+            lambda r, c: at_most(r.printed_error.max(), 1e-3),
+        ),
+        corrected=(
+            "They obey it exactly with the coupling ‖p‖²/m, of the direction's examples.",
+            lambda r, c: at_most(r.map_error.max(), 1e-9),
+        ),
     ),
     Claim(
         "The kernel has rank two, with the same directions at the end of training.",
@@ -305,34 +306,33 @@ CLAIMS = (
         judge=lambda r, c: holds(_first_rises(r) - 1.1),
         source=THEOREM,
     ),
-    Claim(
-        "Where ‖I − ηK‖ < 2 at first, the loss does not rise along either direction.",
-        judge=lambda r, c: at_most(_rises_within(r, 2.0).max(), 1.0 + 1e-9),
-        source=AFTER,
-        kind="printed",
-    ),
-    Claim(
-        "Where ‖I − ηK‖ < 1 along both, it does not rise.",
-        judge=lambda r, c: at_most(_rises_within(r, 1.0).max(), 1.0 + 1e-9),
-        source=AFTER,
-        kind="corrected",
+    *erratum(
+        AFTER,
+        printed=(
+            "Where ‖I − ηK‖ < 2 at first, the loss does not rise along either direction.",
+            lambda r, c: at_most(_rises_within(r, 2.0).max(), 1.0 + 1e-9),
+        ),
+        corrected=(
+            "Where ‖I − ηK‖ < 1 along both, it does not rise.",
+            lambda r, c: at_most(_rises_within(r, 1.0).max(), 1.0 + 1e-9),
+        ),
     ),
     Claim(
         "Beyond both thresholds the loss rises along both directions, by a tenth or more.",
         judge=lambda r, c: holds(np.minimum(_rises(r, 0, 2), _rises(r, 1, 2)) - 1.1),
         source=THEOREM,
     ),
-    Claim(
-        "After its catapult η is larger than the threshold of the new λ₁.",
-        judge=lambda r, c: at_least(_ended(r).min(), 1.0),
-        source=AFTER,
-        kind="printed",
-    ),
-    Claim(
-        "After its catapult η is smaller than the threshold of the new λ₁, so that it converges.",
-        judge=lambda r, c: at_most(_ended(r).max(), 1.0),
-        source=AFTER,
-        kind="corrected",
+    *erratum(
+        AFTER,
+        printed=(
+            "After its catapult η is larger than the threshold of the new λ₁.",
+            lambda r, c: at_least(_ended(r).min(), 1.0),
+        ),
+        corrected=(
+            "After its catapult η is smaller than the threshold of the new λ₁, so that it"
+            " converges.",
+            lambda r, c: at_most(_ended(r).max(), 1.0),
+        ),
     ),
     Claim(
         "Beyond 4/λ₁ the run diverges.",
@@ -345,17 +345,16 @@ CLAIMS = (
         source=SCALE,
         formula=r"M/2 \le \lambda_{\max}(K) \le 3M/2",
     ),
-    Claim(
-        "Thresholds near 0.4, as in the figure, are those of half the sum of squares.",
-        judge=lambda r, c: median_between(r.half_sum_thresholds[:, 0], 0.2, 0.6),
-        source=FIGURE,
-        kind="printed",
-    ),
-    Claim(
-        "They are those of the mean squared error.",
-        judge=lambda r, c: median_between(r.thresholds[:, 0], 0.2, 0.6),
-        source=FIGURE,
-        kind="corrected",
+    *erratum(
+        FIGURE,
+        printed=(
+            "Thresholds near 0.4, as in the figure, are those of half the sum of squares.",
+            lambda r, c: median_between(r.half_sum_thresholds[:, 0], 0.2, 0.6),
+        ),
+        corrected=(
+            "They are those of the mean squared error.",
+            lambda r, c: median_between(r.thresholds[:, 0], 0.2, 0.6),
+        ),
     ),
     Claim(
         "Below both thresholds neither eigenvalue moves by more than 2 %, in the median draw.",
@@ -379,18 +378,18 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (model, network, time) = panels(
         "quadratic model: last/first λ", "ReLU network: last/first λ", "loss by direction"
     )
-    ratio = result.learning_rates / result.thresholds[:, :1]
+    ratio = result.learning_rates[..., None] / result.thresholds[:, None]
     for axis, last in ((model, result.last), (network, result.network_last)):
+        change = last / result.first[:, None]
         for direction, mark in enumerate("os"):
-            change = last[..., direction] / result.first[:, None, direction]
-            own = result.learning_rates / result.thresholds[:, direction : direction + 1]
-            axis.plot(own.ravel(), change.ravel(), mark, markersize=3, label=f"λ{direction + 1}")
+            places = ratio[..., direction].ravel(), change[..., direction].ravel()
+            axis.plot(*places, mark, markersize=3, label=f"λ{direction + 1}")
         axis.axvline(1.0, **THEORY)
-        axis.set(xlabel="η λᵢ / n")
-        axis.legend(fontsize=7)
+        label_axes(axis, "η λᵢ / n")
     middle = result.learning_rates.shape[1] // 2
     for direction, label in enumerate(("along λ₁", "along λ₂", "orthogonal")):
         time.semilogy(result.losses[0, middle, :, direction] + 1e-30, label=label)
-    time.set(xlabel=f"step, at η = {ratio[0, middle]:.2f} n/λ₁", ylim=(1e-12, None))
-    time.legend(fontsize=7)
+    time.set(xlabel=f"step, at η = {ratio[0, middle, 0]:.2f} n/λ₁", ylim=(1e-12, None))
+    for axis in (model, network, time):
+        axis.legend(fontsize=7)
     return figure

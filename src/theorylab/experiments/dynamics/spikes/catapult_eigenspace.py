@@ -43,7 +43,7 @@ from theorylab.fields import Classes, Count, ImageSet, Plural, Positive, Seeded
 from theorylab.models import Architecture, mlp, network
 from theorylab.progress import report
 from theorylab.training import descend, every, gradient_descent, squared
-from theorylab.typing import Params, RandomKey
+from theorylab.typing import Measured, Params, RandomKey
 
 from ._runs import Draw, at_every
 from ._tasks import MOST_IMAGES, image_network, task_data, watched_bytes
@@ -133,13 +133,13 @@ PRESETS = {
 class Result(NamedTuple):
     """What was seen: axes tasks, seeds, steps; control fields at the small learning rate."""
 
-    learning_rate: Float[np.ndarray, "tasks s"]  # in units of 1/λ: η · 2/(nk)
-    loss: Float[np.ndarray, "tasks s t"]
-    top: Float[np.ndarray, "tasks s t 2"]  # L_≤1 and L_≤5
-    initial: Float[np.ndarray, "tasks s t"]  # L_≤5 in the eigenvectors of the start
-    kernel_norm: Float[np.ndarray, "tasks s t"]
-    control_loss: Float[np.ndarray, "tasks s t"]
-    control_norm: Float[np.ndarray, "tasks s 2"]  # ‖K‖ at the start and at the end
+    learning_rate: Float[Measured, "tasks s"]  # in units of 1/λ: η · 2/(nk)
+    loss: Float[Measured, "tasks s t"]
+    top: Float[Measured, "tasks s t 2"]  # L_≤1 and L_≤5
+    initial: Float[Measured, "tasks s t"]  # L_≤5 in the eigenvectors of the start
+    kernel_norm: Float[Measured, "tasks s t"]
+    control_loss: Float[Measured, "tasks s t"]
+    control_norm: Float[Measured, "tasks s 2"]  # ‖K‖ at the start and at the end
 
 
 class _Task(NamedTuple):

@@ -60,7 +60,7 @@ from theorylab.training import (
     probed_sgd,
     squared,
 )
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 from ._runs import LOSS, Draw, begin
 from ._tasks import SgdTask, image_network, task_shape, watched_bytes
@@ -120,18 +120,18 @@ PRESETS = {
 class Result(NamedTuple):
     """Rates by Hessian and kernel, and the terms of a step."""
 
-    start_exact: Float[np.ndarray, "s m"]
-    start_kernel: Float[np.ndarray, "s m"]
-    far_exact: Float[np.ndarray, " s"]  # of the narrowest network, with labels far from its outputs
-    far_kernel: Float[np.ndarray, " s"]
-    loss: Float[np.ndarray, "depths s t"]  # on all data, before every step
-    exact: Float[np.ndarray, "depths s t"]  # on the batch of the step
-    kernel: Float[np.ndarray, "depths s t"]
-    percentile: Float[np.ndarray, " depths"]  # 95th, of |log exact/kernel| over seeds and steps
-    remainder: Float[np.ndarray, "s n"]  # f′ − y − (I − (2η/n)K)(f − y), of the quadratic model
-    second: Float[np.ndarray, "s n"]  # dᵀ∇²f d
-    one_output: Float[np.ndarray, "nets s"]  # η̃_crit of one output: connected, convolutional
-    ten_outputs: Float[np.ndarray, "nets s"]  # of ten
+    start_exact: Float[Measured, "s m"]
+    start_kernel: Float[Measured, "s m"]
+    far_exact: Float[Measured, " s"]  # of the narrowest network, with labels far from its outputs
+    far_kernel: Float[Measured, " s"]
+    loss: Float[Measured, "depths s t"]  # on all data, before every step
+    exact: Float[Measured, "depths s t"]  # on the batch of the step
+    kernel: Float[Measured, "depths s t"]
+    percentile: Float[Measured, " depths"]  # 95th, of |log exact/kernel| over seeds and steps
+    remainder: Float[Measured, "s n"]  # f′ − y − (I − (2η/n)K)(f − y), of the quadratic model
+    second: Float[Measured, "s n"]  # dᵀ∇²f d
+    one_output: Float[Measured, "nets s"]  # η̃_crit of one output: connected, convolutional
+    ten_outputs: Float[Measured, "nets s"]  # of ten
 
 
 def memory(config: Config) -> int:

@@ -39,7 +39,7 @@ from theorylab.fields import Plural, Positive, Seeded, Several
 from theorylab.progress import report
 from theorylab.training import Batches, empirical_risk, gradient_descent, probed_sgd
 from theorylab.training.sgd import Batch
-from theorylab.typing import Params, RandomKey, Scalar
+from theorylab.typing import Measured, Params, RandomKey, Scalar
 
 from ._runs import LOSS, at_every
 
@@ -74,11 +74,11 @@ PRESETS = {
 class Result(NamedTuple):
     """What was seen: axes learning rates (the control last), seeds, steps."""
 
-    loss: Float[np.ndarray, "e s t"]  # on all examples, before the step
-    chosen: Int[np.ndarray, "e s t"]  # the example of the step
-    critical: Float[np.ndarray, "e s t"]  # its critical learning rate
-    heavy_critical: Float[np.ndarray, " s"]  # at the start, of the heavy example
-    other_critical: Float[np.ndarray, " s"]  # the smallest of all others
+    loss: Float[Measured, "e s t"]  # on all examples, before the step
+    chosen: Int[Measured, "e s t"]  # the example of the step
+    critical: Float[Measured, "e s t"]  # its critical learning rate
+    heavy_critical: Float[Measured, " s"]  # at the start, of the heavy example
+    other_critical: Float[Measured, " s"]  # the smallest of all others
 
 
 def memory(config: Config) -> int:

@@ -52,7 +52,7 @@ from theorylab.progress import report
 from theorylab.training import catapults, descend, ensemble, every, gradient_descent
 from theorylab.training.descent import updated
 from theorylab.training.trajectory import run_and_record
-from theorylab.typing import Params, RandomKey, Scalar
+from theorylab.typing import Measured, Params, RandomKey, Scalar
 
 from ._runs import LOSS, Draw, at_every, begin
 from ._tasks import image_network, task_data, task_shape, watched_bytes
@@ -120,13 +120,13 @@ PRESETS = {
 class Result(NamedTuple):
     """What was seen: axes numbers of raises, seeds, steps."""
 
-    loss: Float[np.ndarray, "k s t"]
-    top: Float[np.ndarray, "k s t"]  # L_≤10
-    kernel_norm: Float[np.ndarray, "k s t"]
-    learning_rate: Float[np.ndarray, "k s t"]  # of the step before
-    num_raises: Int[np.ndarray, "k s t"]
-    largest_constant: Float[np.ndarray, " s"]  # the largest constant rate that converges
-    restarted_loss: Float[np.ndarray, " s"]  # after training from the start at the final rate
+    loss: Float[Measured, "k s t"]
+    top: Float[Measured, "k s t"]  # L_≤10
+    kernel_norm: Float[Measured, "k s t"]
+    learning_rate: Float[Measured, "k s t"]  # of the step before
+    num_raises: Int[Measured, "k s t"]
+    largest_constant: Float[Measured, " s"]  # the largest constant rate that converges
+    restarted_loss: Float[Measured, " s"]  # after training from the start at the final rate
 
 
 def memory(config: Config) -> int:
