@@ -88,6 +88,14 @@ def exact_critical_learning_rate(
         loss: Any loss.
         key: Draws the direction where Lanczos starts.
         num_products: How many Hessian–vector products to spend.
+
+    Example: a linear model, where it is the rate of the kernel.
+        >>> from theorylab.training import squared
+        >>> batch, line = (jnp.array([[1.0], [3.0]]), jnp.zeros((2, 1))), lambda w, x: x * w
+        >>> start, key = jnp.zeros((1, 1)), jax.random.key(0)
+        >>> rate = exact_critical_learning_rate(line, start, batch, squared("mean"), key)
+        >>> round(float(rate), 4)
+        0.2
     """
     return _exact(apply, params, *_pair(batch), loss, key, num_products)
 
@@ -112,6 +120,11 @@ def top_kernel_eigenvalue(
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: w, any pytree of arrays.
         x: The inputs.
+
+    Example: the kernel xxᵀ has one eigenvalue, 1 + 9.
+        >>> x = jnp.array([[1.0], [3.0]])
+        >>> round(float(top_kernel_eigenvalue(lambda w, x: x * w, jnp.zeros((1, 1)), x)), 4)
+        10.0
     """
     n, k = _output_shape(apply, params, x)
     if n * k > _LARGEST_MATRIX:
@@ -130,6 +143,11 @@ def kernel_matrix(
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: w, any pytree of arrays.
         x: The inputs.
+
+    Example:
+        >>> x = jnp.array([[1.0], [3.0]])
+        >>> kernel_matrix(lambda w, x: x * w, jnp.zeros((1, 1)), x).tolist()
+        [[1.0, 3.0], [3.0, 9.0]]
     """
     n, k = _output_shape(apply, params, x)
     if k == 1:

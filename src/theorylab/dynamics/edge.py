@@ -24,7 +24,14 @@ from theorylab.typing import Measured, Params, RandomKey, Scalar
 
 
 class Watched(NamedTuple):
-    """What is recorded; under `watch` with the recorded times as the leading axis."""
+    """What is recorded; under `watch` with the recorded times as the leading axis.
+
+    Example:
+        >>> one = np.array([1.0])
+        >>> seen = Watched(loss=one, sharpness=19 * one, residual=0 * one, rises=0 * one)
+        >>> bool(seen.sharpness[0] < 2 / 0.1)  # below the edge for η = 0.1
+        True
+    """
 
     loss: Float[Measured, "*t"]
     sharpness: Float[Measured, "*t"]
@@ -61,6 +68,11 @@ def watch(
         gap: The number of steps in a stretch.
         key: Draws the directions where Lanczos starts.
         num_lanczos: The number of Hessian–vector products for one sharpness.
+
+    Example: a parabola of sharpness 2, on which w halves at every step.
+        >>> run = watch(lambda w: w[0] ** 2, jnp.array([4.0]), 0.25, 2, 1, jax.random.key(0), 1)
+        >>> run.records.loss.tolist(), [round(float(value), 4) for value in run.records.sharpness]
+        ([16.0, 4.0, 1.0], [2.0, 2.0, 2.0])
     """
     if num_records < 1:
         raise ValueError(f"num_records must be at least 1, got {num_records}.")

@@ -64,6 +64,10 @@ def descent_bound(
         learning_rate: η, at most one over the largest eigenvalue of K.
         ratio: μ, the least on the way.
         steps: The steps t.
+
+    Example:
+        >>> descent_bound(8.0, learning_rate=0.5, ratio=1.0, steps=np.array([0, 1, 3])).tolist()
+        [8.0, 4.0, 1.0]
     """
     decay = 1 - np.asarray(learning_rate) * np.asarray(ratio)
     return np.asarray(first_loss * decay ** np.asarray(steps), float)

@@ -69,6 +69,12 @@ class Match(NamedTuple):
         up_above: P(up | above).
         up_below: P(up | not above).
         p_value: Of Fisher's exact test, one-sided: do they go together more often than by chance?
+
+    Example:
+        >>> up = np.array([True, True, False, False])
+        >>> found = spike_match(up, up)
+        >>> isinstance(found, Match), found.match_rate, found.lift
+        (True, 1.0, 2.0)
     """
 
     num_up: int
@@ -126,6 +132,10 @@ def num_supercritical(
     Args:
         learning_rate: η, one for all steps or one for each.
         critical: η_crit of the batch of every step; time is the last axis.
+
+    Example:
+        >>> int(num_supercritical(0.5, np.array([0.4, 0.6, 0.3])))
+        2
     """
     above = np.asarray(learning_rate) - np.asarray(critical) > 1e-8
     return np.asarray(above.sum(axis=-1))

@@ -32,6 +32,12 @@ class WatchedSteps(NamedTuple):
         kernel_norm: ‖K‖ on all data.
         critical: η_crit of the step's batch.
         learning_rate: η of the step.
+
+    Example: which of two steps are above the critical learning rate.
+        >>> ones, critical = np.ones(2), np.array([0.4, 0.6])
+        >>> steps = WatchedSteps(ones, ones[:, None], ones, critical, learning_rate=0.5 * ones)
+        >>> (steps.learning_rate > steps.critical).tolist()
+        [True, False]
     """
 
     loss: Float[Measured, "*t"]
@@ -64,6 +70,16 @@ def watch_sgd(
         num_steps: The number of steps.
         key: The order of the examples.
         sizes: The numbers s of top eigenvectors in which the loss is decomposed.
+
+    Example:
+        >>> import jax
+        >>> from theorylab.data import Dataset
+        >>> from theorylab.training import squared
+        >>> data = Dataset(jnp.array([[1.0], [3.0]]), jnp.zeros((2, 1)), "two points", "made up")
+        >>> line, start, key = lambda w, x: x * w, jnp.ones((1, 1)), jax.random.key(0)
+        >>> run = watch_sgd(line, start, data, squared("mean"), 0.1, 2, 2, key, sizes=(1,))
+        >>> [round(float(value), 4) for value in run.records.loss], run.records.top.shape
+        ([5.0, 0.0], (2, 1))
     """
     if not callable(learning_rate):
         check_positive("learning_rate", learning_rate)
