@@ -197,7 +197,6 @@ STILL_MANY_CLAIMS = {
     "dynamics/quadratic/learning_rate_phases",
     "dynamics/quadratic/remainder",
     "dynamics/quadratic/several_examples",
-    "features/gradient/uniform_parity",
     "features/local_signal/infinite_patch_kernel",
     "features/local_signal/patch_lower_bound",
     "features/local_signal/population_dynamics",

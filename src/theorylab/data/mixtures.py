@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy  # whose special functions are loaded when they are used
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from theorylab.typing import RandomKey, Scalar
@@ -305,6 +306,6 @@ def separable_law(
             f"got {margin}, {spread} and {radius}."
         )
     length = jnp.linalg.norm(direction)
-    if not length > 0:
+    if not isinstance(length, Tracer) and not length > 0:
         raise ValueError("direction must not be zero.")
     return SeparableLaw(direction / length, margin, spread, radius)

@@ -49,11 +49,12 @@ def test_the_sign_of_a_sum_misses_five_in_sixteen():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"block_size": 4}, "must be odd"),
+        ({"block_size": 4}, "block_size must be a whole number, odd"),
+        ({"block_size": 17}, "dimension must be at least"),
         ({"num_blocks": 5}, "must be at most 20"),
-        ({"background": 0.7}, "background must be in"),
-        ({"num_steps": 1}, "num_steps must be at least 2, got 1"),
-        ({"bias": 0.0}, "bias must be positive"),
+        ({"num_steps": 1}, "num_steps must be a whole number, at least 2, got 1"),
+        ({"bias": 0.0}, "bias must be a finite number, positive"),
+        ({"fixed_rates": (0.0,)}, "each positive"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -19,7 +19,7 @@ def test_verdicts_are_as_expected(surprises):
         ("neurons drawn anew learn it too", "redrawn", 0.5),
         ("within 2 points of the ticket", "early", 0.5),
         ("chosen at random are less than 5", "random", 0.5),
-        ("chosen before the step ends higher", "early_outputs", 0.0),
+        ("chosen before the step has a higher", "early_outputs", 0.0),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
@@ -28,22 +28,23 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 
 
 def test_a_large_part_is_no_ticket_and_an_empty_one_neither(smoke, verdict):
-    for size in (smoke.num_neurons // 2, 0):
+    for size in (2 * experiment.PRESETS["smoke"].width, 0):
         wrong = smoke._replace(found=np.full_like(smoke.found, size))
         assert verdict("a tenth", wrong) == Verdict.REFUTED
 
 
 def test_a_slow_ticket_would_be_seen(smoke, verdict):
-    slow = np.where(smoke.steps[None, :] < smoke.steps[-1], 0.5, smoke.ticket)
+    steps = experiment.PRESETS["smoke"].steps
+    slow = np.where(steps[None, :] < steps[-1], 0.5, smoke.ticket)
     assert verdict("1.2 times", smoke._replace(ticket=slow)) != Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"opening": 0.5}, r"opening must be in \(0, 0.3\), got 0.5"),
-        ({"noise": 0.0}, "noise must be positive, got 0"),
-        ({"width": 0}, "width must be from 1 to 10"),
+        ({"opening": 0.5}, "opening must be below 0.3, got 0.5"),
+        ({"noise": 0.0}, "noise must be a finite number, positive, got 0"),
+        ({"width": 9}, "width must be at least 10, got 9"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -33,10 +33,10 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"margin": 0.0}, "margin must be positive, got 0"),
-        ({"sample_sizes": (100, 50)}, "sample_sizes must be two or more, growing"),
-        ({"num_steps": 5}, "num_steps must be from 10 to 10"),
-        ({"width": 0}, "width must be from 1 to 10"),
+        ({"margin": 0.0}, "margin must be a finite number, positive, got 0"),
+        ({"sample_sizes": (100, 50)}, "two or more and increasing"),
+        ({"num_steps": 5}, "num_steps must be at least 10, got 5"),
+        ({"width": 0}, "width must be a whole number, at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

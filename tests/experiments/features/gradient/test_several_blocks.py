@@ -32,10 +32,10 @@ def test_fair_signs_would_be_believed_if_they_were_learned(smoke, verdict):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"block_size": 4}, "must be odd"),
+        ({"block_size": 4}, "block_size must be a whole number, odd"),
         ({"num_blocks": 1}, "num_blocks must be at least 3, got 1"),
-        ({"num_steps": 0}, "num_steps must be from 1 to"),
-        ({"low_bias": 0.0}, "low_bias must be positive"),
+        ({"num_steps": 0}, "num_steps must be a whole number, at least"),
+        ({"bias": 0.0}, "bias must be a finite number, positive"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

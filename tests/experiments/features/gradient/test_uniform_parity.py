@@ -17,10 +17,6 @@ def test_verdicts_are_as_expected(surprises):
         ("has the cosine", "cosines", lambda v: v * np.array([[1.0], [1.01]])),
         ("No coordinate of it", "distances", lambda v: v[::-1]),
         ("One neuron in", "aligned", lambda v: v // 2),
-        ("slope 1 ± 0.3", "needed", lambda v: v**1.5),
-        ("slope 3 ± 0.3", "needed", lambda v: v**1.5),
-        ("trained output layer", "error", lambda v: v + 0.1),
-        ("Without the step", "unmoved", lambda v: 0 * v),
         ("At a bias of 1.5", "tilted", lambda v: 0 * v),
     ],
 )
@@ -36,10 +32,10 @@ def test_the_printed_gradient_would_be_believed_if_it_were_right(smoke, verdict)
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"listed": (8,)}, "dimension must be odd"),
-        ({"listed": (21,)}, "listed must be some dimensions of at most 15"),
-        ({"pair_dimensions": (33,)}, "pair_dimensions must be two or more"),
-        ({"num_steps": 0}, "num_steps must be at least 1, got 0"),
+        ({"listed": (8,)}, "each odd and at least 1"),
+        ({"listed": (21,)}, "listed must be from 5 to 15"),
+        ({"pair_dimensions": (33,)}, "pair_dimensions must be whole numbers, two or more"),
+        ({"num_neurons": 0}, "num_neurons must be a whole number, at least 1, got 0"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -8,6 +8,7 @@ Source: shi · case-mog · §3.4.1, B.5.2; shi · gradient-features · Def. 3.7.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -125,14 +126,10 @@ def compared_errors(
 ) -> Errors:
     """Test errors of a network of 4 · width neurons, and of as many fixed ones."""
     keys, (data, test) = jax.random.split(key, 5), fitted_and_test(key, law, config)
+    recipe = gradient.OnlineRecipe(width, config.batch_size, first_rate=first_rate, rate=0.05)
+    last, measure = [config.num_steps], partial(gradient.error_rate, data=test)
     trained = gradient.learn_online(
-        keys[3],
-        law.sample,
-        law.dimension,
-        bias_ratio,
-        gradient.OnlineRecipe(width, config.batch_size, first_rate=first_rate, rate=0.05),
-        [config.num_steps],
-        lambda network: gradient.error_rate(network, test),
+        keys[3], law.sample, law.dimension, bias_ratio, recipe, last, measure
     )
     fixed = gradient.distinct_network(keys[2], 4 * width, law.dimension, 1.0, 1 / bias_ratio)
     return Errors(

@@ -23,68 +23,65 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
 from theorylab.data import GaussianMixture, hypercube_mixture
 from theorylab.data.mixtures import hypercube_accuracy
-from theorylab.experiments.checks import refuse_negative, refuse_nonpositive
-from theorylab.experiments.drawing import THEORY, directions, panels
+from theorylab.experiments.drawing import THEORY, curves, directions, label_axes, panels
 from theorylab.features import accuracy
 from theorylab.features.emergence import cosine_map, largest_cosines
+from theorylab.fields import Count, Positive, Seeded, Several
 from theorylab.models import Standard, mlp, network
 from theorylab.progress import report
 from theorylab.training import Batches, empirical_risk, ensemble, logistic, sgd
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = r"x = \sum_i \epsilon_i M_i + \sigma_r \sqrt{k/d}\, \xi, \quad y = \prod_i \epsilon_i"
 
 TABLE = Source("shi", "exp-mog-hypercube", "Table A.6")
 PICTURE = Source("shi", "exp-mog-hypercube", "Fig. A.12")
+
 POINTED = 0.8  # the cosine from which a neuron points to a corner
 MOMENTUM = 0.9
+SCALE = 0.1  # standard deviation of initial weights, in units of 1/√fan-in
+LARGE_SCALE = 1.0  # the same, once more in the first setting
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Seeded):
     """Two layers of ReLUs on clusters around the corners of cubes."""
 
-    dimensions: tuple[int, ...] = (100, 25, 100)  # d of every setting
-    bits: tuple[int, ...] = (4, 4, 5)  # k
-    noises: tuple[float, ...] = (1.0, 0.7, 1.0)  # σ_r
-    width: int = 400
-    num_samples: int = 5000  # n
-    num_test: int = 2000
-    num_epochs: int = 24
-    batch_size: int = 64
-    learning_rate: float = 0.05  # of SGD with momentum 0.9
-    start: float = 0.1  # standard deviation of initial weights, in units of 1/√fan-in
-    large_start: float = 1.0  # the same, once more in the first setting
-    num_seeds: int = 6  # at least 6 to conclude
-    seed: int = 0  # of all randomness
+    dimensions: Several[Count] = (100, 25, 100)  # d of every setting
+    bits: Several[Count] = (4, 4, 5)  # k
+    noises: Several[Positive] = (1.0, 0.7, 1.0)  # σ_r
+    width: Count = 400
+    num_samples: Count = 5000  # n
+    num_test: Count = 2000
+    num_epochs: Count = 24
+    batch_size: Count = 64
+    learning_rate: Positive = 0.05  # of SGD with momentum 0.9
+    num_seeds: Count = 6
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        if not len(self.dimensions) == len(self.bits) == len(self.noises) >= 1:
-            raise ValueError("dimensions, bits and noises must be as many, and not none.")
-        for dimension, bits, noise in self.settings:
-            if not 1 <= bits <= 12 or not 2 * bits <= dimension <= 10**5 or not noise > 0:
+        super().__post_init__()
+        if not len(self.dimensions) == len(self.bits) == len(self.noises):
+            raise ValueError("dimensions, bits and noises must be as many.")
+        for dimension, bits, _ in self.settings:
+            if not bits <= 12 or not 2 * bits <= dimension:
                 raise ValueError(
-                    "bits must be in [1, 12], dimensions in [2 bits, 10⁵] and noises positive, "
-                    f"got {bits}, {dimension} and {noise}."
+                    "bits must be at most 12, and dimensions at least 2 bits, "
+                    f"got {bits} and {dimension}."
                 )
-        sizes = ("width", "num_samples", "num_test", "num_epochs", "batch_size", "num_seeds")
-        for name in sizes:
-            if not 1 <= getattr(self, name) <= 10**7:
-                raise ValueError(f"{name} must be in [1, 10⁷], got {getattr(self, name)}.")
         if self.batch_size > self.num_samples:
             raise ValueError(
                 f"batch_size must be at most num_samples = {self.num_samples}, "
                 f"got {self.batch_size}."
             )
-        refuse_nonpositive(self, "learning_rate", "start", "large_start")
+        if self.steps[-1] >= 2**31:
+            raise ValueError(f"epochs must have fewer than 2³¹ steps, got {self.steps[-1]}.")
 
     @property
     def settings(self) -> list[tuple[int, int, float]]:
@@ -94,7 +91,7 @@ class Config:
     @property
     def steps(self) -> list[int]:
         """When the network is looked at: at the start, in the middle and at the end."""
-        total = self.num_epochs * max(self.num_samples // self.batch_size, 1)
+        total = self.num_epochs * (self.num_samples // self.batch_size)
         return sorted({0, -(-total // 2), total})
 
 
@@ -117,29 +114,28 @@ PRESETS = {
 class Result(NamedTuple):
     """What was measured: settings (g), seeds (s), snapshots (t), neurons (m)."""
 
-    steps: Float[np.ndarray, " t"]
-    bits: Int[np.ndarray, " g"]
-    covered: Float[np.ndarray, "g s t"]  # share of corners to which some neuron points
-    smallest: Float[np.ndarray, "g s t"]  # of all corners, the largest cosine of any neuron
-    elsewhere: Float[np.ndarray, "g s t"]  # share of the corners of another cube
-    pointing: Float[np.ndarray, "g s t"]  # share of neurons that point to some corner
-    accuracy: Float[np.ndarray, "g s t"]  # of tests
-    best: Float[np.ndarray, " g"]  # accuracy of the best guess
-    large: Float[np.ndarray, "s t"]  # as `smallest`, from the large start in the first setting
-    neurons: Float[np.ndarray, "t m 2"]  # of the first setting and seed, in the plane
-    corners: Float[np.ndarray, "t r 2"]  # in the same
+    covered: Float[Measured, "g s t"]  # share of corners to which some neuron points
+    smallest: Float[Measured, "g s t"]  # of all corners, the largest cosine of any neuron
+    elsewhere: Float[Measured, "g s t"]  # share of the corners of another cube
+    pointing: Float[Measured, "g s t"]  # share of neurons that point to some corner
+    accuracy: Float[Measured, "g s t"]  # of tests
+    best: Float[Measured, " g"]  # accuracy of the best guess
+    large: Float[Measured, "s t"]  # as `smallest`, from the large start in the first setting
+    neurons: Float[Measured, "t m 2"]  # of the first setting and seed, in the plane
+    corners: Float[Measured, "t r 2"]  # in the same
 
 
 def memory(config: Config) -> int:
-    """Bytes of data, weights and hidden layers of two seeds at once."""
+    """Bytes of data, weights and hidden layers of two seeds at once, and of all snapshots."""
     data = (config.num_samples + config.num_test) * (max(config.dimensions) + 2)
     hidden = (config.batch_size + config.num_test) * config.width
-    weights = config.width * max(config.dimensions)
-    kept = len(config.settings) * config.num_seeds * 3 * weights
-    return 4 * (2 * (3 * data + 4 * hidden + 8 * weights) + 2 * kept)
+    weights, corners = config.width * max(config.dimensions), 2 ** max(config.bits)
+    kept = (len(config.settings) + 1) * config.num_seeds * 3 * (weights + 2 * corners)
+    law = (len(config.settings) + 5) * corners * (2 * max(config.dimensions) + config.width)
+    return 4 * (2 * (3 * data + 4 * hidden + 8 * weights) + 3 * kept + law)
 
 
-class Seen(NamedTuple):
+class Snapshot(NamedTuple):
     """A network at one time."""
 
     weights: Float[Array, "*runs m d"]
@@ -155,42 +151,38 @@ class Setting(NamedTuple):
     law: GaussianMixture
     others: Float[Array, "*settings r d"]
     used: Float[Array, "*settings d"]  # 1 for coordinates that there are, else 0
-    start: Float[Array, "*settings"]
+    scale: Float[Array, "*settings"]  # of initial weights
 
 
 def run(config: Config) -> Result:
     """Train in all settings."""
     report("training networks", 0.0)
     made = [_padded(setting, config) for setting in config.settings]
-    made.append(made[0]._replace(start=jnp.asarray(config.large_start)))
+    made.append(made[0]._replace(scale=jnp.asarray(LARGE_SCALE)))
     settings: Setting = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
     count, seeds = len(made), config.num_seeds
     keys = jax.random.split(jax.random.key(config.seed), seeds)
 
-    def one(given: tuple[Array, RandomKey]) -> Seen:
+    def one(given: tuple[Array, RandomKey]) -> Snapshot:
         which, key = given
         return _trained(key, jax.tree.map(lambda leaf: leaf[which], settings), config)
 
     which, every = jnp.repeat(jnp.arange(count), seeds), jnp.tile(jnp.arange(seeds), count)
     flat = ensemble(one, (which, keys[every]))
-    every_one = jax.tree.map(
-        lambda leaf: np.asarray(leaf).reshape(count, seeds, *leaf.shape[1:]), flat
-    )
-    seen = jax.tree.map(lambda leaf: leaf[:-1], every_one)
+    seen = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(count, seeds, *leaf.shape[1:]), flat)
     corners = np.asarray(made[0].law.means)
     maps = np.stack([cosine_map(np.concatenate([each, corners])) for each in seen.weights[0, 0]])
+    smallest = seen.to_corners.min(axis=3)
     return Result(
-        steps=np.array(config.steps, float),
-        bits=np.array(config.bits),
-        covered=np.mean(seen.to_corners >= POINTED, axis=3),
-        smallest=seen.to_corners.min(axis=3),
-        elsewhere=np.mean(seen.to_others >= POINTED, axis=3),
-        pointing=np.asarray(seen.pointing),
-        accuracy=np.asarray(seen.accuracy),
+        covered=np.mean(seen.to_corners[:-1] >= POINTED, axis=3),
+        smallest=smallest[:-1],
+        elsewhere=np.mean(seen.to_others[:-1] >= POINTED, axis=3),
+        pointing=seen.pointing[:-1],
+        accuracy=seen.accuracy[:-1],
         best=np.array(
             [hypercube_accuracy(k, noise * np.sqrt(k / d)) for d, k, noise in config.settings]
         ),
-        large=every_one.to_corners[-1].min(axis=2),
+        large=smallest[-1],
         neurons=maps[:, : config.width],
         corners=maps[:, config.width :],
     )
@@ -215,43 +207,41 @@ def _padded(setting: tuple[int, int, float], config: Config) -> Setting:
         jnp.tile(law.deviations, copies),
     )
     used = jnp.where(jnp.arange(largest) < dimension, 1.0, 0.0)
-    others = pad(jnp.roll(law.means, bits, axis=1))
-    return Setting(tiled, others, used, jnp.asarray(config.start))
+    return Setting(tiled, pad(jnp.roll(law.means, bits, axis=1)), used, jnp.asarray(SCALE))
 
 
-def _trained(key: RandomKey, setting: Setting, config: Config) -> Seen:
+def _trained(key: RandomKey, setting: Setting, config: Config) -> Snapshot:
     """One network, looked at on the way."""
     of_data, of_start, of_batches = jax.random.split(key, 3)
     both = setting.law.sample(of_data, config.num_samples + config.num_test)
     both = replace(both, x=both.x * setting.used[None, :])
     train, test = both.split(config.num_samples)
     model = network(mlp([config.width]), train.input_shape, Standard(), bias="zero")
-    first, *rest = jax.tree.map(lambda leaf: setting.start * leaf, model.init(of_start))
+    first, *rest = jax.tree.map(lambda leaf: setting.scale * leaf, model.init(of_start))
     # A start as if there were no other coordinates.
     scale = setting.used * jnp.sqrt(len(setting.used) / setting.used.sum())
     start = ({**first, "weight": first["weight"] * scale[:, None]}, *rest)
     corners = setting.law.means
 
-    def see(params: tuple) -> Seen:
+    def look(params: tuple) -> Snapshot:
         weights = params[0]["weight"].T
-        closest = largest_cosines(corners, weights)
-        return Seen(
-            weights,
-            largest_cosines(weights, corners),
-            largest_cosines(weights, setting.others),
-            jnp.mean(closest >= POINTED),
-            accuracy(model.apply(params, test.x), test.y),
+        return Snapshot(
+            weights=weights,
+            to_corners=largest_cosines(weights, corners),
+            to_others=largest_cosines(weights, setting.others),
+            pointing=jnp.mean(largest_cosines(corners, weights) >= POINTED),
+            accuracy=accuracy(model.apply(params, test.x), test.y),
         )
 
     optimizer = optax.sgd(config.learning_rate, momentum=MOMENTUM)
     risk = empirical_risk(logistic("mean"), model.apply)
     batch = Batches(config.batch_size)
-    return sgd(risk, start, train, optimizer, batch, config.steps, see, of_batches).records
+    return sgd(risk, start, train, optimizer, batch, config.steps, look, of_batches).records
 
 
-def _fewest(result: Result) -> np.ndarray:
+def _fewest(result: Result, config: Config) -> np.ndarray:
     """Covered corners in the end, in the settings with the fewest bits."""
-    return result.covered[result.bits == result.bits.min()][..., -1]
+    return result.covered[np.array(config.bits) == min(config.bits)][..., -1]
 
 
 # Coverage of all and of a tenth, cos and 95 % are the catalogue's; two thirds of the corners were
@@ -259,52 +249,48 @@ def _fewest(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "With the fewest bits every corner has a neuron that points to it in the end: cos ≥ 0.8.",
-        judge=lambda r, c: median_at_least(_fewest(r).min(axis=0), 1.0),
+        lambda r, c: median_at_least(_fewest(r, c).min(axis=0), 1.0),
         source=TABLE,
         formula=r"\min_c \max_i \cos(w_i, c) \ge 0.8",
     ),
     Claim(
         "With more bits most corners have one at this size: at least two thirds in every setting.",
-        judge=lambda r, c: median_at_least(r.covered[..., -1].min(axis=0), 2 / 3),
+        lambda r, c: median_at_least(r.covered[..., -1].min(axis=0), 2 / 3),
         source=TABLE,
     ),
     Claim(
         "At the start at most a tenth of the corners has one.",
-        judge=lambda r, c: median_at_most(r.covered[..., 0].max(axis=0), 0.1),
+        lambda r, c: median_at_most(r.covered[..., 0].max(axis=0), 0.1),
         source=TABLE,
         kind="control",
     ),
     Claim(
-        "Corners of another cube, that labels do not speak of, have none in the end.",
-        judge=lambda r, c: median_at_most(r.elsewhere[..., -1].max(axis=0), 0.1),
+        "Corners of another cube, which the labels do not depend on, have none in the end.",
+        lambda r, c: median_at_most(r.elsewhere[..., -1].max(axis=0), 0.1),
         source=TABLE,
         kind="control",
     ),
     Claim(
         "More neurons point to some corner than at the start.",
-        judge=lambda r, c: ordered(
+        lambda r, c: ordered(
             r.pointing[..., 0].max(axis=0) + 0.05, r.pointing[..., -1].min(axis=0)
         ),
         source=PICTURE,
     ),
     Claim(
         "From a larger start neurons turn less to the corners, seed by seed.",
-        judge=lambda r, c: ordered(r.large[:, -1], r.smallest[0, :, -1]),
+        lambda r, c: ordered(r.large[:, -1], r.smallest[0, :, -1]),
         source=PICTURE,
     ),
     Claim(
-        "The network is right on at least 95 % of what the best guess has.",
-        judge=lambda r, c: median_at_least(
-            (r.accuracy[..., -1] / r.best[:, None]).min(axis=0), 0.95
-        ),
+        "The network's test accuracy is at least 95 % of that of the best guess.",
+        lambda r, c: median_at_least((r.accuracy[..., -1] / r.best[:, None]).min(axis=0), 0.95),
         source=TABLE,
         formula=r"\tfrac12 + \tfrac12 (1 - 2\Phi(-1/\sigma))^k",
     ),
     Claim(
         "No network is better than the best guess, but for the noise of tests.",
-        judge=lambda r, c: median_at_most(
-            (r.accuracy[..., -1] - r.best[:, None]).max(axis=0), 0.005
-        ),
+        lambda r, c: median_at_most((r.accuracy[..., -1] - r.best[:, None]).max(axis=0), 0.005),
         source=TABLE,
         kind="control",
     ),
@@ -312,20 +298,17 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Cosines to corners in training, and the weights of one network in the plane."""
+    """Corners with a neuron and accuracy in training, and the weights of one network in a plane."""
     figure, (left, right, *maps) = panels(
         "corners with a neuron", "test accuracy", "neurons and corners at the start", "in the end"
     )
-    for place, (covered, right_share) in enumerate(
-        zip(result.covered, result.accuracy, strict=True)
-    ):
-        left.plot(result.steps, covered.mean(axis=0), "o-", label=f"setting {place + 1}")
-        right.plot(result.steps, right_share.mean(axis=0), "o-")
+    names = [f"d = {d}, k = {k}" for d, k, _ in config.settings]
+    curves(left, config.steps, dict(zip(names, result.covered, strict=True)), "o-")
+    curves(right, config.steps, dict(zip(names, result.accuracy, strict=True)), "o-")
     for best in result.best:
         right.axhline(best, **THEORY)
-    left.legend(fontsize=7)
-    for axis in (left, right):
-        axis.set_xlabel("steps")
+    label_axes(left, "steps", "share")
+    label_axes(right, "steps", "accuracy")
     for axis, time in zip(maps, (0, -1), strict=True):
         directions(axis, result.neurons[time], result.corners[time])
     return figure

@@ -91,13 +91,6 @@ class Result(NamedTuple):
     best: Float[Measured, " s"]  # hinge loss of g*
 
 
-def memory(config: Config) -> int:
-    """Bytes of neurons and their activations on a block of samples, and of training, twice."""
-    neurons = 2 * config.num_neurons * (config.dimension * (len(config.exponents) + 4) + 2000)
-    samples = 1000 + NUM_TEST + config.batch_size
-    return 4 * 2 * (neurons + samples * (4 * config.dimension + 12 * config.width))
-
-
 def run(config: Config) -> Result:
     """First gradients at every bias, then training at the largest."""
     report("first gradients and training", 0.1)
@@ -134,14 +127,10 @@ def _measured(
     opening, axis = _opening(law, config), law.direction[None, :]
     inside = gradient.cone_members(found[-1], axis, opening, 0.0)[:, 0]
     test = law.sample(test_key, NUM_TEST)
+    recipe = gradient.OnlineRecipe(config.width, config.batch_size, first_rate=1.0, rate=0.1)
+    last, measure = [config.num_steps], partial(gradient.error_rate, data=test)
     trained = gradient.learn_online(
-        train_key,
-        law.sample,
-        config.dimension,
-        ratios[-1],
-        gradient.OnlineRecipe(config.width, config.batch_size, first_rate=1.0, rate=0.1),
-        [config.num_steps],
-        lambda network: gradient.error_rate(network, test),
+        train_key, law.sample, config.dimension, ratios[-1], recipe, last, measure
     )
     margins = test.y[:, 0] * gradient.separable_network(law)(test.x)
     negative = slice(config.num_neurons)

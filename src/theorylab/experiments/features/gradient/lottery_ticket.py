@@ -25,193 +25,168 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source, median_at_least, median_at_most, median_between, ordered
-from theorylab.data import Dataset, GaussianMixture, xor_mixture
-from theorylab.experiments.checks import refuse_below, refuse_nonpositive
-from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features.gradient import (
-    Constants,
-    ReluNetwork,
-    Schedule,
-    cluster_detectors,
-    error_rate,
-    forgetting_schedule,
-    good_subnetwork,
-    sample_constants,
-    symmetric_network,
-    train,
-)
+from theorylab.data import Dataset, GaussianMixture
+from theorylab.data.mixtures import xor_mixture
+from theorylab.experiments.drawing import curves, label_axes, panels
+from theorylab.features import gradient
+from theorylab.fields import Count, Positive
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
+
+from ._clusters import Cones
 
 PRECISION = "float32"
 FORMULA = r"U = \operatorname{supp} \tilde a = \bigcup_j \Lambda_j"
 
 TICKET = Source("shi", "lottery-ticket", "Proposition B.1")
 
+PARTS = {
+    "ticket": "along clusters",  # after one step
+    "random": "chosen at random",  # as many of the same network
+    "redrawn": "drawn anew",  # as many
+    "early": "chosen early",  # along the clusters already at the start, as they are there
+}
 PART = 0.1  # of the neurons, which a ticket may have at most
 TAU = 0.25  # τ of the detectors, whose biases 2√(τ log d) σ_B are then below √d
+LEARNING_RATE = 0.05  # after the first step
+NUM_TEST = 2000
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Cones):
     """XOR clusters, a network, and small parts of it after one step."""
 
-    dimension: int = 64
-    noise: float = 2.5  # standard deviation of a cluster; means are √d long
-    threshold: float = 1.0  # bias over the standard deviation of ⟨w, x⟩
-    width: int = 80  # m, a quarter of the neurons
-    opening: float = 0.1  # γ of the ticket's cones
-    least: float = 0.0625  # B_G/√d; below p_j‖μ_j‖/√d = ¼, for a neuron sees a part of a cluster
-    num_steps: int = 150
-    rate: float = 0.05
-    num_samples: int = 500  # fresh ones in every step
-    num_first: int = 4000  # samples of the first step
-    num_seeds: int = 32  # so many for the steps, whose number varies
-    seed: int = 0
+    dimension: Count = 64
+    noise: Positive = 2.5  # standard deviation of a cluster; means are √d long
+    width: Count = 80  # m, a quarter of the neurons
+    least: Positive = 0.0625  # B_G/√d; below ‖μ‖/4√d = ¼, for a neuron sees a part of a cluster
+    num_steps: Count = 150
+    batch_size: Count = 500  # fresh samples in every step
+    num_first: Count = 4000  # samples of the first step
+    num_seeds: Count = 32  # so many for the number of steps, which varies
 
     def __post_init__(self) -> None:
-        if not 4 <= self.dimension <= 10**5:
-            raise ValueError(f"dimension must be from 4 to 10^5, got {self.dimension}.")
-        refuse_nonpositive(self, "noise", "threshold", "rate", "least")
-        for name in ("width", "num_steps", "num_samples", "num_first", "num_seeds"):
-            if not 1 <= getattr(self, name) <= 10**7:
-                raise ValueError(f"{name} must be from 1 to 10^7, got {getattr(self, name)}.")
-        if not 0 < self.opening < 0.3:
-            raise ValueError(f"opening must be in (0, 0.3), got {self.opening}.")
-        refuse_below(self, 10, "width")
+        super().__post_init__()
+        for name, least in (("dimension", 4), ("width", 10)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
 
     @property
     def num_kept(self) -> int:
         """The largest number of neurons of a part, divisible by 4."""
         return 4 * int(PART * self.width)
 
+    @property
+    def steps(self) -> np.ndarray:
+        """When test errors are recorded."""
+        return np.unique(np.linspace(0, self.num_steps, 31).round().astype(int))
+
+    @property
+    def first_rate(self) -> float:
+        """η⁽¹⁾, after which neurons along a cluster are long enough to be active on it."""
+        return 15 / self.dimension
+
 
 PRESETS = {
     "smoke": Config(
-        dimension=32, noise=1.8, least=0.09, num_samples=200, num_first=2000, num_seeds=40
+        dimension=32, noise=1.8, least=0.09, batch_size=200, num_first=2000, num_seeds=40
     ),
     "paper": Config(dimension=256, noise=5.0, width=1000, num_steps=2000),
 }
 
 
-class Curves(NamedTuple):
-    """Test errors at the recorded steps."""
-
-    found: Int[jax.Array, ""]  # |U|
-    whole: Float[jax.Array, " t"]
-    ticket: Float[jax.Array, " t"]  # neurons along the clusters after one step
-    random: Float[jax.Array, " t"]  # as many of the same network
-    redrawn: Float[jax.Array, " t"]  # as many drawn anew
-    early: Float[jax.Array, " t"]  # along the clusters already at the start, as they are there
-    ticket_outputs: Float[jax.Array, " t"]  # the same four, only output layers trained
-    random_outputs: Float[jax.Array, " t"]
-    redrawn_outputs: Float[jax.Array, " t"]
-    early_outputs: Float[jax.Array, " t"]
-
-
 class Result(NamedTuple):
-    """What was measured: seeds (s), recorded steps (t)."""
+    """Test errors over seeds (s) and recorded steps (t), by PARTS, and how large these are."""
 
-    steps: Int[np.ndarray, " t"]
-    num_neurons: int  # of the whole network
-    found: Int[np.ndarray, " s"]  # neurons of the ticket
-    whole: Float[np.ndarray, "s t"]
-    ticket: Float[np.ndarray, "s t"]
-    random: Float[np.ndarray, "s t"]
-    redrawn: Float[np.ndarray, "s t"]
-    early: Float[np.ndarray, "s t"]
-    ticket_outputs: Float[np.ndarray, "s t"]
-    random_outputs: Float[np.ndarray, "s t"]
-    redrawn_outputs: Float[np.ndarray, "s t"]
-    early_outputs: Float[np.ndarray, "s t"]
+    found: Int[Measured, " s"]  # neurons of the ticket, |U|
+    whole: Float[Measured, "s t"]
+    ticket: Float[Measured, "s t"]
+    random: Float[Measured, "s t"]
+    redrawn: Float[Measured, "s t"]
+    early: Float[Measured, "s t"]
+    ticket_outputs: Float[Measured, "s t"]  # the same four, only output layers trained
+    random_outputs: Float[Measured, "s t"]
+    redrawn_outputs: Float[Measured, "s t"]
+    early_outputs: Float[Measured, "s t"]
 
 
 def memory(config: Config) -> int:
-    """Bytes of the hidden layer on samples and on test samples."""
-    return 4 * 2 * 3 * 4 * config.width * (config.num_samples + config.num_first + 2000)
+    """Bytes of samples with their hidden layers, of neurons, and of records, on two cores."""
+    samples = config.batch_size + config.num_first + NUM_TEST
+    numbers = samples * (3 * config.dimension + 12 * config.width)
+    numbers += 40 * config.width * config.dimension
+    return 4 * (2 * numbers + 4 * config.num_steps + 400 * config.num_seeds)
 
 
 def run(config: Config) -> Result:
     """Train the whole network and its parts, for every seed."""
     report("training networks and parts", 0.1)
     law = xor_mixture(config.dimension, config.noise)
-    target = cluster_detectors(law, TAU)
+    target = gradient.cluster_detectors(law, TAU)
     least = config.least * config.dimension**0.5
-    constants = sample_constants(law.means, target, 1.0, config.opening, least)
-    one = partial(_curves, law=law, target=target, constants=constants, config=config)
-    curves = ensemble(one, jax.random.split(jax.random.key(config.seed), config.num_seeds))
-    return Result(
-        steps=_steps(config),
-        num_neurons=4 * config.width,
-        **{name: np.asarray(values) for name, values in curves._asdict().items()},
-    )
+    constants = gradient.sample_constants(law.means, target, 1.0, config.opening, least)
+    one = partial(_measured, law=law, target=target, constants=constants, config=config)
+    return ensemble(one, jax.random.split(jax.random.key(config.seed), config.num_seeds))
 
 
-def _steps(config: Config) -> np.ndarray:
-    return np.unique(np.linspace(0, config.num_steps, 31).round().astype(int))
-
-
-def _curves(
+def _measured(
     key: RandomKey,
     law: GaussianMixture,
-    target: ReluNetwork,
-    constants: Constants,
+    target: gradient.ReluNetwork,
+    constants: gradient.Constants,
     config: Config,
-) -> Curves:
-    """One step of the whole network, then its training and that of four parts."""
+) -> Result:
+    """One step of the whole network, then its training and that of four parts, for one seed."""
     keys = jax.random.split(key, 6)
-    d, test = config.dimension, law.sample(keys[0], 2000)
-    scale = 1 / (config.threshold * jnp.sqrt(law.mean_square))
-    start = symmetric_network(keys[1], config.width, d, 1.0, scale)
-    # The step makes neurons along a cluster a few times longer than is needed to be active on it.
-    first = forgetting_schedule(15 / d, 1.0, 1)
-    moved = train(
-        keys[2], start, law.sample, config.num_first, first, [1], lambda net: net.outputs[0]
+    test = law.sample(keys[0], NUM_TEST)
+    scale = 1 / jnp.sqrt(law.mean_square)  # the bias is one standard deviation of ⟨w, x⟩
+    start, redrawn = (
+        gradient.symmetric_network(keys[i], config.width, config.dimension, 1.0, scale)
+        for i in (1, 4)
+    )
+    once = gradient.forgetting_schedule(config.first_rate, 1.0, 1)
+    moved: gradient.ReluNetwork = gradient.train(
+        keys[2], start, law.sample, config.num_first, once, [1], lambda network: network.outputs[0]
     ).params
-    chosen = _ticket(start, moved, target, constants, 15 / d)
-    size, count = chosen.sum(), 4 * config.width
-    learn = partial(_learned, keys[5], law, config=config, test=test)
-    redrawn = symmetric_network(keys[4], config.width, d, 1.0, scale)
-    anywhere = jax.random.permutation(keys[3], count)
-    early = _along_clusters(start, law)
-    four = [
+    gradients = moved.weights / (config.first_rate * start.outputs)[:, None]
+    chosen = gradient.good_subnetwork(
+        start, gradients, target, constants, config.first_rate, constants.bias_bound
+    ).members.any(axis=1)
+    anywhere = jax.random.permutation(keys[3], 4 * config.width)
+    size = chosen.sum()
+    parts = [
         _part(moved, jnp.argsort(~chosen), size, config),
         _part(moved, anywhere, size, config),
         _part(redrawn, anywhere, size, config),
-        _part(start, early, size, config),
+        _part(start, _along_clusters(start, law), size, config),
     ]
-    parts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(2 * four))
-    hidden_rates = config.rate * (jnp.arange(8) < 4)
-    curves = jax.lax.map(lambda given: learn(*given), (parts, hidden_rates))
-    return Curves(size, learn(moved, jnp.asarray(config.rate, curves.dtype)), *curves)
+    twice = jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts, *parts)
+    learn = partial(_learned, keys[5], law, config=config, test=test)
+    errors = jax.lax.map(lambda given: learn(*given), (twice, LEARNING_RATE * (jnp.arange(8) < 4)))
+    names = (*PARTS, *(f"{name}_outputs" for name in PARTS))
+    whole = learn(moved, jnp.asarray(LEARNING_RATE, errors.dtype))
+    return Result(found=size, whole=whole, **dict(zip(names, errors, strict=True)))
 
 
-def _ticket(
-    start: ReluNetwork, moved: ReluNetwork, target: ReluNetwork, constants: Constants, rate: float
-) -> jax.Array:
-    """U: which neurons have an output weight in the good subnetwork, seen after one step."""
-    gradients = moved.weights / (rate * start.outputs)[:, None]
-    floor = constants.bias_bound
-    return good_subnetwork(start, gradients, target, constants, rate, floor).members.any(axis=1)
-
-
-def _along_clusters(network: ReluNetwork, law: GaussianMixture) -> jax.Array:
+def _along_clusters(network: gradient.ReluNetwork, law: GaussianMixture) -> Int[Array, " m"]:
     """Neurons in the order of their cosines with the nearest cluster, those with b > 0 first."""
     lengths = jnp.maximum(jnp.linalg.norm(network.weights, axis=1), 1e-9)
     cosines = (network.weights @ law.directions.T).max(axis=1) / lengths
     return jnp.argsort(jnp.where(network.biases > 0, -cosines, jnp.inf))
 
 
-def _part(network: ReluNetwork, order: jax.Array, size: jax.Array, config: Config) -> ReluNetwork:
+def _part(
+    network: gradient.ReluNetwork, order: Int[Array, " m"], size: Array, config: Config
+) -> gradient.ReluNetwork:
     """The first neurons of an order; places that are left over have a neuron that is silent."""
     kept = order[: config.num_kept]
     used = jnp.arange(config.num_kept) < size
-    return ReluNetwork(
+    return gradient.ReluNetwork(
         jnp.where(used, network.outputs[kept], 0.0),
         jnp.where(used[:, None], network.weights[kept], 0.0),
         jnp.where(used, network.biases[kept], 1.0),  # below it forever, for w and a stay 0
@@ -221,33 +196,33 @@ def _part(network: ReluNetwork, order: jax.Array, size: jax.Array, config: Confi
 def _learned(
     key: RandomKey,
     law: GaussianMixture,
-    network: ReluNetwork,
-    hidden_rate: jax.Array,
+    network: gradient.ReluNetwork,
+    hidden_rate: Float[Array, ""],
     config: Config,
     test: Dataset,
-) -> jax.Array:
+) -> Float[Array, " t"]:
     """Test errors while a network learns online, without a penalty."""
-    rates = jnp.full(config.num_steps, config.rate)
-    schedule = Schedule(rates, jnp.full(config.num_steps, hidden_rate), jnp.zeros_like(rates))
-    return train(
+    rates = jnp.full(config.num_steps, LEARNING_RATE)
+    hidden_rates = jnp.full(config.num_steps, hidden_rate)
+    return gradient.train(
         key,
         network,
         law.sample,
-        config.num_samples,
-        schedule,
-        _steps(config),
-        lambda current: error_rate(current, test),
+        config.batch_size,
+        gradient.Schedule(rates, hidden_rates, jnp.zeros_like(rates)),
+        config.steps,
+        lambda current: gradient.error_rate(current, test),
     ).records
 
 
-def _slowness(result: Result) -> np.ndarray:
+def _slowness(result: Result, config: Config) -> np.ndarray:
     """Steps of the ticket over those of the whole, until both are a point above the whole's end."""
-    level = result.whole[:, -1:] + 0.01
-    first = [
-        result.steps[(curve <= level).argmax(axis=1)] for curve in (result.ticket, result.whole)
-    ]
+    steps, level = config.steps, result.whole[:, -1:] + 0.01
+    ticket, whole = (
+        steps[(curve <= level).argmax(axis=1)] for curve in (result.ticket, result.whole)
+    )
     reached = (result.ticket <= level).any(axis=1)
-    return np.where(reached, first[0], 10 * result.steps[-1]) / np.maximum(first[1], 1)
+    return np.where(reached, ticket, 10 * steps[-1]) / np.maximum(whole, 1)
 
 
 # The first three are the catalogue's acceptance; B_G was chosen for it, with seeds 101 to 103.
@@ -257,45 +232,43 @@ def _slowness(result: Result) -> np.ndarray:
 CLAIMS = (
     Claim(
         "The neurons along the clusters end within a point of the whole network's error.",
-        judge=lambda r, c: median_at_most(r.ticket[:, -1] - r.whole[:, -1], 0.01),
+        lambda r, c: median_at_most(r.ticket[:, -1] - r.whole[:, -1], 0.01),
         source=TICKET,
     ),
     Claim(
         "They take at most 1.2 times its steps to come within a point of it.",
-        judge=lambda r, c: median_at_most(_slowness(r), 1.2),
+        lambda r, c: median_at_most(_slowness(r, c), 1.2),
         source=TICKET,
     ),
     Claim(
         "They are some, and at most a tenth of the network.",
-        judge=lambda r, c: median_between(r.found / r.num_neurons, 1 / r.num_neurons, PART),
+        lambda r, c: median_between(r.found / (4 * c.width), 1 / (4 * c.width), PART),
         source=TICKET,
     ),
     Claim(
         "Where both layers are trained, as many chosen at random are less than 5 points worse.",
-        judge=lambda r, c: median_at_most(r.random[:, -1] - r.ticket[:, -1], 0.05),
+        lambda r, c: median_at_most(r.random[:, -1] - r.ticket[:, -1], 0.05),
         source=TICKET,
     ),
     Claim(
         "Where both layers are trained, neurons drawn anew learn it too: within 2 points of it.",
-        judge=lambda r, c: median_at_most(r.redrawn[:, -1] - r.ticket[:, -1], 0.02),
+        lambda r, c: median_at_most(r.redrawn[:, -1] - r.ticket[:, -1], 0.02),
         source=TICKET,
     ),
     Claim(
         "Chosen before the step instead, they learn it too: within 2 points of the ticket.",
-        judge=lambda r, c: median_at_most(r.early[:, -1] - r.ticket[:, -1], 0.02),
+        lambda r, c: median_at_most(r.early[:, -1] - r.ticket[:, -1], 0.02),
         source=TICKET,
     ),
     Claim(
-        "Of output layers alone, one on neurons chosen before the step ends higher.",
-        judge=lambda r, c: ordered(r.ticket_outputs[:, -1], r.early_outputs[:, -1]),
+        "Of output layers alone, one on neurons chosen before the step has a higher final error.",
+        lambda r, c: ordered(r.ticket_outputs[:, -1], r.early_outputs[:, -1]),
         source=TICKET,
         kind="control",
     ),
     Claim(
         "Of output layers alone, one on neurons drawn anew ends at least 5 points worse.",
-        judge=lambda r, c: median_at_least(
-            r.redrawn_outputs[:, -1] - r.ticket_outputs[:, -1], 0.05
-        ),
+        lambda r, c: median_at_least((r.redrawn_outputs - r.ticket_outputs)[:, -1], 0.05),
         source=TICKET,
         kind="control",
     ),
@@ -303,21 +276,11 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Test errors over steps, in the mean over seeds."""
-    part = f"parts of {100 * result.found.mean() / result.num_neurons:.0f} %"
+    """Test errors over steps."""
+    part = f"parts of {25 * result.found.mean() / config.width:.0f} %"
     figure, axes = panels(f"{part}, both layers", f"{part}, output layers alone")
-    names = {
-        "ticket": "along clusters",
-        "random": "chosen at random",
-        "redrawn": "drawn anew",
-        "early": "chosen early",
-    }
-    axes[0].plot(result.steps, result.whole.mean(axis=0), label="whole network", **THEORY)
-    for kind, name in names.items():
-        for axis, end in zip(axes, ("", "_outputs"), strict=True):
-            curve = getattr(result, kind + end).mean(axis=0)
-            axis.plot(result.steps, curve, "o-", markersize=3, label=name)
-    for axis in axes:
-        axis.set(xlabel="step after the first", ylabel="test error", ylim=(0, 0.6))
-        axis.legend(fontsize=7)
+    curves(axes[0], config.steps, {"whole network": result.whole}, "--", first_colour=6)
+    for axis, end in zip(axes, ("", "_outputs"), strict=True):
+        curves(axis, config.steps, {PARTS[key]: getattr(result, key + end) for key in PARTS})
+        label_axes(axis, "step after the first", "test error")
     return figure

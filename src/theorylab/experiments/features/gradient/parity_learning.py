@@ -1,0 +1,200 @@
+"""After one step a sparse parity of fair signs is learned, if d^{k−1} samples show the gradient.
+
+The label is the product of k of d fair signs. The first gradient points to the k signs
+(`uniform_parity`), but its signal falls like d^{−(k−1)/2}, so that about d^{k−1} samples are needed
+to see it. After one step on the exact risk the output layer alone learns the parity; without that
+step the same neurons learn nothing.
+
+Samples needed are those that give the right sign to all k coordinates with probability 0.9, from
+counts of patterns that follow their exact law. The output layer has the least hinge loss with
+‖a‖ ≤ 8k√k, the source's bound, by accelerated descent in place of its k³md²/ε plain steps.
+
+Source: shi · case-uniform-parity · B.5.5–B.5.6, Algorithm 6.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from matplotlib.figure import Figure
+
+from theorylab.claims import (
+    Claim,
+    Finding,
+    Source,
+    exponent_between,
+    median_at_least,
+    median_at_most,
+)
+from theorylab.data import SparseParity
+from theorylab.experiments.drawing import THEORY, label_axes, panels, scaling
+from theorylab.features import gradient
+from theorylab.fields import Count
+from theorylab.progress import report
+from theorylab.typing import Measured, RandomKey
+
+from ._parities import Parities
+
+PRECISION = "float64"
+FORMULA = r"n \sim d^{k - 1}"
+
+SAMPLES = Source("shi", "case-uniform-parity", "Lemma B.54, Theorem B.56")
+TRAINED = Source("shi", "case-uniform-parity", "Theorem B.56, Algorithm 6")
+
+PROBABILITY = 0.9  # of the right signs, which the samples needed must give
+SMOOTHING = 0.1  # of the hinge, to train; only signs of outputs are judged
+WIDTH = 64  # m; the 4m neurons are 4k2ᵏ for k = 4, and more for k = 2
+
+_Samples = tuple[Float[Array, "n m"], Float[Array, " n"]]  # hidden layers, labels
+
+
+@dataclass(frozen=True)
+class Config(Parities):
+    """Parities of two and of four signs, each at some dimensions."""
+
+    num_trials: Count = 1000  # at each number of samples
+    num_samples: Count = 2048  # to train the output layer on
+    num_test: Count = 4096
+    num_steps: Count = 400  # of accelerated descent
+    num_seeds: Count = 6
+
+
+PRESETS = {
+    "smoke": Config(
+        pair_dimensions=(33, 129),
+        four_dimensions=(33, 65),
+        num_samples=512,
+        num_test=512,
+        num_steps=300,
+    ),
+    "paper": Config(
+        pair_dimensions=(33, 65, 129, 257), four_dimensions=(33, 65, 129, 257), num_samples=16384
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What was measured: axes cases (c), seeds (s)."""
+
+    needed: Float[Measured, "s c"]  # samples for the right signs
+    limit: Float[Measured, " c"]  # in the Gaussian limit
+    error: Float[Measured, "s c"]  # after one step, with a trained output layer
+    unmoved: Float[Measured, "s c"]  # the same without the step
+
+
+def memory(config: Config) -> int:
+    """Bytes of samples with the hidden layers of two networks, twice, and of trials."""
+    samples = config.num_samples + config.num_test
+    return 8 * (
+        2 * samples * (4 * 4 * WIDTH + 2 * int(max(config.dimensions))) + 64 * config.num_trials
+    )
+
+
+def run(config: Config) -> Result:
+    """For every case count samples, and train output layers."""
+    needed, errors = [], []
+    for place, (bits, d) in enumerate(config.cases):
+        report(f"training for {bits} of {d} signs", place / len(config.cases))
+        key = jax.random.fold_in(jax.random.key(config.seed), 100 + place)
+        sign_keys, train_keys = (
+            jax.random.split(each, config.num_seeds) for each in jax.random.split(key, 3)[1:]
+        )
+        asked = (d, bits, PROBABILITY, config.num_trials)
+        needed.append([gradient.needed_samples(one, *asked) for one in sign_keys])
+        errors.append([_errors(one, bits, d, config) for one in train_keys])
+    limits = [gradient.limit_samples(d, bits, PROBABILITY) for bits, d in config.cases]
+    both = np.array(errors)
+    return Result(
+        needed=np.array(needed).T,
+        limit=np.array(limits),
+        error=both[:, :, 0].T,
+        unmoved=both[:, :, 1].T,
+    )
+
+
+def _errors(key: RandomKey, bits: int, dimension: int, config: Config) -> list[Float[Array, ""]]:
+    """Test errors of one seed: with the first step, and without it."""
+    bound = jnp.float32(8.0 * bits**1.5)
+    sizes = (config.num_samples, config.num_test)
+    drawn = _hidden_layers(key, bits, dimension, sizes)
+    return [_error(*samples, bound, config.num_steps) for samples in drawn]
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _hidden_layers(
+    key: RandomKey, bits: int, dimension: int, sizes: tuple[int, int]
+) -> list[list[_Samples]]:
+    """Samples to train and to test on, in the hidden layers of the network before and after."""
+    start_key, *sample_keys = jax.random.split(key, 3)
+    law, rate = SparseParity(dimension, bits), gradient.parity_rate(dimension, bits)
+    parts = [law.sample(one, size) for one, size in zip(sample_keys, sizes, strict=True)]
+    start = gradient.parity_start(start_key, WIDTH, dimension, bits)
+    networks = (gradient.parity_step(start, bits, rate), start)
+    # Half the digits, because this is half the time, and only signs are counted.
+    return [
+        [
+            (network.hidden(part.x).astype("float32"), part.y[:, 0].astype("float32"))
+            for part in parts
+        ]
+        for network in networks
+    ]
+
+
+@partial(jax.jit, static_argnames="num_steps")
+def _error(samples: _Samples, test: _Samples, bound: Array, num_steps: int) -> Float[Array, ""]:
+    """The test error of the best output layer; one program for all cases, whose shapes agree."""
+    hidden, y = samples
+    law = gradient.FiniteLaw(hidden, y, jnp.full_like(y, 1 / len(y)))
+    found = gradient.frozen_optimum(hidden, law, bound, num_steps=num_steps, smoothing=SMOOTHING)
+    return 1 - (test[1] * (test[0] @ found.outputs) > 0).mean()
+
+
+def _slope_between(result: Result, config: Config, bits: int, low: float, high: float) -> Finding:
+    """Judge the exponent of d in the samples that are needed for so many bits."""
+    dimensions, needed = config.only(bits, config.dimensions, result.needed)
+    return exponent_between(dimensions, needed, low, high)
+
+
+# Thresholds are the catalogue's.
+CLAIMS = (
+    Claim(
+        "Samples for the right signs of two bits grow like d, slope 1 ± 0.3.",
+        lambda r, c: _slope_between(r, c, 2, 0.7, 1.3),
+        source=SAMPLES,
+    ),
+    Claim(
+        "Samples for the right signs of four bits grow like d³, slope 3 ± 0.3.",
+        lambda r, c: _slope_between(r, c, 4, 2.7, 3.3),
+        source=SAMPLES,
+    ),
+    Claim(
+        "One exact step and a trained output layer have a test error below 2 %, where d ≥ 2k².",
+        lambda r, c: median_at_most(r.error[:, c.dimensions >= 2 * c.bits**2].max(axis=1), 0.02),
+        source=TRAINED,
+    ),
+    Claim(
+        "Without the step, the same neurons stay above 40 % for four bits.",
+        lambda r, c: median_at_least(c.only(4, r.unmoved)[0].min(axis=1), 0.4),
+        source=TRAINED,
+        kind="control",
+    ),
+)
+
+
+def plot(result: Result, config: Config) -> Figure:
+    """Samples needed, and test errors."""
+    figure, axes = panels("samples for the right signs", "test error")
+    for bits, colour in ((2, "C0"), (4, "C1")):
+        d, needed, limit, error, unmoved = config.only(
+            bits, config.dimensions, result.needed, result.limit, result.error, result.unmoved
+        )
+        scaling(axes[0], d, {f"k = {bits}": needed})
+        axes[0].plot(d, limit, **THEORY)
+        axes[1].plot(d, error.T, "o", d, unmoved.T, "x", color=colour)
+    label_axes(axes[0], "dimension d", "samples")
+    label_axes(axes[1], "dimension d", "circles: after one step; crosses: without")
+    return figure
