@@ -40,6 +40,11 @@ def init(key: RandomKey, width: int, dimension: int, scale: float = 1.0) -> TwoL
         width: The number of neurons m.
         dimension: The number of inputs d.
         scale: c.
+
+    Example:
+        >>> params = init(jax.random.key(0), width=3, dimension=2)
+        >>> params.inner.shape, params.outer.shape
+        ((3, 2), (3,))
     """
     if width < 1 or dimension < 1:
         raise ValueError(f"width and dimension must be at least 1, got {width}, {dimension}.")
@@ -51,14 +56,26 @@ def init(key: RandomKey, width: int, dimension: int, scale: float = 1.0) -> TwoL
 def outputs(
     activation: Activation, params: TwoLayers, x: Float[Array, "n d"]
 ) -> Float[Array, " n"]:
-    """Compute φ(XWᵀ)v."""
+    """Compute φ(XWᵀ)v.
+
+    Example:
+        >>> params = TwoLayers(inner=jnp.array([[2.0]]), outer=jnp.array([3.0]))
+        >>> outputs(jax.nn.relu, params, jnp.array([[1.0], [-1.0]])).tolist()
+        [6.0, 0.0]
+    """
     return activation(x @ params.inner.T) @ params.outer
 
 
 def loss(
     activation: Activation, params: TwoLayers, x: Float[Array, "n d"], y: Float[Array, " n"]
 ) -> Float[Array, ""]:
-    """Compute ½‖y − φ(XWᵀ)v‖²."""
+    """Compute ½‖y − φ(XWᵀ)v‖².
+
+    Example:
+        >>> params = TwoLayers(inner=jnp.array([[2.0]]), outer=jnp.array([3.0]))
+        >>> float(loss(lambda z: z, params, jnp.ones((1, 1)), jnp.array([8.0])))
+        2.0
+    """
     return jnp.sum((y - outputs(activation, params, x)) ** 2) / 2
 
 
@@ -87,6 +104,11 @@ def velocity(
 
 
 def imbalance(params: TwoLayers, degree: Scalar = 1) -> Float[Array, "m m"]:
-    """Compute WWᵀ − kvvᵀ, for an activation that is homogeneous of degree k."""
+    """Compute WWᵀ − kvvᵀ, for an activation that is homogeneous of degree k.
+
+    Example:
+        >>> imbalance(TwoLayers(inner=jnp.array([[2.0]]), outer=jnp.array([3.0]))).tolist()  # 4 − 9
+        [[-5.0]]
+    """
     w, v = params
     return w @ w.T - degree * jnp.outer(v, v)

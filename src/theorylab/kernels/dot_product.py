@@ -52,7 +52,12 @@ def quadratic_features(x: Points) -> Float[Array, "n p"]:
 
 
 def power_kernel(x1: Points, x2: OtherPoints, degree: int) -> Gram:
-    """Compute 1 + (xᵀx′)ᵖ, of rank 1 + binomial(d + p − 1, p) at most."""
+    """Compute 1 + (xᵀx′)ᵖ, of rank 1 + binomial(d + p − 1, p) at most.
+
+    Example:
+        >>> power_kernel(jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 0.0]]), 2).tolist()  # 1 + 3²
+        [[10.0]]
+    """
     _check_degree(degree)
     return 1 + (x1 @ x2.T) ** degree
 
@@ -71,12 +76,22 @@ def power_rank(dimension: int, degree: int) -> int:
 
 
 def gaussian_kernel(x1: Points, x2: OtherPoints) -> Gram:
-    """Compute exp(−‖x − x′‖²)."""
+    """Compute exp(−‖x − x′‖²).
+
+    Example:
+        >>> round(float(gaussian_kernel(jnp.zeros((1, 2)), jnp.ones((1, 2)))[0, 0]), 4)  # e⁻²
+        0.1353
+    """
     return jnp.exp(-_squared_distances(x1, x2))
 
 
 def laplace_kernel(x1: Points, x2: OtherPoints) -> Gram:
-    """Compute exp(−‖x − x′‖)."""
+    """Compute exp(−‖x − x′‖).
+
+    Example:
+        >>> round(float(laplace_kernel(jnp.zeros((1, 2)), jnp.array([[3.0, 4.0]]))[0, 0]), 4)  # e⁻⁵
+        0.0067
+    """
     return jnp.exp(-jnp.sqrt(_squared_distances(x1, x2)))
 
 
@@ -96,7 +111,12 @@ def tensor_power(x: Points, degree: int) -> Float[Array, "n p"]:
 
 
 def series_features(x: Points, coefficients: Sequence[float]) -> Float[Array, "n p"]:
-    """Give the features √cₖ x^⊗k of Σₖ cₖ(xᵀx′)ᵏ, for coefficients that are none below 0."""
+    """Give the features √cₖ x^⊗k of Σₖ cₖ(xᵀx′)ᵏ, for coefficients that are none below 0.
+
+    Example: 1 + 4 xᵀx′.
+        >>> series_features(jnp.array([[3.0, 5.0]]), [1.0, 4.0]).tolist()
+        [[1.0, 6.0, 10.0]]
+    """
     if min(coefficients) < 0:
         raise ValueError(f"coefficients must not be negative, got {min(coefficients)}.")
     powers = [math.sqrt(c) * tensor_power(x, k) for k, c in enumerate(coefficients)]
@@ -104,7 +124,12 @@ def series_features(x: Points, coefficients: Sequence[float]) -> Float[Array, "n
 
 
 def gaussian_coefficients(num_terms: int) -> list[float]:
-    """Give e⁻² 2ᵏ/k!, the coefficients of exp(−‖x − x′‖²) = Σₖ cₖ(xᵀx′)ᵏ on unit vectors."""
+    """Give e⁻² 2ᵏ/k!, the coefficients of exp(−‖x − x′‖²) = Σₖ cₖ(xᵀx′)ᵏ on unit vectors.
+
+    Example: at x = x′ the series adds up to 1.
+        >>> round(sum(gaussian_coefficients(20)), 6)
+        1.0
+    """
     return [math.exp(-2) * 2.0**k / math.factorial(k) for k in range(num_terms)]
 
 

@@ -46,7 +46,12 @@ def fourier_features(
 
 
 def basic_frequencies(num_coordinates: int, scale: Scalar = 1) -> Float[Array, "d d"]:
-    """Frequency b along every axis; for a natural b the kernel has period 1 along each."""
+    """Frequency b along every axis; for a natural b the kernel has period 1 along each.
+
+    Example:
+        >>> basic_frequencies(2, scale=3).tolist()
+        [[3.0, 0.0], [0.0, 3.0]]
+    """
     return scale * jnp.eye(num_coordinates)
 
 
