@@ -116,7 +116,7 @@ def run(config: Config) -> Result:
     # Inside the interval, and where even the norm of four heads costs less than rare pairs do.
     penalties = [float(np.sqrt(interval[0] * interval[1])), losses[0] / norms[2] / 10]
     margins = np.asarray(_margins(small, pairs, gamma))
-    common, same = (pairs < k).all(axis=1), np.equal(*(pairs % k).T)
+    common, same = np.all(pairs < k, axis=1), np.equal(*(pairs % k).T)
     mixed = large._replace(diagonals=jnp.roll(large.diagonals, 1, axis=1).at[:, 0].multiply(-1.0))
     report("training", 0.2)
     trained, missed, solved = _trained(config, penalties, law, (same, common))
