@@ -191,13 +191,11 @@ def plot(result: Result, config: Config) -> Figure:
     """Errors and bounds over loops, over examples, and the examples needed."""
     loops, middle = config.loops, config.num_loops // 2
     figure, axes = panels("longest prompts", f"{middle + 1} loops", "examples that a bound needs")
-    for axis, x, cut in (
-        (axes[0], loops, np.s_[-1]),
-        (axes[1], config.examples, np.s_[..., middle]),
-    ):
-        error, bound = (part[cut] if axis is axes[0] else part[cut].T for part in result[:2])
-        curves(axis, x, {"measured": error, "new bound": bound})
-        axis.plot(x, result.earlier[cut], ":", label="earlier bound")
+    axes[0].plot(loops, result.earlier[-1], "k:", label="earlier bound")
+    curves(axes[0], loops, {"measured": result.error[-1], "new bound": result.bound[-1]})
+    axes[1].plot(config.examples, result.earlier[:, middle], "k:", label="earlier bound")
+    error, bound = result.error[..., middle].T, result.bound[..., middle].T
+    curves(axes[1], config.examples, {"measured": error, "new bound": bound})
     label_axes(axes[0], "loops", "error", "y")
     label_axes(axes[1], "examples", "error", "xy")
     for name, enough in zip(("new bound", "earlier bound"), result.enough.T, strict=True):
