@@ -7,7 +7,16 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "theorylab"
 # The rooms that have all examples.
-HELD = ("numerics", "data", "models", "training", "curvature", "bias", "generalization")
+HELD = (
+    "numerics",
+    "data",
+    "models",
+    "training",
+    "curvature",
+    "bias",
+    "generalization",
+    "incontext",
+)
 MODULES = sorted(path for room in HELD for path in (PACKAGE / room).rglob("*.py"))
 
 

@@ -5,21 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.incontext import (
-    DecisionLists,
-    ListFormer,
-    Sets,
+from theorylab.incontext import DecisionLists, ListTransformer, list_labels, random_lists
+from theorylab.incontext.decision_lists import (
     all_sets,
     circulant_lists,
-    determining,
-    list_gradient,
-    list_labels,
+    determining_tokens,
     one_step_values,
-    random_lists,
     random_sets,
     set_delta,
     triple_delta,
 )
+from theorylab.incontext.list_transformer import Sets, list_gradient
 
 
 def by_hand(lists, tokens):
@@ -54,7 +50,7 @@ def test_labels_are_those_of_the_definition_on_all_sets(lists):
     tokens = all_sets(6, 3)
     assert len(tokens) == comb(6, 3)
     decided = by_hand(lists, tokens)
-    np.testing.assert_array_equal(determining(lists, jnp.asarray(tokens)), decided)
+    np.testing.assert_array_equal(determining_tokens(lists, jnp.asarray(tokens)), decided)
     labels = np.asarray(lists.permutation)[np.array(decided)]
     np.testing.assert_array_equal(list_labels(lists, jnp.asarray(tokens)), labels)
 
@@ -72,7 +68,7 @@ def test_lists_are_what_they_say(lists):
 def test_a_short_list_is_filled_up_with_its_own_token():
     short = DecisionLists(jnp.array([[1, 0, 0], [1, 1, 1], [0, 1, 2]]), jnp.arange(3))
     tokens = jnp.array([[0, 2], [1, 2], [0, 1]])
-    np.testing.assert_array_equal(determining(short, tokens), [[0, 0], [1, 1], [1, 1]])
+    np.testing.assert_array_equal(determining_tokens(short, tokens), [[0, 0], [1, 1], [1, 1]])
 
 
 def test_deltas_are_least_probabilities(lists):
@@ -99,7 +95,7 @@ def test_one_step_is_the_gradient_on_all_sets(lists, size):
     tokens = jnp.asarray(all_sets(6, size))
     sets = Sets(tokens, list_labels(lists, tokens))
     zero = jnp.zeros((6, 6))
-    slope = list_gradient(ListFormer(zero, zero), sets).values
+    slope = list_gradient(ListTransformer(zero, zero), sets).values
     np.testing.assert_allclose(one_step_values(lists, size, 36.0), -36.0 * slope, atol=1e-12)
 
 

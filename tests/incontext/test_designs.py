@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.incontext import condition_number, gaussian_condition, gaussian_moment
+from theorylab.incontext import condition_number, gaussian_condition
+from theorylab.incontext.designs import gaussian_moment
 
 
 def test_condition_numbers_are_those_of_numpy():

@@ -6,13 +6,11 @@ import pytest
 from theorylab.incontext import (
     LinearAttention,
     attend,
-    embedded,
     head_predictions,
-    initial_factors,
     predictions,
-    prompt_matrix,
     regression_prompts,
 )
+from theorylab.incontext.linear_attention import full_attention, initial_factors, prompt_matrix
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +23,7 @@ def test_the_full_form_equals_the_reduced_one(prompts):
     matrix = jax.random.normal(jax.random.key(1), (4, 4))
     for place, predicted in enumerate(predictions(matrix, prompts)):
         prompt = prompt_matrix(prompts.x[place], prompts.y[place], prompts.query[place])
-        full = attend(embedded(matrix), prompt, scale=5)
+        full = attend(full_attention(matrix), prompt, scale=5)
         np.testing.assert_allclose(full[-1, -1], predicted, rtol=1e-12)
         np.testing.assert_array_equal(full[:-1], prompt[:-1])
 

@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 
 from theorylab.incontext import (
-    approximate_rank_risk,
-    gamma,
     optimal_loss,
     optimal_matrix,
     population_loss,
     predictions,
-    rank_gap,
     rank_risk,
     regression_prompts,
     task_risk,
 )
+from theorylab.incontext.linear_risk import approximate_rank_risk, gamma, rank_gap
 
 N, M = 7, 5
 

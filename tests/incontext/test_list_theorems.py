@@ -3,22 +3,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.incontext import (
-    ListFormer,
-    Sets,
-    aligned_values,
-    all_sets,
+from theorylab.incontext import ListTransformer, audit, list_labels, random_lists
+from theorylab.incontext.decision_lists import all_sets, list_positions
+from theorylab.incontext.list_theorems import (
     attention_scale,
     attention_steps,
-    audit,
     joint_scale,
     joint_steps,
-    list_gradient,
-    list_labels,
-    places,
-    random_lists,
-    set_gradients,
 )
+from theorylab.incontext.list_transformer import Sets, aligned_values, list_gradient, set_gradients
 
 L, N, M = 6, 3, 3
 CHECK = jax.jit(audit)
@@ -44,7 +37,7 @@ def case():
     tokens = jnp.asarray(all_sets(L, N))
     sets = Sets(tokens, list_labels(lists, tokens))
     attention = 0.01 * jnp.asarray(np.random.default_rng(0).normal(size=(L, L)))
-    return ListFormer(attention, aligned_values(lists.permutation, 500.0)), sets, lists
+    return ListTransformer(attention, aligned_values(lists.permutation, 500.0)), sets, lists
 
 
 def test_the_audit_is_the_proof_token_by_token(case):
@@ -52,7 +45,7 @@ def test_the_audit_is_the_proof_token_by_token(case):
     params, sets, lists = case
     found = CHECK(params, sets, lists, 500.0)
     scores, tokens = np.asarray(params.attention), np.asarray(sets.tokens)
-    slope, where = np.asarray(set_gradients(params, sets)[0]), np.asarray(places(lists))
+    slope, where = np.asarray(set_gradients(params, sets)[0]), np.asarray(list_positions(lists))
     inside, outside, chances, inner, most = [], [], [], [], []
     for a in range(L):
         wrong, right = [], []
@@ -97,6 +90,6 @@ def test_the_audit_is_the_proof_token_by_token(case):
 
 def test_where_all_is_classified_there_is_nothing_to_check(case):
     params, sets, lists = case
-    solved = CHECK(params._replace(attention=-3.0 * places(lists).T), sets, lists, 500.0)
+    solved = CHECK(params._replace(attention=-3.0 * list_positions(lists).T), sets, lists, 500.0)
     assert solved.perfect
     assert (solved.chance, solved.rare, solved.most, solved.inside) == (1, 0, 0, 1)

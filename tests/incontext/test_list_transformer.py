@@ -4,24 +4,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.incontext import (
-    ListFormer,
+from theorylab.incontext import ListTransformer, list_descent, list_labels, random_lists
+from theorylab.incontext.decision_lists import all_sets, list_positions
+from theorylab.incontext.list_theorems import initial_loss
+from theorylab.incontext.list_transformer import (
     Sets,
     aligned_values,
-    all_sets,
     attention_sharpness,
     descend_at_sharpness,
-    initial_loss,
-    list_descent,
+    is_perfect,
     list_gradient,
-    list_labels,
     list_logits,
     list_loss,
     list_margins,
     list_sharpness,
-    perfect,
-    places,
-    random_lists,
     set_gradients,
 )
 
@@ -41,7 +37,7 @@ def sets(lists):
 
 @pytest.fixture(scope="module")
 def params():
-    return ListFormer(*jnp.asarray(np.random.default_rng(0).normal(size=(2, L, L))))
+    return ListTransformer(*jnp.asarray(np.random.default_rng(0).normal(size=(2, L, L))))
 
 
 def test_logits_are_those_of_one_hot_matrices(params, sets):
@@ -79,18 +75,20 @@ def test_gradients_of_sets_add_up(params, sets):
 
 def test_the_first_loss_and_its_ties(lists, sets):
     """Oracle: log(n + (L − n)e^{−c/n}); at W = 0 all tokens of a set tie, which is an error."""
-    start = ListFormer(jnp.zeros((L, L)), aligned_values(lists.permutation, 2.0))
+    start = ListTransformer(jnp.zeros((L, L)), aligned_values(lists.permutation, 2.0))
     np.testing.assert_allclose(list_loss(start, sets), initial_loss(N, L, 2.0), rtol=1e-12)
     np.testing.assert_array_equal(list_margins(start, sets), 0.0)
-    assert not perfect(start, sets)
+    assert not is_perfect(start, sets)
 
 
 def test_scores_in_the_order_of_the_list_classify_everything(lists, sets):
     """Oracle: the source's sufficient condition, w_{a₁} > … > w_{a_m} > all others."""
-    ordered = ListFormer(-3.0 * places(lists).T, aligned_values(lists.permutation, 1.0))
-    assert perfect(ordered, sets)
+    ordered = ListTransformer(
+        -3.0 * list_positions(lists).T, aligned_values(lists.permutation, 1.0)
+    )
+    assert is_perfect(ordered, sets)
     swapped = ordered._replace(attention=-ordered.attention)
-    assert not perfect(swapped, sets)
+    assert not is_perfect(swapped, sets)
 
 
 def test_descent_at_the_sharpness_it_meets(params, sets):

@@ -3,18 +3,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.incontext import (
-    condition_number,
-    descent_weights,
+from theorylab.incontext import condition_number, descent_weights, loop, loop_prompt
+from theorylab.incontext.looped import (
     exponential_bound,
     exponential_examples,
     last_row_mask,
     least_squares_descent,
     log_squared_errors,
-    loop,
-    loop_prompt,
+    loose_log_bound,
     masked_attention,
-    printed_log_bound,
     tight_log_bound,
 )
 
@@ -75,7 +72,7 @@ def test_errors_are_those_of_the_run(task):
     kappa = condition_number(x)
     tight = tight_log_bound(kappa, jnp.arange(31.0))
     assert (errors <= tight + 1e-12).all()
-    assert (tight <= printed_log_bound(kappa, jnp.arange(31.0))).all()
+    assert (tight <= loose_log_bound(kappa, jnp.arange(31.0))).all()
     along = log_squared_errors(values, jnp.array([1.0, 0.0, 0.0]), rate, jnp.arange(1000.0))
     np.testing.assert_allclose(along, tight_log_bound(kappa, jnp.arange(1000.0)), rtol=1e-9)
 

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 
 from theorylab.incontext import (
-    all_pairs,
     binary_heads,
-    differing_digits,
     four_heads,
     head_predictions,
+    parity_margins,
+    parity_prompts,
+)
+from theorylab.incontext.parity_heads import (
+    all_pairs,
+    differing_digits,
     noise_projection,
     parity_loss,
-    parity_margins,
     parity_outputs,
-    parity_prompts,
-    preferred,
+    preferred_penalties,
     rare_limit,
     squared_norm,
     task_law,
@@ -89,7 +91,7 @@ def test_noise_is_seen_in_as_many_directions_as_there_are_digits_and_one():
 def test_the_interval_of_the_first_network():
     """Oracle: losses + λ norms just inside and outside of the interval."""
     losses, norms = [0.2, 0.0, 1.0], [3.0, 7.0, 0.0]
-    low, high = preferred(losses, norms)
+    low, high = preferred_penalties(losses, norms)
     assert (low, high) == pytest.approx((0.05, 0.8 / 3))
     for scale, best in ((0.99 * low, 1), (1.01 * low, 0), (0.99 * high, 0), (1.01 * high, 2)):
         assert np.argmin(np.array(losses) + scale * np.array(norms)) == best

@@ -3,14 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.incontext import (
-    Pretraining,
-    minimised,
-    optimal_loss,
-    population_loss,
-    pretrain,
-    principal_angle,
-)
+from theorylab.incontext import Pretraining, optimal_loss, population_loss, pretrain
+from theorylab.incontext.pretraining import minimize_population_loss, principal_angle
 
 SPECTRUM = np.array([2.0, 1.0, 0.2])
 
@@ -19,7 +13,7 @@ def test_bfgs_finds_the_closed_form():
     """Oracle: Theorem 5.4.1, at every rank; and no rank below the best finds less."""
     covariance, rng = np.diag(SPECTRUM), np.random.default_rng(0)
     for rank in (1, 2, 3):
-        found = minimised(covariance, 8, rank, 0.5 * rng.normal(size=(2, rank, 3)))
+        found = minimize_population_loss(covariance, 8, rank, 0.5 * rng.normal(size=(2, rank, 3)))
         expected = optimal_loss(jnp.asarray(covariance), 8, rank)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 

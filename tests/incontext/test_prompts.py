@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.incontext import parity_prompts, parity_tasks, regression_prompts
+from theorylab.incontext import parity_prompts, regression_prompts
+from theorylab.incontext.prompts import parity_tasks
 
 
 def test_regression_prompts_have_the_covariance_and_the_noise():

@@ -11,12 +11,10 @@ from theorylab.incontext import (
     draw_sequences,
     in_context_model,
     in_context_predictions,
-    interleaved,
     learn_in_context,
-    prompt_model,
-    prompt_predictions,
     regression_prompts,
 )
+from theorylab.incontext.trained import interleave, prompt_model, prompt_predictions
 
 MODEL = in_context_model(1, 6, width=16, depth=2, num_heads=2)
 LAW = FunctionLaw(dimension=1, noise=0.1)
@@ -33,7 +31,7 @@ def learned():
 def test_places_alternate():
     x, y = jnp.array([[[1.0, 2.0], [3.0, 4.0]]]), jnp.array([[5.0, 6.0]])
     expected = [[1, 2, 0], [1, 2, 5], [3, 4, 0], [3, 4, 6]]
-    np.testing.assert_array_equal(interleaved(x, y)[0], expected)
+    np.testing.assert_array_equal(interleave(x, y)[0], expected)
 
 
 def test_a_prediction_does_not_see_its_own_label(learned):

@@ -35,6 +35,11 @@ def predict_ridge(
         x: Inputs.
         y: Labels.
         ridge: λ, positive.
+
+    Example:
+        >>> x, y = jnp.ones((1, 3, 1)), jnp.ones((1, 3))
+        >>> predict_ridge(x, y, ridge=1.0)[0].round(3).tolist()  # t/(t + 1) after t examples
+        [0.0, 0.5, 0.667]
     """
 
     def fit(moment: Moment, target: Target, count: Float[Array, ""]) -> Float[Array, " d"]:
@@ -49,6 +54,11 @@ def predict_least_squares(x: Float[Array, "b n d"], y: Float[Array, "b n"]) -> F
     Args:
         x: Inputs.
         y: Labels.
+
+    Example:
+        >>> x, y = jnp.ones((1, 3, 1)), jnp.ones((1, 3))
+        >>> predict_least_squares(x, y)[0].round(6).tolist()  # exact after one example
+        [0.0, 1.0, 1.0]
     """
 
     def fit(moment: Moment, target: Target, count: Float[Array, ""]) -> Float[Array, " d"]:
@@ -70,6 +80,11 @@ def predict_lasso(
         y: Labels.
         penalty: λ, per example.
         num_steps: Steps of the descent.
+
+    Example:
+        >>> x, y = jnp.ones((1, 2, 1)), jnp.ones((1, 2))
+        >>> predict_lasso(x, y, penalty=0.25)[0].round(6).tolist()  # shrunk by the penalty
+        [0.0, 0.75]
     """
 
     def fit(moment: Moment, target: Target, count: Float[Array, ""]) -> Float[Array, " d"]:
@@ -99,6 +114,11 @@ def predict_descent(
         y: Labels.
         learning_rate: η.
         num_steps: k.
+
+    Example:
+        >>> x, y = jnp.ones((1, 2, 1)), jnp.ones((1, 2))
+        >>> predict_descent(x, y, learning_rate=0.5, num_steps=2)[0].tolist()
+        [0.0, 0.75]
     """
 
     def fit(moment: Moment, target: Target, count: Float[Array, ""]) -> Float[Array, " d"]:

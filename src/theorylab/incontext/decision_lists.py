@@ -27,7 +27,13 @@ MOST_SETS = 2_000_000  # that are enumerated
 
 
 class DecisionLists(NamedTuple):
-    """The list of every token, and the permutation."""
+    """The list of every token, and the permutation.
+
+    Example:
+        >>> lists = DecisionLists(order=jnp.array([[1, 0], [0, 1]]), permutation=jnp.array([1, 0]))
+        >>> list_labels(lists, jnp.array([[0, 1]])).tolist()  # each is decided by the other
+        [[0, 1]]
+    """
 
     order: Int[Array, "l m"]  # row a: the list of a, which ends with a
     permutation: Int[Array, " l"]  # π
@@ -45,6 +51,11 @@ def random_lists(
         num_tokens: L.
         length: m.
         shortest: If given, m is drawn for every token, between this and `length`.
+
+    Example:
+        >>> lists = random_lists(jax.random.key(0), num_tokens=5, length=3)
+        >>> lists.order.shape, lists.order[:, -1].tolist()  # a list ends with its own token
+        ((5, 3), [0, 1, 2, 3, 4])
     """
     check_lists(num_tokens, length)
     least = length if shortest is None else shortest
@@ -76,7 +87,12 @@ def circulant_lists(num_tokens: int, shifts: tuple[int, ...], label_shift: int) 
 
 
 def all_sets(num_tokens: int, size: int) -> Int[np.ndarray, "b n"]:
-    """All C(L, n) sets, one in each row, in lexicographic order."""
+    """All C(L, n) sets, one in each row, in lexicographic order.
+
+    Example:
+        >>> all_sets(num_tokens=3, size=2).tolist()
+        [[0, 1], [0, 2], [1, 2]]
+    """
     check_sets(num_tokens, size)
     count = comb(num_tokens, size)
     if count > MOST_SETS:
@@ -85,7 +101,12 @@ def all_sets(num_tokens: int, size: int) -> Int[np.ndarray, "b n"]:
 
 
 def random_sets(key: RandomKey, count: int, num_tokens: int, size: int) -> Int[Array, "b n"]:
-    """Draw so many sets, uniformly and independently."""
+    """Draw so many sets, uniformly and independently.
+
+    Example:
+        >>> random_sets(jax.random.key(0), count=100, num_tokens=5, size=3).shape
+        (100, 3)
+    """
     check_sets(num_tokens, size)
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}.")
@@ -93,8 +114,14 @@ def random_sets(key: RandomKey, count: int, num_tokens: int, size: int) -> Int[A
     return jax.lax.top_k(chance, size)[1]
 
 
-def determining(lists: DecisionLists, tokens: Int[Array, "b n"]) -> Int[Array, "b n"]:
-    """The token that determines the label of every token of every set."""
+def determining_tokens(lists: DecisionLists, tokens: Int[Array, "b n"]) -> Int[Array, "b n"]:
+    """The token that determines the label of every token of every set.
+
+    Example:
+        >>> lists = circulant_lists(4, shifts=(1,), label_shift=2)  # i asks for i + 1 first
+        >>> determining_tokens(lists, jnp.array([[0, 1], [0, 2]])).tolist()
+        [[1, 1], [0, 2]]
+    """
     rows = jnp.arange(len(tokens))
     there = jnp.zeros((len(tokens), len(lists.order)), bool).at[rows[:, None], tokens].set(True)
     candidates = lists.order[tokens]
@@ -103,12 +130,24 @@ def determining(lists: DecisionLists, tokens: Int[Array, "b n"]) -> Int[Array, "
 
 
 def list_labels(lists: DecisionLists, tokens: Int[Array, "b n"]) -> Int[Array, "b n"]:
-    """π of the token that determines the label."""
-    return lists.permutation[determining(lists, tokens)]
+    """π of the token that determines the label.
+
+    Example:
+        >>> lists = circulant_lists(4, shifts=(1,), label_shift=2)
+        >>> list_labels(lists, jnp.array([[0, 1], [0, 2]])).tolist()  # π(i) = i + 2
+        [[3, 3], [2, 0]]
+    """
+    return lists.permutation[determining_tokens(lists, tokens)]
 
 
-def places(lists: DecisionLists) -> Int[Array, "l l"]:
-    """Where token b stands in the list of a, from 0; m where it does not."""
+def list_positions(lists: DecisionLists) -> Int[Array, "l l"]:
+    """Where token b stands in the list of a, from 0; m where it does not.
+
+    Example:
+        >>> lists = circulant_lists(4, shifts=(1,), label_shift=2)
+        >>> list_positions(lists)[0].tolist()  # the list of 0 is (1, 0)
+        [1, 0, 2, 2]
+    """
     length = lists.order.shape[1]
     matches = lists.order[:, :, None] == jnp.arange(len(lists.order))[None, None, :]
     found = jnp.argmax(matches, axis=1)
@@ -121,9 +160,14 @@ def triple_delta(lists: DecisionLists, tokens: Int[np.ndarray, "b n"]) -> float:
     Args:
         lists: The lists.
         tokens: All sets, of `all_sets`.
+
+    Example:
+        >>> lists = circulant_lists(4, shifts=(1,), label_shift=2)
+        >>> round(float(triple_delta(lists, all_sets(num_tokens=4, size=2))), 3)  # one set of six
+        0.167
     """
-    decided = np.asarray(determining(lists, jnp.asarray(tokens)))
-    where = np.asarray(places(lists))
+    decided = np.asarray(determining_tokens(lists, jnp.asarray(tokens)))
+    where = np.asarray(list_positions(lists))
     there = np.zeros((len(tokens), len(where)), bool)
     np.put_along_axis(there, tokens, True, axis=1)
     least = len(tokens) + 1
@@ -137,7 +181,12 @@ def triple_delta(lists: DecisionLists, tokens: Int[np.ndarray, "b n"]) -> float:
 
 
 def set_delta(num_tokens: int, size: int) -> float:
-    """δ of Assumption 4.4 for uniform sets: 1/C(L, n)."""
+    """δ of Assumption 4.4 for uniform sets: 1/C(L, n).
+
+    Example:
+        >>> set_delta(num_tokens=5, size=2)
+        0.1
+    """
     check_sets(num_tokens, size)
     return 1 / comb(num_tokens, size)
 
@@ -154,6 +203,11 @@ def one_step_values(
         lists: The lists.
         size: n.
         learning_rate: η.
+
+    Example:
+        >>> lists = circulant_lists(4, shifts=(1,), label_shift=2)
+        >>> one_step_values(lists, size=2, learning_rate=16.0).argmax(axis=0).tolist()  # says π
+        [2, 3, 0, 1]
     """
     order, permutation = np.asarray(lists.order), np.asarray(lists.permutation)
     num_tokens, n = len(order), size
@@ -178,7 +232,13 @@ def _chance(num_tokens: int, size: int, inside: int, outside: int) -> float:
 
 
 def check_lists(num_tokens: int, length: int) -> None:
-    """Refuse lists that are longer than there are tokens."""
+    """Refuse lists that are longer than there are tokens.
+
+    Example:
+        >>> check_lists(num_tokens=3, length=4)
+        Traceback (most recent call last):
+        ValueError: length must be between 1 and the number of tokens 3, got 4.
+    """
     if not 1 <= length <= num_tokens:
         raise ValueError(
             f"length must be between 1 and the number of tokens {num_tokens}, got {length}."
@@ -186,7 +246,13 @@ def check_lists(num_tokens: int, length: int) -> None:
 
 
 def check_sets(num_tokens: int, size: int) -> None:
-    """Refuse sets that are larger than all tokens, or empty."""
+    """Refuse sets that are larger than all tokens, or empty.
+
+    Example:
+        >>> check_sets(num_tokens=3, size=0)
+        Traceback (most recent call last):
+        ValueError: size must be between 1 and the number of tokens 3, got 0.
+    """
     if not 1 <= size <= num_tokens:
         raise ValueError(
             f"size must be between 1 and the number of tokens {num_tokens}, got {size}."

@@ -24,7 +24,12 @@ from .prompts import Prompts
 
 
 class LinearAttention(NamedTuple):
-    """The two matrices of linear self-attention."""
+    """The two matrices of linear self-attention.
+
+    Example:
+        >>> LinearAttention(output=jnp.eye(3), key_query=jnp.eye(3)).output.shape  # d = 2
+        (3, 3)
+    """
 
     output: Float[Array, "e e"]  # W^PV, with e = d + 1
     key_query: Float[Array, "e e"]  # W^KQ
@@ -45,7 +50,13 @@ class Factors(NamedTuple):
 def prompt_matrix(
     x: Float[Array, "n d"], y: Float[Array, " n"], query: Float[Array, " d"]
 ) -> Float[Array, "e m"]:
-    """E: examples and query as columns, labels below them, 0 below the query."""
+    """E: examples and query as columns, labels below them, 0 below the query.
+
+    Example:
+        >>> x, y = jnp.array([[1.0], [2.0]]), jnp.array([3.0, 4.0])
+        >>> prompt_matrix(x, y, query=jnp.array([5.0])).tolist()
+        [[1.0, 2.0, 5.0], [3.0, 4.0, 0.0]]
+    """
     if len(x) == 0:
         raise ValueError("a prompt must have at least one example, got none.")
     inputs = jnp.concatenate([x, query[None, :]])
@@ -73,33 +84,66 @@ def attend(
     return prompt + params.output @ prompt @ scores / scale
 
 
-def embedded(matrix: Float[Array, "d d"]) -> LinearAttention:
-    """Full attention that predicts what the one matrix A does: u = 1, U = A, all else 0."""
+def full_attention(matrix: Float[Array, "d d"]) -> LinearAttention:
+    """Full attention that predicts what the one matrix A does: u = 1, U = A, all else 0.
+
+    Example:
+        >>> prompt = prompt_matrix(jnp.ones((4, 1)), jnp.ones(4), jnp.ones(1))
+        >>> float(attend(full_attention(jnp.array([[0.5]])), prompt, scale=4)[-1, -1])
+        0.5
+    """
     d = len(matrix)
     output = jnp.zeros((d + 1, d + 1)).at[d, d].set(1.0)
     return LinearAttention(output, jnp.zeros((d + 1, d + 1)).at[:d, :d].set(matrix))
 
 
 def summaries(prompts: Prompts) -> Float[Array, "b d"]:
-    """What attention reads of the examples: Xᵀy over their number, for every prompt."""
+    """What attention reads of the examples: Xᵀy over their number, for every prompt.
+
+    Example:
+        >>> x, y, query = jnp.ones((1, 4, 2)), jnp.ones((1, 4)), jnp.ones((1, 2))
+        >>> prompts = Prompts(x, y, query, target=jnp.ones(1))
+        >>> summaries(prompts).tolist()
+        [[1.0, 1.0]]
+    """
     return jnp.einsum("bnd,bn->bd", prompts.x, prompts.y) / prompts.x.shape[1]
 
 
 def predictions(matrix: Float[Array, "d d"], prompts: Prompts) -> Float[Array, " b"]:
-    """The reduced form: ŷ = (1/M) yᵀX A x_q of every prompt."""
+    """The reduced form: ŷ = (1/M) yᵀX A x_q of every prompt.
+
+    Example:
+        >>> x, y, query = jnp.ones((1, 4, 2)), jnp.ones((1, 4)), jnp.ones((1, 2))
+        >>> prompts = Prompts(x, y, query, target=jnp.ones(1))
+        >>> predictions(0.5 * jnp.eye(2), prompts).tolist()
+        [1.0]
+    """
     return jnp.einsum("bd,de,be->b", summaries(prompts), matrix, prompts.query)
 
 
 def head_predictions(
     outputs: Float[Array, " m"], matrices: Float[Array, "m d d"], prompts: Prompts
 ) -> Float[Array, " b"]:
-    """Several heads: ŷ = Σᵢ aᵢ ReLU((1/M) yᵀX W⁽ⁱ⁾ x_q) of every prompt."""
+    """Several heads: ŷ = Σᵢ aᵢ ReLU((1/M) yᵀX W⁽ⁱ⁾ x_q) of every prompt.
+
+    Example:
+        >>> x, y, query = jnp.ones((1, 4, 2)), jnp.ones((1, 4)), jnp.ones((1, 2))
+        >>> prompts = Prompts(x, y, query, target=jnp.ones(1))
+        >>> heads = jnp.stack([jnp.eye(2), -jnp.eye(2)])
+        >>> head_predictions(jnp.array([1.0, 5.0]), heads, prompts).tolist()  # ReLU cuts the second
+        [2.0]
+    """
     read = jnp.einsum("bd,mde,be->bm", summaries(prompts), matrices, prompts.query)
     return jax.nn.relu(read) @ outputs
 
 
 def initial_factors(key: RandomKey, rank: int, dimension: int, scale: Scalar = 0.1) -> Factors:
-    """Gaussian keys and queries of this standard deviation."""
+    """Gaussian keys and queries of this standard deviation.
+
+    Example:
+        >>> initial_factors(jax.random.key(0), rank=2, dimension=5).matrix.shape
+        (5, 5)
+    """
     if not 1 <= rank <= dimension:
         raise ValueError(f"rank must be between 1 and the dimension {dimension}, got {rank}.")
     entries = scale * jax.random.normal(key, (2 * rank, dimension))

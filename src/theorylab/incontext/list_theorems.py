@@ -25,9 +25,9 @@ from jaxtyping import Array, Bool, Float
 
 from theorylab.typing import Scalar
 
-from .decision_lists import DecisionLists, determining, places
+from .decision_lists import DecisionLists, determining_tokens, list_positions
 from .list_transformer import (
-    ListFormer,
+    ListTransformer,
     Sets,
     attention_weights,
     list_gradient,
@@ -49,12 +49,22 @@ def attention_scale(size: int, num_tokens: int, delta: float) -> float:
 
 
 def attention_steps(length: int, sharpness: Scalar, num_tokens: int) -> Scalar:
-    """32Mλ_max/log L, within which W alone becomes perfect."""
+    """32Mλ_max/log L, within which W alone becomes perfect.
+
+    Example:
+        >>> round(attention_steps(length=3, sharpness=2.0, num_tokens=8), 1)
+        92.3
+    """
     return 32 * length * sharpness / float(np.log(num_tokens))
 
 
 def initial_loss(size: int, num_tokens: int, scale: Scalar) -> Float[Array, ""]:
-    """log(n + (L − n)e^{−c/n}), the loss at W = 0 and V = cP."""
+    """log(n + (L − n)e^{−c/n}), the loss at W = 0 and V = cP.
+
+    Example:
+        >>> round(float(initial_loss(size=3, num_tokens=8, scale=1000.0)), 4)  # log 3
+        1.0986
+    """
     return jnp.log(size + (num_tokens - size) * jnp.exp(-jnp.asarray(scale) / size))
 
 
@@ -70,6 +80,10 @@ def joint_scale(
         delta: δ of Assumption 4.4.
         epsilon: ε; V₀ is within ε/2 of cP.
         loss: The loss at the start, or a bound of it, such as log L + ε.
+
+    Example:
+        >>> round(joint_scale(size=3, num_tokens=8, length=3, delta=0.02, epsilon=1.0, loss=2.0))
+        71358
     """
     _check(size, num_tokens, delta)
     if not 0 < epsilon <= 16 * length:
@@ -80,7 +94,12 @@ def joint_scale(
 
 
 def joint_steps(sharpness: Scalar, epsilon: Scalar, loss: Scalar) -> Scalar:
-    """λ_max ε/2L̄, within which W and V become perfect."""
+    """λ_max ε/2L̄, within which W and V become perfect.
+
+    Example:
+        >>> float(joint_steps(sharpness=10.0, epsilon=1.0, loss=2.0))
+        2.5
+    """
     return sharpness * epsilon / (2 * jnp.maximum(1.0, loss))
 
 
@@ -102,7 +121,7 @@ class Audit(NamedTuple):
 
 
 def audit(
-    params: ListFormer, sets: Sets, lists: DecisionLists, scale: Scalar, epsilon: Scalar = 0.0
+    params: ListTransformer, sets: Sets, lists: DecisionLists, scale: Scalar, epsilon: Scalar = 0.0
 ) -> Audit:
     """Check the steps of both proofs at these matrices, on sets of equal probability.
 
@@ -112,9 +131,20 @@ def audit(
         lists: The lists that give the labels.
         scale: c.
         epsilon: How far V may be from cP, entry by entry; 0 if it is not trained.
+
+    Example:
+        >>> from theorylab.incontext.decision_lists import all_sets, circulant_lists, list_labels
+        >>> from theorylab.incontext.list_transformer import aligned_values
+        >>> lists = circulant_lists(4, shifts=(1,), label_shift=2)
+        >>> tokens = jnp.asarray(all_sets(4, 2))
+        >>> sets = Sets(tokens, list_labels(lists, tokens))
+        >>> start = ListTransformer(jnp.zeros((4, 4)), aligned_values(lists.permutation, 10.0))
+        >>> checks = audit(start, sets, lists, scale=10.0)
+        >>> bool(checks.perfect), bool(checks.inside >= 0)  # nothing is classified; the proof holds
+        (False, True)
     """
     tokens, n = sets.tokens, sets.tokens.shape[1]
-    where, decided = places(lists), determining(lists, tokens)
+    where, decided = list_positions(lists), determining_tokens(lists, tokens)
     never = lists.order.shape[1] + 1
     key_place = where[tokens[:, None, :], tokens[:, :, None]]  # [set, key, query]
     place = where[tokens, decided]

@@ -26,22 +26,39 @@ from jaxtyping import Array, Bool, Float, Int
 from theorylab.typing import Scalar
 
 
-class ListFormer(NamedTuple):
-    """The two matrices."""
+class ListTransformer(NamedTuple):
+    """The two matrices.
+
+    Example:
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=jnp.eye(3))
+        >>> list_logits(params, jnp.array([[0, 2]]))[0].tolist()  # labels × tokens of the set
+        [[0.5, 0.5], [0.0, 0.0], [0.5, 0.5]]
+    """
 
     attention: Float[Array, "l l"]  # W[key, query]
     values: Float[Array, "l l"]  # V[label, key]
 
 
 class Sets(NamedTuple):
-    """Sets of tokens with the labels of all their tokens."""
+    """Sets of tokens with the labels of all their tokens.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2]])
+        >>> Sets(tokens, labels=tokens).labels.tolist()
+        [[0, 1], [0, 2]]
+    """
 
     tokens: Int[Array, "b n"]
     labels: Int[Array, "b n"]
 
 
 def aligned_values(permutation: Int[Array, " l"], scale: Scalar) -> Float[Array, "l l"]:
-    """V = cP, with P[π(i), i] = 1."""
+    """V = cP, with P[π(i), i] = 1.
+
+    Example:
+        >>> aligned_values(jnp.array([1, 0]), scale=5.0).tolist()
+        [[0.0, 5.0], [5.0, 0.0]]
+    """
     size = len(permutation)
     return jnp.zeros((size, size)).at[permutation, jnp.arange(size)].set(scale)
 
@@ -49,24 +66,51 @@ def aligned_values(permutation: Int[Array, " l"], scale: Scalar) -> Float[Array,
 def attention_weights(
     attention: Float[Array, "l l"], tokens: Int[Array, "b n"]
 ) -> Float[Array, "b n n"]:
-    """p[set, key, query]: every query's attention, which sums to 1 over keys."""
+    """p[set, key, query]: every query's attention, which sums to 1 over keys.
+
+    Example:
+        >>> attention_weights(jnp.zeros((3, 3)), jnp.array([[0, 2]]))[0].tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+    """
     return jax.nn.softmax(attention[tokens[:, :, None], tokens[:, None, :]], axis=1)
 
 
-def list_logits(params: ListFormer, tokens: Int[Array, "b n"]) -> Float[Array, "b l n"]:
-    """Vp of every query of every set."""
+def list_logits(params: ListTransformer, tokens: Int[Array, "b n"]) -> Float[Array, "b l n"]:
+    """Vp of every query of every set.
+
+    Example:
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> list_logits(params, jnp.array([[0, 2]]))[0].tolist()
+        [[1.5, 1.5], [0.0, 0.0], [1.5, 1.5]]
+    """
     read = params.values.T[tokens]  # (b, key, label)
     return jnp.einsum("bkl,bkj->blj", read, attention_weights(params.attention, tokens))
 
 
-def list_loss(params: ListFormer, sets: Sets) -> Float[Array, ""]:
-    """The mean of −log f over all tokens of all sets."""
+def list_loss(params: ListTransformer, sets: Sets) -> Float[Array, ""]:
+    """The mean of −log f over all tokens of all sets.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> round(float(list_loss(params, sets)), 4)
+        0.7989
+    """
     scores = jax.nn.log_softmax(list_logits(params, sets.tokens), axis=1)
     return -jnp.take_along_axis(scores, sets.labels[:, None, :], axis=1).mean()
 
 
-def list_margins(params: ListFormer, sets: Sets) -> Float[Array, "b n"]:
-    """The right logit minus the largest wrong one: positive where the token is classified."""
+def list_margins(params: ListTransformer, sets: Sets) -> Float[Array, "b n"]:
+    """The right logit minus the largest wrong one: positive where the token is classified.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> list_margins(params, sets)[0].tolist()  # both tokens tie
+        [0.0, 0.0]
+    """
     logits = list_logits(params, sets.tokens)
     right = jnp.take_along_axis(logits, sets.labels[:, None, :], axis=1)[:, 0]
     labels = jnp.arange(logits.shape[1])[None, :, None]
@@ -74,18 +118,35 @@ def list_margins(params: ListFormer, sets: Sets) -> Float[Array, "b n"]:
     return right - wrong
 
 
-def perfect(params: ListFormer, sets: Sets) -> Bool[Array, ""]:
-    """Whether every token of every set is classified, without a tie."""
+def is_perfect(params: ListTransformer, sets: Sets) -> Bool[Array, ""]:
+    """Whether every token of every set is classified, without a tie.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> bool(is_perfect(params, sets))
+        False
+        >>> bool(is_perfect(params._replace(attention=jnp.eye(3)), sets))
+        True
+    """
     return (list_margins(params, sets) > 0).all()
 
 
 def set_gradients(
-    params: ListFormer, sets: Sets
+    params: ListTransformer, sets: Sets
 ) -> tuple[Float[Array, "b n n"], Float[Array, "b n l"]]:
     """Gradients of every set's loss by what it reads, in closed form.
 
     Returns:
         By W, [set, key, query], and by V, [set, key, label], both with the 1/n of the mean.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> [part.shape for part in set_gradients(params, sets)]
+        [(3, 2, 2), (3, 2, 3)]
     """
     tokens, labels = sets
     n = tokens.shape[1]
@@ -98,8 +159,17 @@ def set_gradients(
     return p * own / n, jnp.einsum("blj,bkj->bkl", residual, p) / n
 
 
-def list_gradient(params: ListFormer, sets: Sets) -> ListFormer:
-    """The gradient of the mean loss of all sets, in closed form."""
+def list_gradient(params: ListTransformer, sets: Sets) -> ListTransformer:
+    """The gradient of the mean loss of all sets, in closed form.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> slope = jax.grad(list_loss)(params, sets)
+        >>> bool(jnp.allclose(list_gradient(params, sets).values, slope.values))
+        True
+    """
     tokens = sets.tokens
     by_attention, by_values = set_gradients(params, sets)
     count, size = len(tokens), len(params.values)
@@ -107,11 +177,19 @@ def list_gradient(params: ListFormer, sets: Sets) -> ListFormer:
     queries = jnp.broadcast_to(tokens[:, None, :], by_attention.shape)
     empty = jnp.zeros((size, size))
     attention = empty.at[keys, queries].add(by_attention) / count
-    return ListFormer(attention, empty.at[tokens].add(by_values).T / count)
+    return ListTransformer(attention, empty.at[tokens].add(by_values).T / count)
 
 
-def attention_sharpness(params: ListFormer, sets: Sets) -> Float[Array, ""]:
-    """λ_max of the loss's Hessian in W, exactly: from its L blocks, one for every query."""
+def attention_sharpness(params: ListTransformer, sets: Sets) -> Float[Array, ""]:
+    """λ_max of the loss's Hessian in W, exactly: from its L blocks, one for every query.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> round(float(attention_sharpness(params, sets)), 4)
+        0.253
+    """
     size = len(params.values)
 
     def gradient(attention: Float[Array, "l l"]) -> Float[Array, "l l"]:
@@ -126,8 +204,16 @@ def attention_sharpness(params: ListFormer, sets: Sets) -> Float[Array, ""]:
     return jnp.linalg.eigvalsh(jnp.moveaxis(blocks, 2, 0)).max()
 
 
-def list_sharpness(params: ListFormer, sets: Sets) -> Float[Array, ""]:
-    """λ_max of the loss's Hessian in W and V together, by the dense matrix of 2L² rows."""
+def list_sharpness(params: ListTransformer, sets: Sets) -> Float[Array, ""]:
+    """λ_max of the loss's Hessian in W and V together, by the dense matrix of 2L² rows.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> bool(list_sharpness(params, sets) >= attention_sharpness(params, sets))
+        True
+    """
     flat, restore = jax.flatten_util.ravel_pytree(params)
 
     def gradient(entries: Float[Array, " p"]) -> Float[Array, " p"]:
@@ -138,11 +224,11 @@ def list_sharpness(params: ListFormer, sets: Sets) -> Float[Array, ""]:
 
 
 def list_descent(
-    params: ListFormer,
+    params: ListTransformer,
     sets: Sets,
     learning_rates: tuple[Scalar, Scalar],
     num_steps: int,
-) -> ListFormer:
+) -> ListTransformer:
     """All iterates of gradient descent on the mean loss, the start among them.
 
     Args:
@@ -153,13 +239,21 @@ def list_descent(
 
     Returns:
         Matrices with a leading axis of num_steps + 1.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> path = list_descent(params, sets, learning_rates=(1.0, 0.0), num_steps=4)
+        >>> path.attention.shape, bool((path.values == params.values[None]).all())
+        ((5, 3, 3), True)
     """
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
 
-    def step(params: ListFormer, _: None) -> tuple[ListFormer, ListFormer]:
+    def step(params: ListTransformer, _: None) -> tuple[ListTransformer, ListTransformer]:
         slope = list_gradient(params, sets)
-        return ListFormer(
+        return ListTransformer(
             params.attention - learning_rates[0] * slope.attention,
             params.values - learning_rates[1] * slope.values,
         ), params
@@ -168,22 +262,22 @@ def list_descent(
     return jax.tree.map(lambda many, one: jnp.concatenate([many, one[None]]), before, last)
 
 
-class Descent(NamedTuple):
+class ListDescent(NamedTuple):
     """Iterates of descent at η = 1/λ_max, and the eigenvalues it met."""
 
-    path: ListFormer  # with a leading axis of steps
+    path: ListTransformer  # with a leading axis of steps
     sharpness: Float[Array, ""]  # λ_max of η = 1/λ_max
     met: Float[Array, " t"]  # the largest eigenvalue at every iterate
 
 
 def descend_at_sharpness(
-    params: ListFormer,
+    params: ListTransformer,
     sets: Sets,
-    sharpness: Callable[[ListFormer, Sets], Float[Array, ""]],
+    sharpness: Callable[[ListTransformer, Sets], Float[Array, ""]],
     trained: tuple[bool, bool],
     num_steps: int,
     num_rounds: int = 3,
-) -> Descent:
+) -> ListDescent:
     """Descend with η = 1/λ_max, λ_max the largest eigenvalue of the Hessian on the way.
 
     The way depends on η: so it is gone several times, each time with the largest eigenvalue that
@@ -196,19 +290,28 @@ def descend_at_sharpness(
         trained: Whether W is trained, and V.
         num_steps: How many steps.
         num_rounds: How often the way is gone.
+
+    Example:
+        >>> tokens = jnp.array([[0, 1], [0, 2], [1, 2]])
+        >>> sets = Sets(tokens, labels=tokens)
+        >>> params = ListTransformer(attention=jnp.zeros((3, 3)), values=3.0 * jnp.eye(3))
+        >>> way = descend_at_sharpness(params, sets, attention_sharpness, (True, False), 3)
+        >>> losses = jax.vmap(lambda at: list_loss(at, sets))(way.path)
+        >>> bool((jnp.diff(losses) < 0).all())
+        True
     """
 
-    def descend(largest: Float[Array, ""]) -> Descent:
+    def descend(largest: Float[Array, ""]) -> ListDescent:
         rates = (trained[0] / largest, trained[1] / largest)
         path = list_descent(params, sets, rates, num_steps)
-        return Descent(path, largest, jax.lax.map(lambda at: sharpness(at, sets), path))
+        return ListDescent(path, largest, jax.lax.map(lambda at: sharpness(at, sets), path))
 
-    def again(_: Int[Array, ""], before: Descent) -> Descent:
+    def again(_: Int[Array, ""], before: ListDescent) -> ListDescent:
         # With an infinite λ nothing moves, and what is met is the eigenvalue of the start.
         so_far = jnp.where(jnp.isinf(before.sharpness), 0.0, before.sharpness)
         return descend(jnp.maximum(so_far, before.met.max()))
 
     shapes = jax.eval_shape(descend, jnp.array(jnp.inf))
     still = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    first = Descent(still.path, jnp.array(jnp.inf), still.met + sharpness(params, sets))
+    first = ListDescent(still.path, jnp.array(jnp.inf), still.met + sharpness(params, sets))
     return jax.lax.fori_loop(0, num_rounds, again, first)

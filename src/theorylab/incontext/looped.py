@@ -30,14 +30,24 @@ from theorylab.typing import Scalar
 
 
 class LoopWeights(NamedTuple):
-    """The two matrices of the looped transformer."""
+    """The two matrices of the looped transformer.
+
+    Example:
+        >>> LoopWeights(query_key=jnp.eye(3), projection=jnp.eye(3)).projection.shape  # d = 2
+        (3, 3)
+    """
 
     query_key: Float[Array, "e e"]  # Q, with e = d + 1
     projection: Float[Array, "e e"]  # P
 
 
 def descent_weights(dimension: int) -> LoopWeights:
-    """Q = I and P = diag(I_d, 0): the weights that descend."""
+    """Q = I and P = diag(I_d, 0): the weights that descend.
+
+    Example:
+        >>> descent_weights(1).projection.tolist()
+        [[1.0, 0.0], [0.0, 0.0]]
+    """
     if dimension < 1:
         raise ValueError(f"dimension must be at least 1, got {dimension}.")
     identity = jnp.eye(dimension + 1)
@@ -57,6 +67,10 @@ def loop_prompt(
         y: Labels.
         value: α, what the answer's product with θ* shall be.
         start: q at the beginning; 0 if none is given.
+
+    Example:
+        >>> loop_prompt(jnp.array([[1.0]]), jnp.array([2.0]), value=3.0).tolist()
+        [[1.0, 2.0], [0.0, 3.0]]
     """
     if len(x) == 0:
         raise ValueError("a prompt must have at least one example, got none.")
@@ -67,19 +81,30 @@ def loop_prompt(
 
 
 def last_row_mask(num_rows: int) -> Float[Array, "m m"]:
-    """M: the last row looks at all others, and nothing else looks anywhere."""
+    """M: the last row looks at all others, and nothing else looks anywhere.
+
+    Example:
+        >>> last_row_mask(3).tolist()
+        [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+    """
     return jnp.zeros((num_rows, num_rows)).at[-1, :-1].set(1.0)
 
 
 def masked_attention(
     weights: LoopWeights, rows: Float[Array, "m e"], mask: Float[Array, "m m"]
 ) -> Float[Array, "m e"]:
-    """(M ∘ (ZQZᵀ)) ZP."""
+    """(M ∘ (ZQZᵀ)) ZP.
+
+    Example:
+        >>> prompt = loop_prompt(jnp.array([[2.0]]), jnp.array([4.0]), value=1.0)
+        >>> masked_attention(descent_weights(1), prompt, last_row_mask(2)).tolist()  # αyᵀX = 8
+        [[0.0, 0.0], [8.0, 0.0]]
+    """
     scores = mask * (rows @ weights.query_key @ rows.T)
     return scores @ rows @ weights.projection
 
 
-class Looped(NamedTuple):
+class LoopRun(NamedTuple):
     """Where the loops end, and what they give on the way."""
 
     rows: Float[Array, "m e"]  # Z after the last loop
@@ -91,7 +116,7 @@ def loop(
     prompt: Float[Array, "m e"],
     learning_rates: Float[Array, " t"],
     mask: Float[Array, "m m"] | None = None,
-) -> Looped:
+) -> LoopRun:
     """Loop Z ← Z − η Attn(Z), once for every learning rate.
 
     Args:
@@ -111,7 +136,7 @@ def loop(
         rows = rows - rate * masked_attention(weights, rows, chosen)
         return rows, -rows[-1, :-1]
 
-    return Looped(*jax.lax.scan(once, prompt, learning_rates))
+    return LoopRun(*jax.lax.scan(once, prompt, learning_rates))
 
 
 def least_squares_descent(
@@ -120,7 +145,13 @@ def least_squares_descent(
     learning_rates: Float[Array, " t"],
     start: Float[Array, " d"] | None = None,
 ) -> Float[Array, "t d"]:
-    """θ after every step of gradient descent on ½‖y − Xθ‖², from 0 or from `start`."""
+    """θ after every step of gradient descent on ½‖y − Xθ‖², from 0 or from `start`.
+
+    Example:
+        >>> x, y = jnp.ones((1, 1)), jnp.ones(1)
+        >>> least_squares_descent(x, y, jnp.array([0.5, 0.5])).tolist()
+        [[0.5], [0.75]]
+    """
     theta = jnp.zeros(x.shape[1]) if start is None else start
 
     def step(theta: Float[Array, " d"], rate: Float[Array, ""]) -> tuple[Array, Array]:
@@ -143,6 +174,12 @@ def log_squared_errors(
         coefficients: c = Qᵀ(θ₀ − θ*).
         learning_rate: η.
         steps: t.
+
+    Example:
+        >>> values, coefficients = jnp.array([0.5, 1.0]), jnp.array([0.6, 0.8])
+        >>> errors = log_squared_errors(values, coefficients, 1.0, jnp.array([0.0, 1.0]))
+        >>> jnp.exp(errors).round(6).tolist()  # 1, then 0.6²·0.5²
+        [1.0, 0.09]
     """
     decay = jnp.log(jnp.abs(1 - learning_rate * eigenvalues))
     # 0 · (−∞) at t = 0, where the largest eigenvalue is gone after one step.
@@ -150,13 +187,23 @@ def log_squared_errors(
     return jax.nn.logsumexp(powers + 2 * jnp.log(jnp.abs(coefficients))[None, :], axis=1)
 
 
-def printed_log_bound(condition: Scalar, steps: Float[Array, " t"]) -> Float[Array, " t"]:
-    """−t/κ: the source's bound of log(‖θ_t − θ*‖²/‖θ₀ − θ*‖²)."""
+def loose_log_bound(condition: Scalar, steps: Float[Array, " t"]) -> Float[Array, " t"]:
+    """−t/κ: the source's bound of log(‖θ_t − θ*‖²/‖θ₀ − θ*‖²).
+
+    Example:
+        >>> loose_log_bound(2.0, jnp.array([4.0])).tolist()
+        [-2.0]
+    """
     return -steps / condition
 
 
 def tight_log_bound(condition: Scalar, steps: Float[Array, " t"]) -> Float[Array, " t"]:
-    """2t log(1 − 1/κ): attained where θ* lies along the least eigenvalue."""
+    """2t log(1 − 1/κ): attained where θ* lies along the least eigenvalue.
+
+    Example:
+        >>> tight_log_bound(2.0, jnp.array([4.0])).round(4).tolist()  # 8 log ½, below −4/2
+        [-5.5452]
+    """
     return 2 * steps * jnp.log1p(-1 / jnp.asarray(condition))
 
 
@@ -164,10 +211,19 @@ def exponential_bound(num_loops: Scalar, num_examples: Scalar, dimension: Scalar
     """8Td²·2^{2T}/√n, an earlier bound of the error of looped transformers (Gatmiry et al.).
 
     It is proved only where 8Td²/√n ≤ 2^{−2T}: from `exponential_examples` examples on.
+
+    Example:
+        >>> exponential_bound(num_loops=1, num_examples=16384, dimension=2)
+        1.0
     """
     return 8 * num_loops * dimension**2 * 2 ** (2 * num_loops) / num_examples**0.5
 
 
 def exponential_examples(num_loops: Scalar, dimension: Scalar) -> Scalar:
-    """64T²d⁴·2^{4T}, how many examples the earlier bound needs."""
+    """64T²d⁴·2^{4T}, how many examples the earlier bound needs.
+
+    Example:
+        >>> exponential_examples(num_loops=1, dimension=2)
+        16384
+    """
     return 64 * num_loops**2 * dimension**4 * 2 ** (4 * num_loops)

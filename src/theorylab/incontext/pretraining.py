@@ -2,9 +2,9 @@
 
     minimise over K, Q (r × d)   ½ mean (ŷ − ⟨w, x_q⟩)²,   ŷ = (1/N) yᵀX KᵀQ x_q
 
-`pretrain` sees fresh prompts in every step, as the source's models do; `minimised` sees the exact
-population loss L(KᵀQ), and is an oracle for the closed form. `principal_angle` says how far the
-directions that keys or queries read are from the top eigenvectors of Λ.
+`pretrain` sees fresh prompts in every step, as the source's models do; `minimize_population_loss`
+sees the exact population loss L(KᵀQ), and is an oracle for the closed form. `principal_angle` says
+how far the directions that keys or queries read are from the top eigenvectors of Λ.
 
 Source: shi · rank-r-optimum · Theorem 5.4.1; shi · icl-linreg · §5.4.
 """
@@ -35,6 +35,10 @@ class Pretraining:
         num_examples: N, the examples of each.
         learning_rate: The first one; it falls as a cosine.
         noise: The standard deviation of labels.
+
+    Example:
+        >>> Pretraining(num_steps=100, batch_size=32, num_examples=8).learning_rate
+        0.02
     """
 
     num_steps: int = 2000
@@ -61,6 +65,12 @@ def pretrain(
         rank: r.
         covariance: Λ.
         recipe: Steps, prompts and the learning rate.
+
+    Example:
+        >>> recipe = Pretraining(num_steps=300, batch_size=64, num_examples=10)
+        >>> factors = pretrain(jax.random.key(0), 1, jnp.diag(jnp.array([2.0, 0.5])), recipe)
+        >>> bool(principal_angle(factors.keys, jnp.diag(jnp.array([2.0, 0.5]))) < 0.2)
+        True
     """
     schedule = optax.cosine_decay_schedule(recipe.learning_rate, recipe.num_steps)
     optimizer = optax.adam(schedule)
@@ -83,7 +93,7 @@ def pretrain(
     return factors
 
 
-def minimised(
+def minimize_population_loss(
     covariance: Float[np.ndarray, "d d"],
     num_examples: Scalar,
     rank: int,
@@ -96,6 +106,13 @@ def minimised(
         num_examples: N.
         rank: r, at least 1.
         start: Keys and queries to begin with.
+
+    Example:
+        >>> from theorylab.incontext.linear_risk import optimal_loss
+        >>> start = np.full((2, 1, 2), 0.5)
+        >>> loss = minimize_population_loss(np.diag([2.0, 0.5]), 10, 1, start)
+        >>> bool(abs(loss - optimal_loss(jnp.diag(jnp.array([2.0, 0.5])), 10, 1)) < 1e-9)
+        True
     """
     check_rank(rank, len(covariance))
     n, d = float(num_examples), len(covariance)

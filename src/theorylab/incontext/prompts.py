@@ -22,7 +22,13 @@ from theorylab.typing import RandomKey, Scalar
 
 
 class Prompts(NamedTuple):
-    """So many prompts of n examples, with their queries and what is right there."""
+    """So many prompts of n examples, with their queries and what is right there.
+
+    Example:
+        >>> prompts = regression_prompts(jax.random.key(0), 3, 5, jnp.eye(2))
+        >>> [part.shape for part in prompts]
+        [(3, 5, 2), (3, 5), (3, 2), (3,)]
+    """
 
     x: Float[Array, "b n d"]
     y: Float[Array, "b n"]
@@ -47,6 +53,11 @@ def regression_prompts(
         covariance: Λ, symmetric and positive semi-definite.
         noise: The standard deviation σ of the examples' labels.
         weights: w, the same in all prompts; drawn from N(0, I) for each if none is given.
+
+    Example:
+        >>> prompts = regression_prompts(jax.random.key(0), 3, 5, covariance=jnp.eye(2))
+        >>> prompts.x.shape, prompts.target.shape
+        ((3, 5, 2), (3,))
     """
     return rooted_prompts(
         key, num_prompts, num_examples, covariance_root(covariance), noise, weights
@@ -54,7 +65,13 @@ def regression_prompts(
 
 
 def covariance_root(covariance: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """A matrix R with RRᵀ = Λ; Λ may be singular."""
+    """A matrix R with RRᵀ = Λ; Λ may be singular.
+
+    Example:
+        >>> root = covariance_root(jnp.diag(jnp.array([4.0, 0.0])))
+        >>> (root @ root.T).tolist()
+        [[4.0, 0.0], [0.0, 0.0]]
+    """
     values, vectors = jnp.linalg.eigh(covariance)
     return vectors * jnp.sqrt(jnp.maximum(values, 0.0))[None, :]
 
@@ -67,7 +84,13 @@ def rooted_prompts(
     noise: Scalar = 0.0,
     weights: Float[Array, " d"] | None = None,
 ) -> Prompts:
-    """`regression_prompts` for Λ = RRᵀ: in a loop, where one root serves all steps."""
+    """`regression_prompts` for Λ = RRᵀ: in a loop, where one root serves all steps.
+
+    Example:
+        >>> prompts = rooted_prompts(jax.random.key(0), 3, 5, root=2 * jnp.eye(2))
+        >>> prompts.x.shape
+        (3, 5, 2)
+    """
     check_prompts(num_prompts, num_examples)
     b, n, d = num_prompts, num_examples, len(root)
     input_key, task_key, noise_key = jax.random.split(key, 3)
@@ -93,6 +116,11 @@ def parity_tasks(
         dimension: d; pairs are numbers from 0 to d − 1.
         num_frequent: k, at least 2.
         rare: p_T, the probability of the other pairs.
+
+    Example:
+        >>> pairs = parity_tasks(jax.random.key(0), num_tasks=100, dimension=8, num_frequent=2)
+        >>> sorted({tuple(sorted(pair)) for pair in pairs.tolist()})
+        [(0, 1)]
     """
     if num_tasks < 1:
         raise ValueError(f"num_tasks must be at least 1, got {num_tasks}.")
@@ -124,6 +152,11 @@ def parity_prompts(
         dimension: d.
         bias: γ in (0, ¼): how much likelier (1, 1) is than by chance.
         flipped: The probability that an example's label is turned round; the target never is.
+
+    Example:
+        >>> prompts = parity_prompts(jax.random.key(0), jnp.array([[0, 1]]), 6, 4, bias=0.1)
+        >>> bool((prompts.y == prompts.x[..., 0] * prompts.x[..., 1]).all())
+        True
     """
     check_prompts(len(tasks), num_examples)
     b, n, d = len(tasks), num_examples, dimension
@@ -145,7 +178,13 @@ def parity_prompts(
 
 
 def check_prompts(num_prompts: int, num_examples: int) -> None:
-    """Refuse no prompts, and empty ones."""
+    """Refuse no prompts, and empty ones.
+
+    Example:
+        >>> check_prompts(num_prompts=0, num_examples=1)
+        Traceback (most recent call last):
+        ValueError: num_prompts must be at least 1, got 0.
+    """
     if num_prompts < 1:
         raise ValueError(f"num_prompts must be at least 1, got {num_prompts}.")
     if num_examples < 1:

@@ -50,6 +50,10 @@ class FunctionLaw:
         sparsity: s, coordinates that matter to a sparse task.
         depth: Questions from the root of a tree to a leaf.
         num_neurons: m of a two-layer task.
+
+    Example:
+        >>> FunctionLaw("sparse", dimension=8, sparsity=2).noise
+        0.0
     """
 
     kind: Kind = "linear"

@@ -41,6 +41,10 @@ class InContextRecipe:
         batch_size: Sequences in a step.
         num_examples: n, the examples of each.
         learning_rate: The largest one.
+
+    Example:
+        >>> InContextRecipe(num_steps=100, batch_size=8).learning_rate
+        0.001
     """
 
     num_steps: int = 5000
@@ -74,6 +78,10 @@ def in_context_model(
         width: Channels between layers.
         depth: Layers.
         num_heads: Heads of each.
+
+    Example:
+        >>> in_context_model(dimension=3, num_examples=10).context  # places
+        20
     """
     _check_sizes(dimension, num_examples)
     return Transformer(
@@ -88,8 +96,13 @@ def in_context_model(
     )
 
 
-def interleaved(x: Float[Array, "b n d"], y: Float[Array, "b n"]) -> Float[Array, "b m e"]:
-    """(x₁, 0), (x₁, y₁), (x₂, 0), …: 2n places of d + 1 numbers."""
+def interleave(x: Float[Array, "b n d"], y: Float[Array, "b n"]) -> Float[Array, "b m e"]:
+    """(x₁, 0), (x₁, y₁), (x₂, 0), …: 2n places of d + 1 numbers.
+
+    Example:
+        >>> interleave(jnp.array([[[7.0], [8.0]]]), jnp.array([[1.0, 2.0]]))[0].tolist()
+        [[7.0, 0.0], [7.0, 1.0], [8.0, 0.0], [8.0, 2.0]]
+    """
     labels = jnp.stack([jnp.zeros_like(y), y], axis=2).reshape(len(y), -1)
     return jnp.concatenate([jnp.repeat(x, 2, axis=1), labels[..., None]], axis=-1)
 
@@ -107,8 +120,14 @@ def in_context_predictions(
         params: Its weights.
         x: Inputs.
         y: Labels; the last is never read.
+
+    Example:
+        >>> model = in_context_model(dimension=3, num_examples=5, width=8, num_heads=2)
+        >>> params, x, y = model.init(jax.random.key(0)), jnp.ones((2, 5, 3)), jnp.ones((2, 5))
+        >>> in_context_predictions(model, params, x, y).shape
+        (2, 5)
     """
-    return model.apply(params, interleaved(x, y))[:, ::2, 0]
+    return model.apply(params, interleave(x, y))[:, ::2, 0]
 
 
 def learn_in_context(
@@ -121,6 +140,13 @@ def learn_in_context(
         model: From `in_context_model`.
         law: From which functions the tasks are drawn.
         recipe: Steps, sequences and the learning rate.
+
+    Example:
+        >>> model = in_context_model(dimension=1, num_examples=4, width=4, depth=1, num_heads=1)
+        >>> recipe = InContextRecipe(num_steps=2, batch_size=4, num_examples=4)
+        >>> learner = learn_in_context(jax.random.key(0), model, FunctionLaw(dimension=1), recipe)
+        >>> learner.losses.shape
+        (2,)
     """
     if model.input_size != law.dimension + 1 or model.context < 2 * recipe.num_examples:
         raise ValueError(
@@ -146,6 +172,10 @@ def prompt_model(
         width: Channels between layers.
         depth: Layers.
         num_heads: Heads of each.
+
+    Example:
+        >>> prompt_model(dimension=3, num_examples=10).context  # places
+        11
     """
     _check_sizes(dimension, num_examples)
     return Transformer(
@@ -170,6 +200,13 @@ def prompt_predictions(
         model: From `prompt_model`.
         params: Its weights.
         prompts: Examples and queries; targets are not read.
+
+    Example:
+        >>> model = prompt_model(dimension=2, num_examples=4, width=8, num_heads=2)
+        >>> x, y, query = jnp.ones((1, 4, 2)), jnp.ones((1, 4)), jnp.ones((1, 2))
+        >>> prompts = Prompts(x, y, query, target=jnp.ones(1))
+        >>> prompt_predictions(model, model.init(jax.random.key(0)), prompts).shape
+        (1,)
     """
     labels = jnp.pad(prompts.y, ((0, 0), (0, 1)))  # 0 for the query
     inputs = jnp.concatenate([prompts.x, prompts.query[:, None]], axis=1)
@@ -189,6 +226,14 @@ def learn_prompts(
         model: From `prompt_model`.
         draw: A key to the prompts of a step.
         recipe: Steps and the learning rate; how many prompts and examples is for `draw` to say.
+
+    Example:
+        >>> from theorylab.incontext.prompts import rooted_prompts
+        >>> model = prompt_model(dimension=2, num_examples=3, width=4, depth=1, num_heads=1)
+        >>> recipe = InContextRecipe(num_steps=2, batch_size=4, num_examples=3)
+        >>> draw = lambda key: rooted_prompts(key, 4, 3, jnp.eye(2))
+        >>> learn_prompts(jax.random.key(0), model, draw, recipe).losses.shape
+        (2,)
     """
 
     def loss(params: TransformerWeights, key: RandomKey) -> Float[Array, ""]:

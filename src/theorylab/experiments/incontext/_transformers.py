@@ -15,13 +15,8 @@ from matplotlib.axes import Axes
 
 from theorylab.experiments.drawing import curves, label_axes
 from theorylab.fields import Count, Positive, Seeded, within
-from theorylab.incontext import (
-    InContextRecipe,
-    Prompts,
-    learn_prompts,
-    prompt_model,
-    prompt_predictions,
-)
+from theorylab.incontext import InContextRecipe, Prompts
+from theorylab.incontext.trained import learn_prompts, prompt_model, prompt_predictions
 from theorylab.models import Transformer
 from theorylab.typing import RandomKey
 

@@ -22,7 +22,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, holds, identity
 from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.fields import Count, Seeded, Several, within
-from theorylab.incontext import exponential_bound, exponential_examples, gaussian_moment
+from theorylab.incontext.designs import gaussian_moment
+from theorylab.incontext.looped import exponential_bound, exponential_examples
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey
 

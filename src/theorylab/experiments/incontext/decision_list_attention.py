@@ -26,22 +26,15 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_most, holds
 from theorylab.experiments.drawing import label_axes, panels
 from theorylab.fields import Plural, Positive, Seeded, Several, within
-from theorylab.incontext import (
-    Audit,
-    DecisionLists,
-    ListFormer,
+from theorylab.incontext import DecisionLists, ListTransformer, audit, list_labels, random_lists
+from theorylab.incontext.decision_lists import all_sets, triple_delta
+from theorylab.incontext.list_theorems import Audit, attention_scale, attention_steps
+from theorylab.incontext.list_transformer import (
     Sets,
     aligned_values,
-    all_sets,
-    attention_scale,
     attention_sharpness,
-    attention_steps,
-    audit,
     descend_at_sharpness,
-    list_labels,
-    perfect,
-    random_lists,
-    triple_delta,
+    is_perfect,
 )
 from theorylab.progress import report
 from theorylab.typing import Measured, Scalar
@@ -157,10 +150,10 @@ def _learned(lists: DecisionLists, tokens: Int[Array, "b n"], scale: Scalar, num
     permutations = jnp.stack([lists.permutation, jnp.roll(lists.permutation, 1)])
 
     def descend(permutation: Int[Array, " l"]) -> tuple[Audit, Array, Array, Array]:
-        start = ListFormer(nothing, aligned_values(permutation, scale))
+        start = ListTransformer(nothing, aligned_values(permutation, scale))
         way = descend_at_sharpness(start, sets, attention_sharpness, (True, False), num_steps)
         checks = jax.lax.map(lambda at: audit(at, sets, lists, scale), way.path)
-        right = jax.lax.map(lambda at: perfect(at, sets), way.path)
+        right = jax.lax.map(lambda at: is_perfect(at, sets), way.path)
         return checks, way.sharpness, way.met, right.sum()
 
     checks, sharpness, met, right = jax.lax.map(descend, permutations)

@@ -23,21 +23,14 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, erratum, holds
 from theorylab.experiments.drawing import COLOURS, label_axes, panels
 from theorylab.fields import Plural, Positive, Seeded, Several, within
-from theorylab.incontext import (
-    Audit,
-    DecisionLists,
-    ListFormer,
+from theorylab.incontext import DecisionLists, ListTransformer, audit, list_labels, random_lists
+from theorylab.incontext.decision_lists import all_sets, set_delta
+from theorylab.incontext.list_theorems import Audit, joint_scale, joint_steps
+from theorylab.incontext.list_transformer import (
     Sets,
     aligned_values,
-    all_sets,
-    audit,
     descend_at_sharpness,
-    joint_scale,
-    joint_steps,
-    list_labels,
     list_sharpness,
-    random_lists,
-    set_delta,
 )
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey, Scalar
@@ -164,7 +157,7 @@ def _learned(
     sets = Sets(tokens, list_labels(lists, tokens))
     aligned = aligned_values(permutation, scale)
     noise = width / 2 * jax.random.uniform(key, aligned.shape, minval=-1.0)
-    start = ListFormer(jnp.zeros_like(aligned), aligned + noise)
+    start = ListTransformer(jnp.zeros_like(aligned), aligned + noise)
     way = descend_at_sharpness(start, sets, list_sharpness, (True, True), num_steps)
     return Run(
         audit=jax.lax.map(lambda at: audit(at, sets, lists, scale, epsilon), way.path),

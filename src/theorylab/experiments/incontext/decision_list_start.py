@@ -21,22 +21,10 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_most, holds, identity
 from theorylab.experiments.drawing import label_axes, paired_bars, panels
 from theorylab.fields import Plural, Positive, Seeded, Several, within
-from theorylab.incontext import (
-    DecisionLists,
-    ListFormer,
-    Sets,
-    aligned_values,
-    all_sets,
-    attention_scale,
-    initial_loss,
-    joint_scale,
-    list_labels,
-    list_loss,
-    list_margins,
-    random_lists,
-    set_delta,
-    triple_delta,
-)
+from theorylab.incontext import DecisionLists, ListTransformer, list_labels, random_lists
+from theorylab.incontext.decision_lists import all_sets, set_delta, triple_delta
+from theorylab.incontext.list_theorems import attention_scale, initial_loss, joint_scale
+from theorylab.incontext.list_transformer import Sets, aligned_values, list_loss, list_margins
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey, Scalar
 
@@ -128,7 +116,7 @@ def _start(
     sets = Sets(tokens, list_labels(lists, tokens))
     aligned = aligned_values(lists.permutation, scale)
     noise = epsilon / 2 * jax.random.uniform(key, aligned.shape, minval=-1.0)
-    start = ListFormer(jnp.zeros_like(aligned), aligned + noise)
+    start = ListTransformer(jnp.zeros_like(aligned), aligned + noise)
     return list_loss(start, sets), (list_margins(start, sets) > 0).mean()
 
 

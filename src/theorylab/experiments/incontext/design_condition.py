@@ -22,7 +22,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, exponent_between, holds, median_at_least
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.fields import Increasing, Seeded, within
-from theorylab.incontext import gaussian_condition, gaussian_moment
+from theorylab.incontext import gaussian_condition
+from theorylab.incontext.designs import gaussian_moment
 from theorylab.progress import report
 from theorylab.typing import Measured
 

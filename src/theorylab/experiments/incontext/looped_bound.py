@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, at_most, between, erratum, holds, trend
 from theorylab.experiments.drawing import label_axes, panels
 from theorylab.fields import within
-from theorylab.incontext import log_squared_errors, printed_log_bound, tight_log_bound
+from theorylab.incontext.looped import log_squared_errors, loose_log_bound, tight_log_bound
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey
 
@@ -94,7 +94,7 @@ def _trial(key: RandomKey, n: int, config: Config) -> Result:
     before, after = log_squared_errors(values, coefficients, rate, late)
     return Result(
         condition=condition,
-        margin=(printed_log_bound(condition, steps) - errors).min(),
+        margin=(loose_log_bound(condition, steps) - errors).min(),
         tight_margin=(tight_log_bound(condition, steps) - errors).min(),
         ratio=(errors[5] - errors[15]) / 10 * condition,
         tail=(after - before) / LATE / (2 * jnp.log1p(-1 / condition)),

@@ -20,14 +20,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_most, holds, median_at_least
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.fields import Count, Seeded, Several, within
-from theorylab.incontext import (
-    descent_weights,
-    last_row_mask,
-    least_squares_descent,
-    loop,
-    loop_prompt,
-    masked_attention,
-)
+from theorylab.incontext import descent_weights, loop, loop_prompt
+from theorylab.incontext.looped import last_row_mask, least_squares_descent, masked_attention
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey
 

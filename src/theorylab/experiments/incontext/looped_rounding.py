@@ -20,13 +20,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, erratum, holds
 from theorylab.experiments.drawing import COLOURS, label_axes, panels
 from theorylab.fields import within
-from theorylab.incontext import (
-    descent_weights,
-    log_squared_errors,
-    loop,
-    loop_prompt,
-    printed_log_bound,
-)
+from theorylab.incontext import descent_weights, loop, loop_prompt
+from theorylab.incontext.looped import log_squared_errors, loose_log_bound
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey
 
@@ -89,7 +84,7 @@ def _run(key: RandomKey, n: int, config: Config) -> Result:
     return Result(
         exact=log_squared_errors(values, coefficients, 1 / values[-1], steps),
         literal=jnp.log(jnp.maximum(squares, 1e-40)),
-        bound=printed_log_bound(values[-1] / values[0], steps),
+        bound=loose_log_bound(values[-1] / values[0], steps),
         lemma=alpha * jnp.sqrt(squares) - jnp.abs(outputs @ theta - alpha),
     )
 

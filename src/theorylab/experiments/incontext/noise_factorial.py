@@ -22,7 +22,9 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, holds
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.fields import Checked, Count, Increasing, Positive, Seed, within
-from theorylab.incontext import Prompts, shrinkage, summaries
+from theorylab.incontext import Prompts
+from theorylab.incontext.linear_attention import summaries
+from theorylab.incontext.linear_risk import shrinkage
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey
 

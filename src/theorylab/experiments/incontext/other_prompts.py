@@ -22,7 +22,8 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.fields import Positive, within
-from theorylab.incontext import Prompts, rooted_prompts
+from theorylab.incontext import Prompts
+from theorylab.incontext.prompts import rooted_prompts
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey

@@ -24,15 +24,12 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, erratum, holds
 from theorylab.experiments.drawing import label_axes, panels
 from theorylab.fields import Positive, within
-from theorylab.incontext import (
-    ParityHeads,
+from theorylab.incontext import ParityHeads, binary_heads, four_heads, parity_margins
+from theorylab.incontext.parity_heads import (
     all_pairs,
-    binary_heads,
     differing_digits,
-    four_heads,
     parity_loss,
-    parity_margins,
-    preferred,
+    preferred_penalties,
     rare_limit,
     squared_norm,
     task_law,
@@ -112,7 +109,7 @@ def run(config: Config) -> Result:
     networks = [small, large, four_heads(d, gamma), nothing]
     losses = [float(_loss(net, pairs, law, gamma)) for net in networks]
     norms = [float(squared_norm(net)) for net in networks]
-    interval = preferred(losses, norms)
+    interval = preferred_penalties(losses, norms)
     # Inside the interval, and where even the norm of four heads costs less than rare pairs do.
     penalties = [float(np.sqrt(interval[0] * interval[1])), losses[0] / norms[2] / 10]
     margins = np.asarray(_margins(small, pairs, gamma))

@@ -33,17 +33,10 @@ from theorylab.claims import (
 )
 from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.fields import Increasing, within
-from theorylab.incontext import (
-    ParityHeads,
-    all_pairs,
-    binary_heads,
-    noise_projection,
-    parity_margins,
-    parity_outputs,
-    parity_prompts,
-    parity_tasks,
-    summaries,
-)
+from theorylab.incontext import ParityHeads, binary_heads, parity_margins, parity_prompts
+from theorylab.incontext.linear_attention import summaries
+from theorylab.incontext.parity_heads import all_pairs, noise_projection, parity_outputs
+from theorylab.incontext.prompts import parity_tasks
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey

@@ -23,17 +23,9 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, between, erratum, holds
 from theorylab.experiments.drawing import image, label_axes, panels
 from theorylab.fields import Checked, Count, Increasing, Plural, Seed, Several, Whole, within
-from theorylab.incontext import (
-    DecisionLists,
-    ListFormer,
-    Sets,
-    circulant_lists,
-    list_gradient,
-    list_labels,
-    one_step_values,
-    random_lists,
-    random_sets,
-)
+from theorylab.incontext import DecisionLists, ListTransformer, list_labels, random_lists
+from theorylab.incontext.decision_lists import circulant_lists, one_step_values, random_sets
+from theorylab.incontext.list_transformer import Sets, list_gradient
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey
 
@@ -150,7 +142,7 @@ def _gradient(
     """The gradient by V on a block of random sequences, at W = 0."""
     tokens = random_sets(key, *shape)
     sets = Sets(tokens, list_labels(lists, tokens))
-    return list_gradient(ListFormer(jnp.zeros_like(start), start), sets).values
+    return list_gradient(ListTransformer(jnp.zeros_like(start), start), sets).values
 
 
 def _share(values: np.ndarray, permutation: np.ndarray) -> float:

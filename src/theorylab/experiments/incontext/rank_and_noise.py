@@ -22,17 +22,9 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_least, at_most, holds, identity, ordered
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.fields import AboveOne, Count, Increasing, NonNegative, Seeded, within
-from theorylab.incontext import (
-    Pretraining,
-    approximate_rank_risk,
-    pretrain,
-    rank_gap,
-    rank_risk,
-    regression_prompts,
-    shrinkage,
-    summaries,
-    task_risk,
-)
+from theorylab.incontext import Pretraining, pretrain, rank_risk, regression_prompts, task_risk
+from theorylab.incontext.linear_attention import summaries
+from theorylab.incontext.linear_risk import approximate_rank_risk, rank_gap, shrinkage
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey

@@ -31,18 +31,16 @@ from theorylab.fields import Count, Positive, Seeded, within
 from theorylab.incontext import (
     Pretraining,
     attend,
-    embedded,
-    minimised,
     optimal_loss,
     optimal_matrix,
     population_loss,
     predictions,
     pretrain,
-    principal_angle,
-    prompt_matrix,
     regression_prompts,
-    shrinkage,
 )
+from theorylab.incontext.linear_attention import full_attention, prompt_matrix
+from theorylab.incontext.linear_risk import shrinkage
+from theorylab.incontext.pretraining import minimize_population_loss, principal_angle
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
@@ -145,7 +143,7 @@ def _covariance(rng: np.random.Generator, dimension: int) -> np.ndarray:
 def _least(rng: np.random.Generator, covariance: np.ndarray, n: int, rank: int) -> float:
     """The best of two starts of BFGS: one may end at a saddle, which gains nothing."""
     starts = 0.5 * rng.normal(size=(2, 2, rank, len(covariance)))
-    return min(minimised(covariance, n, rank, start) for start in starts)
+    return min(minimize_population_loss(covariance, n, rank, start) for start in starts)
 
 
 def _examined(key: RandomKey, covariance: Float[Array, "d d"], config: Config) -> dict[str, Array]:
@@ -160,7 +158,7 @@ def _examined(key: RandomKey, covariance: Float[Array, "d d"], config: Config) -
     error = sampled.std(ddof=1) / jnp.sqrt(config.num_prompts)
     deviation = (sampled.mean() - population_loss(matrix, covariance, n)) / error
     columns = prompt_matrix(prompts.x[0], prompts.y[0], prompts.query[0])
-    full = attend(embedded(matrix), columns, n)[-1, -1]
+    full = attend(full_attention(matrix), columns, n)[-1, -1]
     return {
         "closed": closed,
         "attained": attained,

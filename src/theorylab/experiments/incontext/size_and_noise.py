@@ -27,15 +27,9 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, at_most, identity, median_at_most, ordered
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.fields import AboveOne, Count, Increasing, NonNegative, within
-from theorylab.incontext import (
-    Pretraining,
-    Prompts,
-    optimal_matrix,
-    pretrain,
-    prompt_model,
-    rooted_prompts,
-    task_risk,
-)
+from theorylab.incontext import Pretraining, Prompts, optimal_matrix, pretrain, task_risk
+from theorylab.incontext.prompts import rooted_prompts
+from theorylab.incontext.trained import prompt_model
 from theorylab.models import Transformer
 from theorylab.progress import report
 from theorylab.training import ensemble
