@@ -31,11 +31,11 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"classes": (1, 1)}, "classes must be two"),
-        ({"width": 1}, "width must be at least 2"),
-        ({"small": 2.0}, "small must be positive and below usual"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive"),
-        ({"num_seeds": 0}, "num_seeds must be in"),
+        ({"classes": (1, 1)}, "classes must be whole numbers, two different"),
+        ({"width": 1}, "width must be a whole number, at least 2"),
+        ({"num_steps": 9}, "num_steps must be at least 10"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number, positive"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -17,7 +17,7 @@ def test_the_teacher_has_the_size_of_the_first_minimum(smoke):
     middle = (curve[:-2] + 2 * curve[1:-1] + curve[2:]) / 4
     ends = (2 * curve[0] + curve[1]) / 3, (2 * curve[-1] + curve[-2]) / 3
     slopes = np.diff([ends[0], *middle, ends[1]])
-    place = list(smoke.sizes).index(smoke.teachers[0])
+    place = experiment.PRESETS["smoke"].sizes.index(smoke.teachers[0])
     assert (slopes[:place] <= 0).all()
     assert slopes[place] > 0
 
@@ -49,14 +49,16 @@ def test_a_minimum_that_moves_at_equal_numbers_would_be_reported(smoke, verdict)
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"sizes": (9, 3, 4)}, "sizes must be growing"),
-        ({"sizes": (0, 3, 90)}, "sizes must be at least 1"),
+        ({"sizes": (9, 3, 4)}, "sizes must be .* increasing"),
+        ({"sizes": (3, 90)}, "sizes must be three or more"),
+        ({"sizes": (0, 3, 90)}, "sizes must be .* each at least 1"),
         ({"teachers": (20, 500)}, "teachers must be at most 90"),
+        ({"teachers": (50, 20)}, "teachers must be increasing"),
         ({"num_gaussians": (10, 20)}, "num_gaussians must reach num_images"),
-        ({"num_gaussians": (1000,)}, "num_gaussians must be growing, 2 or more"),
-        ({"shares": (1.0,)}, "shares must be in"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive"),
-        ({"num_steps": 0}, "num_steps must be in"),
+        ({"num_gaussians": (1000,)}, "num_gaussians must be .* two or more"),
+        ({"shares": (1.0,)}, "shares must be .* each between 0 and 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number, positive"),
+        ({"num_steps": 0}, "num_steps must be a whole number, at least 1"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

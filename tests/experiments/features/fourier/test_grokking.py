@@ -69,6 +69,7 @@ def test_a_case_is_trained_once_for_all_pairings():
         ({"num_terms": (1, 2), "moduli": (5, 5), "matched": (5, 5)}, "increase to 3 or more"),
         ({"fraction": 1.0}, "fraction must be a finite number, between 0 and 1"),
         ({"moduli": (97, 31, 11, 29)}, "must be at most"),
+        ({"depth": 101}, "depth must be at most 100, got 101"),
         ({"num_heads": 0}, "num_heads must be a whole number, at least 1"),
     ],
 )

@@ -19,16 +19,59 @@ quadratic neurons; of those that are there, the first m take part, so that m is 
 Source: shi · input-structure-ts · A.7.5, Algorithm 3.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Key
 
+from theorylab.data import image_set
+from theorylab.data.backgrounds import downsample
+from theorylab.data.downloads import image_shape, num_images
+from theorylab.fields import Count, Increasing, Positive, Seeded
 from theorylab.typing import RandomKey, Scalar
 
 _TINY = 1e-12  # in logarithms of probabilities that may be 0
+
+
+@dataclass(frozen=True)
+class Relabelling(Seeded):
+    """Images, and how teachers and students of several sizes learn."""
+
+    images: Literal["digits", "mnist5k", "mnist"] = "mnist5k"
+    shrink: Count = 2  # the side of the square that becomes one pixel
+    num_test: Count = 500  # of each part
+    sizes: Increasing[Count] = (3, 9, 20, 50)  # neurons of teachers and students
+    num_steps: Count = 1500
+    batch_size: Count = 64  # of each part
+    learning_rate: Positive = 0.005  # of Adam, falling to 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sizes[-1] > 10**4:
+            raise ValueError(f"sizes must be at most 10⁴, got {self.sizes}.")
+        if self.pixels == 0:
+            raise ValueError(f"shrink must leave pixels of the images, got {self.shrink}.")
+
+    @property
+    def keys(self) -> Key[Array, " seeds"]:
+        """One for every seed."""
+        return jax.random.split(jax.random.key(self.seed), self.num_seeds)
+
+    @property
+    def pixels(self) -> int:
+        """Of an image."""
+        return (image_shape(self.images)[0] // self.shrink) ** 2
+
+    def bytes_of(self, num_inputs: int, num_networks: int) -> int:
+        """Memory of all images, and of inputs, hidden neurons and networks of two seeds."""
+        weights = num_networks * self.sizes[-1]
+        drawn = 2 * 2 * self.num_steps * self.batch_size
+        parts = 16 * (num_inputs + weights) * (self.pixels + self.sizes[-1])
+        kept = 10 * self.num_seeds * num_networks * len(self.sizes)
+        return 4 * (3 * num_images(self.images) * self.pixels + parts + drawn + kept)
 
 
 class Quadratic(NamedTuple):
@@ -70,6 +113,13 @@ class Course(NamedTuple):
     labelled: Float[Array, " t"]
     unlabelled: Float[Array, " t"]
     loss: Float[Array, ""]  # CE on the labelled test part, at the end
+
+
+def read_images(name: str, shrink: int) -> Part:
+    """Images as vectors of mean square 1, with their labels."""
+    data = image_set(name, "standard")
+    x = jnp.reshape(downsample(data.x, shrink), (data.num_samples, -1))
+    return Part(x / jnp.sqrt(jnp.mean(x**2)), data.y)
 
 
 def quadratic_start(

@@ -1,4 +1,4 @@
-"""Inputs with structure are learned better: a student of one teacher, on images and on Gaussians.
+"""The same function is learned better on images than on Gaussian inputs without their structure.
 
 A teacher of quadratic neurons, of the size with the least test loss, learns images with their
 labels, and a regulariser makes it use all classes on other inputs 𝓤 as well. It then labels images
@@ -25,14 +25,16 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_between, ordered
+from theorylab.claims import Claim, Source
+from theorylab.claims.judges import median_at_least, median_between, ordered
 from theorylab.data import image_set
 from theorylab.data.backgrounds import downsample
-from theorylab.experiments.checks import refuse_below, refuse_negative, refuse_nonpositive
-from theorylab.experiments.drawing import COLOURS, panels
+from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.experiments.features.emergence._relabelling import (
+    Course,
     Part,
     Quadratic,
+    Relabelling,
     Roles,
     label_entropy,
     learn,
@@ -40,9 +42,10 @@ from theorylab.experiments.features.emergence._relabelling import (
     quadratic_start,
     relabelled,
 )
+from theorylab.fields import Count, Several
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = r"R = \sum_j \bar f_j \ln \bar f_j - \frac{\lambda}{n} \sum_{i,j} f(x_i)_j \ln f(x_i)_j"
@@ -51,47 +54,28 @@ PROTOCOL = Source("shi", "input-structure-ts", "A.7.5, Algorithm 3")
 FIGURES = Source("shi", "input-structure-ts", "Figures 2.4, A.18–A.22")
 
 KINDS = ("same", "turned", "gaussian")
-GAUSSIAN = KINDS.index("gaussian")
+TURNED, GAUSSIAN = 1, 2  # places among them
 NUM_RECORDS = 10
+REGULARIZATION = 1.0  # ρ of teachers; λ inside is 1
+IMITATION = 1.0  # ω of students: both parts of the mixture count alike, α = ½
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Relabelling):
     """Teachers and students on images and on other inputs."""
 
-    images: Literal["digits", "mnist5k", "mnist"] = "mnist5k"
     others: Literal["turned", "fashion_mnist"] = "turned"  # images with another structure
-    shrink: int = 2  # the side of the square that becomes one pixel
-    num_train: int = 1500  # of each part
-    num_test: int = 500  # of each part
-    sizes: tuple[int, ...] = (3, 9, 20, 50)  # of teachers, growing
-    judged: tuple[int, ...] = (9, 50)  # two of them, of teachers and students beside the best
-    regularization: float = 1.0  # ρ
-    sureness: float = 1.0  # λ
-    share: float = 0.5  # α, the weight of the other inputs in the student's loss
-    num_steps: int = 1500
-    batch_size: int = 64  # of each part
-    learning_rate: float = 0.005  # of Adam, falling to 0
-    num_seeds: int = 10  # at least 6 to conclude
-    seed: int = 0
+    num_train: Count = 1500  # of each part
+    judged: Several[Count] = (9, 50)  # two sizes, of teachers and students beside the best
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        counts = ("shrink", "num_train", "num_test", "num_steps", "batch_size", "num_seeds")
-        refuse_below(self, 1, *counts)
+        super().__post_init__()
         if self.num_steps % NUM_RECORDS:
             raise ValueError(
                 f"num_steps must be a multiple of {NUM_RECORDS}, got {self.num_steps}."
             )
-        if list(self.sizes) != sorted(set(self.sizes)) or not self.sizes:
-            raise ValueError(f"sizes must be growing, got {self.sizes}.")
-        refuse_below(self, 1, "sizes")
         if len(self.judged) != 2 or not set(self.judged) <= set(self.sizes):
             raise ValueError(f"judged must be two of the sizes {self.sizes}, got {self.judged}.")
-        if not 0 < self.share < 1:
-            raise ValueError(f"share must be in (0, 1), got {self.share}.")
-        refuse_below(self, 0, "regularization", "sureness")
-        refuse_nonpositive(self, "learning_rate")
 
 
 PRESETS = {
@@ -121,70 +105,45 @@ PRESETS = {
 }
 
 
-class Measured(NamedTuple):
-    """What one seed gives: sizes (m), kinds of other inputs (u), recorded steps (t)."""
-
-    curve: Float[Array, " m"]  # test loss of teachers without a regulariser
-    size: Float[Array, ""]  # with the least
-    plain_accuracy: Float[Array, ""]  # of that teacher, on images and their own labels
-    plain_entropy: Float[Array, " u"]  # of its labels on 𝓤
-    accuracy: Float[Array, " u"]  # of regularised teachers
-    entropy: Float[Array, " u"]
-    known: Float[Array, "u t"]  # of students of both parts, on images
-    other: Float[Array, "u t"]  # on 𝓤
-    gaps: Float[Array, "2"]  # accuracy on images less that on Gaussians, at the judged sizes
-    alone: Float[Array, " t"]  # of students of images alone, whose teacher saw Gaussians
-
-
 class Result(NamedTuple):
-    """What was measured, with an axis of seeds (s) in front."""
+    """What was measured: seeds (s), sizes (m), kinds of other inputs (u), recorded steps (t)."""
 
-    sizes: Float[np.ndarray, " m"]
-    steps: Float[np.ndarray, " t"]
-    curve: Float[np.ndarray, "s m"]
-    size: Float[np.ndarray, " s"]
-    plain_accuracy: Float[np.ndarray, " s"]
-    plain_entropy: Float[np.ndarray, "s u"]
-    accuracy: Float[np.ndarray, "s u"]
-    entropy: Float[np.ndarray, "s u"]
-    known: Float[np.ndarray, "s u t"]
-    other: Float[np.ndarray, "s u t"]
-    gaps: Float[np.ndarray, "s 2"]
-    alone: Float[np.ndarray, "s t"]
+    curve: Float[Measured, "*s m"]  # test loss of teachers without a regulariser
+    size: Float[Measured, "*s"]  # with the least
+    plain_accuracy: Float[Measured, "*s"]  # of that teacher, on images and their own labels
+    plain_entropy: Float[Measured, "*s u"]  # of its labels on 𝓤
+    accuracy: Float[Measured, "*s u"]  # of regularised teachers
+    entropy: Float[Measured, "*s u"]
+    known: Float[Measured, "*s u t"]  # of students of both parts, on images
+    other: Float[Measured, "*s u t"]  # on 𝓤
+    gaps: Float[Measured, "*s 2"]  # accuracy on images less that on Gaussians, judged sizes
+    alone: Float[Measured, "*s t"]  # of students of images alone, whose teacher saw Gaussians
 
 
 def memory(config: Config) -> int:
-    """Bytes of all images, of the parts of two seeds and of their hidden neurons."""
-    pixels = ((8 if config.images == "digits" else 28) // config.shrink) ** 2
-    total = config.num_train + config.num_test
-    whole = {"digits": 1797, "mnist5k": 5000, "mnist": 70000}[config.images]
-    return 4 * (3 * whole * pixels + 2 * 8 * total * (pixels + config.sizes[-1]))
+    """Bytes of all images, of the parts of two seeds, their hidden neurons, and networks."""
+    return config.bytes_of(
+        (1 + len(KINDS)) * (config.num_train + config.num_test),
+        len(config.sizes) + len(KINDS) + len(config.judged),
+    )
 
 
 def run(config: Config) -> Result:
     """Read images, then teach and learn for every seed."""
     report("reading images", 0.0)
-    images, labels, turned = _images(config)
+    images, turned = _images(config)
     needed = 2 * (config.num_train + config.num_test)
-    if needed > min(len(images), len(turned)):
+    if needed > min(len(images.x), len(turned)):
         raise ValueError(
-            f"num_train and num_test must be at most {len(images) // 2} together, "
+            f"num_train and num_test must be at most {len(images.x) // 2} together, "
             f"got {needed // 2}: both parts need their own images."
         )
     report("teaching and learning", 0.1)
-    one = partial(_measured, images=images, labels=labels, turned=turned, config=config)
-    measured = ensemble(one, jax.random.split(jax.random.key(config.seed), config.num_seeds))
-    return Result(
-        sizes=np.array(config.sizes, float),
-        steps=np.linspace(0, config.num_steps, NUM_RECORDS + 1)[1:],
-        **{name: np.asarray(values) for name, values in measured._asdict().items()},
-    )
+    return ensemble(partial(_measured, images=images, turned=turned, config=config), config.keys)
 
 
-def _images(
-    config: Config,
-) -> tuple[Float[Array, "n d"], Float[Array, "n k"], Float[Array, "n d"]]:
-    """Images of mean square 1, their labels, and images with another structure."""
+def _images(config: Config) -> tuple[Part, Float[Array, "n d"]]:
+    """Images of mean square 1 with their labels, and images with another structure."""
     data = image_set(config.images, "standard")
     small = downsample(data.x, config.shrink)
     if config.others == "turned":
@@ -193,7 +152,7 @@ def _images(
         other = downsample(image_set(config.others, "standard").x, config.shrink)
     flat, rest = (jnp.reshape(part, (len(part), -1)) for part in (small, other))
     deviation = jnp.sqrt(jnp.mean(flat**2))
-    return flat / deviation, data.y, rest / deviation
+    return Part(flat / deviation, data.y), rest / deviation
 
 
 class Task(NamedTuple):
@@ -216,88 +175,103 @@ def _tasks(config: Config) -> Task:
     m, u, kinds = len(config.sizes), len(KINDS), np.arange(len(KINDS))
     judged = [config.sizes.index(size) for size in config.judged]
     places, of_all = [*([-1] * u), *judged], [*kinds, GAUSSIAN, GAUSSIAN]
-    weight, v = config.share / (1 - config.share), u + len(judged)
+    v = u + len(judged)
     return Task(
         place=jnp.array([*range(m), *places, *places, -1]),
         kind=jnp.array([*([0] * m), *of_all, *of_all, GAUSSIAN]),
         teacher=jnp.array([*([-1] * (m + v)), *range(m, m + v), m + GAUSSIAN]),
         slot=jnp.arange(m + 2 * v + 1),
-        strength=jnp.asarray(np.repeat([0.0, config.regularization, 0.0], [m, v, v + 1]), float),
-        imitation=jnp.asarray(np.repeat([0.0, weight, 0.0], [m + v, v, 1]), float),
+        strength=jnp.asarray(np.repeat([0.0, REGULARIZATION, 0.0], [m, v, v + 1]), float),
+        imitation=jnp.asarray(np.repeat([0.0, IMITATION, 0.0], [m + v, v, 1]), float),
     )
+
+
+class Inputs(NamedTuple):
+    """Images with their labels, and other inputs of every kind; training ones come first."""
+
+    known: Part
+    unlabelled: Float[Array, "u m d"]
 
 
 def _inputs(
     order_key: RandomKey,
     noise_key: RandomKey,
-    images: Float[Array, "n d"],
-    labels: Float[Array, "n k"],
+    images: Part,
     turned: Float[Array, "n d"],
     config: Config,
-) -> tuple[Float[Array, "m d"], Float[Array, "m k"], Float[Array, "u m d"]]:
-    """Images, their labels, and other inputs of every kind; training ones come first."""
+) -> Inputs:
     n, total = config.num_train, config.num_train + config.num_test
-    order = jax.random.permutation(order_key, len(labels))
+    order = jax.random.permutation(order_key, len(images.y))
     chosen, others = order[:total], order[total : 2 * total]
-    known = images[chosen]
+    known = images.x[chosen]
     gaussian = matched_gaussians(noise_key, known[:n], total)
-    return known, labels[chosen], jnp.stack([images[others], turned[others], gaussian])
+    unlabelled = jnp.stack([images.x[others], turned[others], gaussian])
+    return Inputs(Part(known, images.y[chosen]), unlabelled)
 
 
-def _measured(
-    key: RandomKey,
-    images: Float[Array, "n d"],
-    labels: Float[Array, "n k"],
-    turned: Float[Array, "n d"],
-    config: Config,
-) -> Measured:
-    """The protocol for one seed."""
-    data_key, start_key, batch_key, noise_key = jax.random.split(key, 4)
-    n = config.num_train
-    known, truth, unlabelled = _inputs(data_key, noise_key, images, labels, turned, config)
-    start = partial(quadratic_start, dimension=images.shape[1], num_neurons=config.sizes[-1])
-    starts = jax.vmap(lambda key: start(key, num_classes=truth.shape[1]))(
-        jax.random.split(start_key)
+class State(NamedTuple):
+    """Networks in their slots, and the test loss of every size; these are the first slots."""
+
+    networks: Quadratic
+    curve: Float[Array, " m"]
+
+
+def _perform(
+    key: RandomKey, state: State, task: Task, starts: Quadratic, inputs: Inputs, config: Config
+) -> tuple[State, tuple[Course, Float[Array, ""]]]:
+    """One training: its course, and the entropy of the labels on 𝓤."""
+    n, sizes = config.num_train, jnp.array(config.sizes, float)
+    size = sizes[jnp.where(task.place < 0, jnp.argmin(state.curve), task.place)]
+    teacher = jax.tree.map(lambda leaf: leaf[task.teacher], state.networks)
+    taught = task.teacher >= 0
+    parts = []
+    for x in (inputs.known.x, inputs.unlabelled[task.kind]):
+        labels = jnp.where(taught, relabelled(teacher, x, size).y, inputs.known.y)
+        parts.append(Part(x, labels))
+    train, test = (
+        [Part(x[rows], y[rows]) for x, y in parts] for rows in (slice(n), slice(n, None))
     )
-    sizes, tasks = jnp.array(config.sizes, float), _tasks(config)
-    num_slots = len(config.sizes) + len(KINDS) + len(config.judged)
+    course = learn(
+        key,
+        jax.tree.map(lambda leaf: leaf[taught.astype(int)], starts),
+        *((train[0], train[1]), (test[0], test[1]), Roles(size, task.imitation, task.strength)),
+        *(NUM_RECORDS, config.num_steps, config.batch_size, config.learning_rate),
+    )
+    # A slot beyond the last keeps nothing.
+    networks = jax.tree.map(
+        lambda kept, new: kept.at[task.slot].set(new), state.networks, course.network
+    )
+    state = State(networks, state.curve.at[task.slot].set(course.loss))
+    return state, (course, label_entropy(parts[1].y))
 
-    # One task after another, so that there is one training to compile.
-    def perform(state: tuple[Quadratic, Array], task: Task) -> tuple[tuple, tuple]:
-        networks, curve = state
-        size = sizes[jnp.where(task.place < 0, jnp.argmin(curve), task.place)]
-        teacher = jax.tree.map(lambda leaf: leaf[task.teacher], networks)
-        inputs, taught = (known, unlabelled[task.kind]), task.teacher >= 0
-        given = [jnp.where(taught, relabelled(teacher, x, size).y, truth) for x in inputs]
-        train = Part(inputs[0][:n], given[0][:n]), Part(inputs[1][:n], given[1][:n])
-        test = Part(inputs[0][n:], given[0][n:]), Part(inputs[1][n:], given[1][n:])
-        course = learn(
-            batch_key,
-            jax.tree.map(lambda leaf: leaf[taught.astype(int)], starts),
-            *(train, test, Roles(size, task.imitation, task.strength, config.sureness)),
-            *(NUM_RECORDS, config.num_steps, config.batch_size, config.learning_rate),
-        )
-        # A slot beyond the last keeps nothing.
-        networks = jax.tree.map(
-            lambda kept, new: kept.at[task.slot].set(new), networks, course.network
-        )
-        curve = curve.at[task.slot].set(course.loss)
-        return (networks, curve), (course.labelled, course.unlabelled, label_entropy(given[1]))
+
+def _measured(key: RandomKey, images: Part, turned: Float[Array, "n d"], config: Config) -> Result:
+    """The protocol for one seed, one task after another, so that one training is compiled."""
+    data_key, start_key, batch_key, noise_key = jax.random.split(key, 4)
+    inputs = _inputs(data_key, noise_key, images, turned, config)
+    shape = (images.x.shape[1], config.sizes[-1], images.y.shape[1])
+    starts = jax.vmap(lambda key: quadratic_start(key, *shape))(jax.random.split(start_key))
+    m, u = len(config.sizes), len(KINDS)
+    num_slots = m + u + len(config.judged)
+
+    def perform(state: State, task: Task) -> tuple[State, tuple[Array, Array, Array]]:
+        state, (course, entropy) = _perform(batch_key, state, task, starts, inputs, config)
+        return state, (course.labelled, course.unlabelled, entropy)
 
     empty = jax.tree.map(lambda leaf: jnp.zeros((num_slots, *leaf.shape[1:])), starts)
-    begin = empty, jnp.full(len(config.sizes), jnp.inf)
-    (networks, curve), (on_known, on_other, entropy) = jax.lax.scan(perform, begin, tasks)
-    best = jnp.argmin(curve)
-    plain = jax.tree.map(lambda leaf: leaf[best], networks)
-    entropies = jax.vmap(lambda x: label_entropy(relabelled(plain, x, sizes[best]).y))
-    teachers = slice(len(config.sizes), len(config.sizes) + len(KINDS))
-    students = slice(num_slots, num_slots + len(KINDS))
-    fixed = slice(num_slots + len(KINDS), -1)  # students of the judged sizes
-    return Measured(
-        curve=curve,
-        size=sizes[best],
+    begin = State(empty, jnp.full(m, jnp.inf))
+    state, (on_known, on_other, entropy) = jax.lax.scan(perform, begin, _tasks(config))
+    best = jnp.argmin(state.curve)
+    size = jnp.array(config.sizes, float)[best]
+    plain = jax.tree.map(lambda leaf: leaf[best], state.networks)
+    entropies = jax.vmap(lambda x: label_entropy(relabelled(plain, x, size).y))
+    teachers, students = slice(m, m + u), slice(num_slots, num_slots + u)
+    fixed = slice(num_slots + u, -1)  # students of the judged sizes
+    return Result(
+        curve=state.curve,
+        size=size,
         plain_accuracy=on_known[best, -1],
-        plain_entropy=entropies(unlabelled),
+        plain_entropy=entropies(inputs.unlabelled),
         accuracy=on_known[teachers, -1],
         entropy=entropy[students],
         known=on_known[students],
@@ -307,80 +281,78 @@ def _measured(
     )
 
 
-def _gap(result: Result, kind: str) -> np.ndarray:
+def _gap(result: Result, kind: int) -> np.ndarray:
     """Accuracy on images minus that on the other inputs, at the end."""
-    place = KINDS.index(kind)
-    return result.known[:, place, -1] - result.other[:, place, -1]
+    return result.known[:, kind, -1] - result.other[:, kind, -1]
 
 
-def _area(result: Result, kind: str) -> np.ndarray:
+def _area(result: Result, kind: int) -> np.ndarray:
     """The same in the mean over training: how much faster images are learned."""
-    place = KINDS.index(kind)
-    return (result.known - result.other)[:, place].mean(axis=1)
+    return (result.known - result.other)[:, kind].mean(axis=1)
 
 
 CLAIMS = (
     Claim(
         "Labelled by one teacher, images are learned better than Gaussians, by 5 points or more.",
-        judge=lambda r, c: median_at_least(_gap(r, "gaussian"), 0.05),
-        source=FIGURES,
+        lambda r, c: median_at_least(_gap(r, GAUSSIAN), 0.05),
+        FIGURES,
     ),
     Claim(
         "With the larger of two sizes, 50 in the source, the gap is 5 points or more.",
-        judge=lambda r, c: median_at_least(r.gaps[:, 1], 0.05),
-        source=FIGURES,
+        lambda r, c: median_at_least(r.gaps[:, 1], 0.05),
+        FIGURES,
     ),
     Claim(
         "With the smaller, 9, where the source's effect is weak, it is 5 points or more as well.",
-        judge=lambda r, c: median_at_least(r.gaps[:, 0], 0.05),
-        source=FIGURES,
+        lambda r, c: median_at_least(r.gaps[:, 0], 0.05),
+        FIGURES,
     ),
     Claim(
         "They are learned faster: the gap in the mean over training is 5 points or more.",
-        judge=lambda r, c: median_at_least(_area(r, "gaussian"), 0.05),
-        source=FIGURES,
+        lambda r, c: median_at_least(_area(r, GAUSSIAN), 0.05),
+        FIGURES,
     ),
     Claim(
         "Inputs with another structure lie between: their gap is smaller than that of Gaussians.",
-        judge=lambda r, c: ordered(_area(r, "turned"), _area(r, "gaussian")),
-        source=FIGURES,
+        lambda r, c: ordered(_area(r, TURNED), _area(r, GAUSSIAN)),
+        FIGURES,
     ),
     Claim(
         "Images are still learned better and faster than inputs with another structure.",
-        judge=lambda r, c: ordered(np.zeros_like(r.size), _area(r, "turned")),
-        source=FIGURES,
+        lambda r, c: ordered(np.zeros_like(r.size), _area(r, TURNED)),
+        FIGURES,
     ),
     Claim(
         "In the mixture images are learned as well as alone, to 2 points.",
-        judge=lambda r, c: median_at_least(r.known[:, GAUSSIAN, -1] - r.alone[:, -1], -0.02),
-        source=FIGURES,
+        lambda r, c: median_at_least(r.known[:, GAUSSIAN, -1] - r.alone[:, -1], -0.02),
+        FIGURES,
     ),
     Claim(
         "On the mixture the student is less right than a student of images alone.",
-        judge=lambda r, c: ordered((r.known + r.other)[:, GAUSSIAN, -1] / 2, r.alone[:, -1]),
-        source=FIGURES,
+        lambda r, c: ordered((r.known + r.other)[:, GAUSSIAN, -1] / 2, r.alone[:, -1]),
+        FIGURES,
     ),
     Claim(
         "The regulariser makes the teacher use more classes on Gaussians.",
-        judge=lambda r, c: ordered(r.plain_entropy[:, GAUSSIAN], r.entropy[:, GAUSSIAN]),
-        source=PROTOCOL,
+        lambda r, c: ordered(r.plain_entropy[:, GAUSSIAN], r.entropy[:, GAUSSIAN]),
+        PROTOCOL,
     ),
     Claim(
         "So labels of Gaussians have at least 90 % of the largest entropy.",
-        judge=lambda r, c: median_at_least(r.entropy[:, GAUSSIAN], 0.9),
-        source=PROTOCOL,
+        lambda r, c: median_at_least(r.entropy[:, GAUSSIAN], 0.9),
+        PROTOCOL,
         kind="control",
     ),
     Claim(
         "The teacher still knows the images: it is right on 80 % or more.",
-        judge=lambda r, c: median_at_least(r.accuracy[:, GAUSSIAN], 0.8),
-        source=PROTOCOL,
+        lambda r, c: median_at_least(r.accuracy[:, GAUSSIAN], 0.8),
+        PROTOCOL,
         kind="control",
     ),
     Claim(
         "Other images of the same kind are learned equally well, to 5 points.",
-        judge=lambda r, c: median_between(_gap(r, "same"), -0.05, 0.05),
-        source=PROTOCOL,
+        lambda r, c: median_between(_gap(r, 0), -0.05, 0.05),
+        PROTOCOL,
         kind="control",
     ),
 )
@@ -388,14 +360,13 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Teachers by size, and students on both parts."""
-    figure, axes = panels("teachers", "students on both parts")
-    axes[0].semilogx(result.sizes, result.curve.T, "o-", color=COLOURS[0], alpha=0.5)
-    axes[0].set(xlabel="neurons", ylabel="test loss")
+    figure, (teachers, students) = panels("teachers", "students: images (--) and others")
+    curves(teachers, config.sizes, {"on images": result.curve}, "o-")
+    label_axes(teachers, "neurons", "test loss", logarithmic="x")
+    steps = np.linspace(0, config.num_steps, NUM_RECORDS + 1)[1:]
     for place, kind in enumerate(KINDS):
-        colour = COLOURS[place]
-        axes[1].plot(result.steps, result.known[:, place].mean(axis=0), "--", color=colour)
-        axes[1].plot(result.steps, result.other[:, place].mean(axis=0), color=colour, label=kind)
-    axes[1].plot(result.steps, result.alone.mean(axis=0), ":", color="#222222", label="alone")
-    axes[1].set(xlabel="step (dashed: images)", ylabel="test accuracy", ylim=(0, 1.02))
-    axes[1].legend(fontsize=7)
+        curves(students, steps, {kind: result.other[:, place]}, "-", place)
+        curves(students, steps, {"_": result.known[:, place]}, "--", place)
+    curves(students, steps, {"images alone": result.alone}, ":", len(KINDS))
+    label_axes(students, "step", "test accuracy")
     return figure

@@ -1,4 +1,4 @@
-"""How large a student should be: as its teacher and as its number of examples allow.
+"""The best size of a student depends on its teacher and on its number of examples.
 
 The source takes the teacher of the first, classical minimum of the test loss over sizes, before the
 second descent, and tests its method by students: on Gaussian inputs with that teacher's labels the
@@ -16,7 +16,7 @@ Source: shi · input-structure-ts · A.7.5, Algorithm 3, Figures A.18–A.22.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,33 +24,27 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import (
-    Claim,
-    Source,
-    median_at_least,
-    median_at_most,
-    median_between,
-    trend,
-)
-from theorylab.data import image_set
-from theorylab.data.backgrounds import downsample
-from theorylab.experiments.checks import refuse_negative
-from theorylab.experiments.drawing import COLOURS, panels
+from theorylab.claims import Claim, Source
+from theorylab.claims.judges import median_at_least, median_at_most, median_between, trend
+from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.experiments.features.emergence._relabelling import (
     Part,
     Quadratic,
+    Relabelling,
     Roles,
     first_minimum,
     label_entropy,
     learn,
     matched_gaussians,
     quadratic_start,
+    read_images,
     relabelled,
     smoothed,
 )
+from theorylab.fields import Count, Increasing, OpenFraction, Positive, Several
 from theorylab.progress import report
 from theorylab.training import ensemble
-from theorylab.typing import RandomKey, Scalar
+from theorylab.typing import Measured, RandomKey, Scalar
 
 PRECISION = "float32"
 FORMULA = r"i_t = \text{the first local minimum of the test loss over sizes } i"
@@ -61,45 +55,32 @@ SHARES = Source("shi", "input-structure-ts", "A.7.5, the sweep over α")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Relabelling):
     """Teachers of several sizes on images, students of many sizes on Gaussians."""
 
-    images: Literal["digits", "mnist5k", "mnist"] = "mnist5k"
-    shrink: int = 4  # the side of the square that becomes one pixel
-    num_images: int = 1000  # to train on
-    num_gaussians: tuple[int, ...] = (1000, 8000)  # to train students on, growing
-    num_test: int = 1000  # of each part
-    sizes: tuple[int, ...] = (3, 4, 5, 7, 10, 14, 20, 30, 45, 64, 90)  # growing
-    teachers: tuple[int, ...] = (14, 50)  # sizes beside the one of the first minimum, growing
-    shares: tuple[float, ...] = (0.25, 0.5, 0.75)  # α, of Gaussians in the mixture
-    num_steps: int = 1500
-    batch_size: int = 32  # of each part
-    learning_rate: float = 0.02  # of Adam, falling to 0
-    num_seeds: int = 9  # at least 6 to conclude
-    seed: int = 0
+    shrink: Count = 4  # the side of the square that becomes one pixel
+    num_images: Count = 1000  # to train on
+    num_gaussians: Increasing[Count] = (1000, 8000)  # to train students on
+    num_test: Count = 1000  # of each part
+    sizes: Increasing[Count] = (3, 4, 5, 7, 10, 14, 20, 30, 45, 64, 90)
+    teachers: Several[Count] = (14, 50)  # sizes beside the one of the first minimum, increasing
+    shares: Several[OpenFraction] = (0.25, 0.5, 0.75)  # α, of Gaussians in the mixture
+    batch_size: Count = 32  # of each part
+    learning_rate: Positive = 0.02  # of Adam, falling to 0
+    num_seeds: Count = 9  # at least 6 to conclude
 
     def __post_init__(self) -> None:
-        refuse_negative(self)
-        counts = ("shrink", "num_images", "num_test", "num_steps", "batch_size", "num_seeds")
-        for name in counts:
-            if not 1 <= getattr(self, name) <= 10**6:
-                raise ValueError(f"{name} must be in [1, 10⁶], got {getattr(self, name)}.")
-        for name, least in (("sizes", 3), ("teachers", 1), ("num_gaussians", 2)):
-            values = getattr(self, name)
-            if list(values) != sorted(set(values)) or len(values) < least:
-                raise ValueError(f"{name} must be growing, {least} or more, got {values}.")
-            if not 1 <= values[0] <= values[-1] <= (10**6 if name == "num_gaussians" else 10**4):
-                raise ValueError(f"{name} must be at least 1 and not huge, got {values}.")
+        super().__post_init__()
+        if len(self.sizes) < 3:
+            raise ValueError(f"sizes must be three or more, got {self.sizes}.")
+        if list(self.teachers) != sorted(set(self.teachers)):
+            raise ValueError(f"teachers must be increasing, got {self.teachers}.")
         if self.teachers[-1] > self.sizes[-1]:
             raise ValueError(f"teachers must be at most {self.sizes[-1]}, got {self.teachers}.")
         if self.num_gaussians[-1] < self.num_images:
             raise ValueError(
                 f"num_gaussians must reach num_images, {self.num_images}, got {self.num_gaussians}."
             )
-        if not self.shares or not all(0 < share < 1 for share in self.shares):
-            raise ValueError(f"shares must be in (0, 1), got {self.shares}.")
-        if not 0 < self.learning_rate < 1e6:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
 
 
 PRESETS = {
@@ -132,62 +113,48 @@ PRESETS = {
 class Result(NamedTuple):
     """What was measured: seeds (s), sizes (m), teachers (t), numbers of Gaussians (n), α (a)."""
 
-    sizes: Float[np.ndarray, " m"]
-    num_gaussians: Float[np.ndarray, " n"]
-    shares: Float[np.ndarray, " a"]
-    teachers: Float[np.ndarray, " t"]  # their sizes; the first is of the first minimum
-    images: Float[np.ndarray, "s m"]  # test loss on images with their own labels
-    accuracy: Float[np.ndarray, "s t"]  # of teachers
-    entropy: Float[np.ndarray, "s t"]  # of their labels on Gaussians, over the largest
-    students: Float[np.ndarray, "s t n m"]  # test loss on Gaussians with the teacher's labels
-    minimum: Float[np.ndarray, "s t n"]  # the size of the best student
-    mixture: Float[np.ndarray, "s a 2"]  # accuracy on images and on Gaussians, of mixtures
+    teachers: Float[Measured, " t"]  # their sizes; the first is of the first minimum
+    images: Float[Measured, "s m"]  # test loss on images with their own labels
+    accuracy: Float[Measured, "s t"]  # of teachers
+    entropy: Float[Measured, "s t"]  # of their labels on Gaussians, over the largest
+    students: Float[Measured, "s t n m"]  # test loss on Gaussians with the teacher's labels
+    minimum: Float[Measured, "s t n"]  # the size of the best student
+    mixture: Float[Measured, "s a 2"]  # accuracy on images and on Gaussians, of mixtures
 
 
 def memory(config: Config) -> int:
     """Bytes of all images, of the parts of two seeds, their hidden neurons, and teachers."""
-    pixels = ((8 if config.images == "digits" else 28) // config.shrink) ** 2
-    whole = {"digits": 1797, "mnist5k": 5000, "mnist": 70000}[config.images]
-    total = config.num_gaussians[-1] + config.num_test
-    teachers = (len(config.teachers) + 1) * config.sizes[-1]
-    return 4 * (3 * whole * pixels + 16 * (total + teachers) * (pixels + config.sizes[-1]))
+    num_inputs = config.num_gaussians[-1] + config.num_test
+    return config.bytes_of(2 * num_inputs, len(config.teachers) + 1)
 
 
 def run(config: Config) -> Result:
     """Read images, then teach and learn for every seed."""
     report("reading images", 0.0)
-    data = image_set(config.images, "standard")
-    if config.num_images + config.num_test > data.num_samples:
+    images = read_images(config.images, config.shrink)
+    if config.num_images + config.num_test > len(images.x):
         raise ValueError(
-            f"num_images and num_test must be at most {data.num_samples} together, "
+            f"num_images and num_test must be at most {len(images.x)} together, "
             f"got {config.num_images} and {config.num_test}."
         )
-    x = jnp.reshape(downsample(data.x, config.shrink), (data.num_samples, -1))
-    images = Part(x / jnp.sqrt(jnp.mean(x**2)), data.y)
-    keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    learned = partial(_learned, images=images, config=config)
+    training = partial(_training, images=images, config=config)
     report("teachers of all sizes", 0.1)
-    curves = ensemble(partial(learned, tasks=_by_size(config)), keys).loss
-    place = int(first_minimum(curves.mean(axis=0)))
+    losses = ensemble(partial(training, tasks=_by_size(config)), config.keys).loss
+    place = int(first_minimum(losses.mean(axis=0)))
     report("students", 0.3)
     teachers = (config.sizes[place], *config.teachers)
-    found = ensemble(partial(learned, tasks=_by_teacher(config, teachers)), keys)
-    loss, accuracy, entropy = (np.asarray(leaf) for leaf in found)
+    found = ensemble(partial(training, tasks=_by_teacher(config, teachers)), config.keys)
     t, counts, m = len(teachers), len(config.num_gaussians), len(config.sizes)
     end = t + t * counts * m
-    sizes = np.array(config.sizes, float)
-    students = loss[:, t:end].reshape(-1, t, counts, m)
+    students = jnp.reshape(found.loss[:, t:end], (-1, t, counts, m))
     return Result(
-        sizes=sizes,
-        num_gaussians=np.array(config.num_gaussians, float),
-        shares=np.array(config.shares),
         teachers=np.array(teachers, float),
-        images=np.asarray(curves),
-        accuracy=accuracy[:, :t, 0],
-        entropy=entropy[:, t : end : counts * m],
+        images=losses,
+        accuracy=found.accuracy[:, :t, 0],
+        entropy=found.entropy[:, t : end : counts * m],
         students=students,
-        minimum=sizes[np.asarray(smoothed(jnp.asarray(students))).argmin(axis=-1)],
-        mixture=accuracy[:, end:],
+        minimum=np.array(config.sizes, float)[np.asarray(smoothed(students)).argmin(axis=-1)],
+        mixture=found.accuracy[:, end:],
     )
 
 
@@ -206,38 +173,38 @@ class Task(NamedTuple):
 
 def _by_size(config: Config) -> list[Task]:
     """Teachers of all sizes, without a regulariser."""
-    most = config.num_gaussians[-1]
-    return [Task(float(size), -1, 1.0, 0, 0, most, 1.0) for size in config.sizes]
+    alone = partial(Task, teacher=-1, teacher_size=1.0, first=0, second=0, imitation=1.0)
+    return [alone(size=float(size), count=config.num_gaussians[-1]) for size in config.sizes]
 
 
 def _by_teacher(config: Config, teachers: tuple[int, ...]) -> list[Task]:
     """Regularised teachers, their students of all sizes, and students of mixtures."""
     most, last = config.num_gaussians[-1], len(teachers) - 1
-    tasks = [Task(float(size), -1, 1.0, 0, 1, most, 0.0, 1.0) for size in teachers]
+    teacher = partial(Task, teacher=-1, teacher_size=1.0, first=0, second=1, imitation=0.0)
+    tasks = [teacher(size=float(size), count=most, strength=1.0) for size in teachers]
+    student = partial(Task, first=1, second=1, imitation=1.0)
     tasks += [
-        Task(float(size), place, float(teacher), 1, 1, count, 1.0)
-        for place, teacher in enumerate(teachers)
+        student(size=float(size), teacher=place, teacher_size=float(of), count=count)
+        for place, of in enumerate(teachers)
         for count in config.num_gaussians
         for size in config.sizes
     ]
     # Mixtures of equal parts, for students as large as the largest teacher.
     largest = float(teachers[last])
-    tasks += [
-        Task(largest, last, largest, 0, 1, config.num_images, share / (1 - share))
-        for share in config.shares
-    ]
-    return tasks
+    mixed = partial(Task, size=largest, teacher=last, teacher_size=largest, first=0, second=1)
+    weights = [share / (1 - share) for share in config.shares]
+    return tasks + [mixed(count=config.num_images, imitation=weight) for weight in weights]
 
 
-class Learned(NamedTuple):
+class Training(NamedTuple):
     """What every task (k) ends with."""
 
-    loss: Float[Array, " k"]  # on the first test part
-    accuracy: Float[Array, "k 2"]  # on both
-    entropy: Float[Array, " k"]  # of the teacher's labels on Gaussians, over the largest
+    loss: Float[Array, "*k"]  # on the first test part
+    accuracy: Float[Array, "*k 2"]  # on both
+    entropy: Float[Array, "*k"]  # of the teacher's labels on Gaussians, over the largest
 
 
-def _learned(key: RandomKey, tasks: list[Task], images: Part, config: Config) -> Learned:
+def _training(key: RandomKey, tasks: list[Task], images: Part, config: Config) -> Training:
     """Do all tasks on the images and Gaussians of one seed."""
     of_order, of_noise, of_teachers, of_students, of_batches = jax.random.split(key, 5)
     n, most = config.num_images, config.num_gaussians[-1]
@@ -248,7 +215,7 @@ def _learned(key: RandomKey, tasks: list[Task], images: Part, config: Config) ->
     rows = jnp.arange(most)  # every part has as many rows, if need be again and again
 
     # One task after another, so that there is one training to compile.
-    def perform(networks: Quadratic, given: tuple[Array, Task]) -> tuple[Quadratic, Learned]:
+    def perform(networks: Quadratic, given: tuple[Array, Task]) -> tuple[Quadratic, Training]:
         number, task = given
         taught = task.teacher >= 0
         teacher = jax.tree.map(lambda leaf: leaf[task.teacher], networks)
@@ -270,7 +237,7 @@ def _learned(key: RandomKey, tasks: list[Task], images: Part, config: Config) ->
         ended = course.network
         networks = jax.tree.map(lambda kept, new: kept.at[number].set(new), networks, ended)
         accuracy = jnp.concatenate([course.labelled, course.unlabelled])
-        return networks, Learned(course.loss, accuracy, label_entropy(pairs[1][1].y))
+        return networks, Training(course.loss, accuracy, label_entropy(pairs[1][1].y))
 
     room = len(config.teachers) + 1
     empty = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape)), starts[0])
@@ -295,53 +262,51 @@ def _rise(curves: Float[np.ndarray, "s m"]) -> Float[np.ndarray, " s"]:
 CLAIMS = (
     Claim(
         "Teachers on images can be too large: the loss rises again over sizes, by 5 % or more.",
-        judge=lambda r, c: median_at_least(_rise(r.images), 1.05),
-        source=SIZES,
+        lambda r, c: median_at_least(_rise(r.images), 1.05),
+        SIZES,
     ),
     Claim(
         "So can students of as many Gaussians: the loss rises again, by 5 % or more.",
-        judge=lambda r, c: median_at_least(_rise(r.students[:, 0, 0]), 1.05),
-        source=SIZES,
+        lambda r, c: median_at_least(_rise(r.students[:, 0, 0]), 1.05),
+        SIZES,
     ),
     Claim(
         "The best student is as large as the best teacher, within a factor of 1.5, if there are as "
         "many Gaussians as images.",
-        judge=lambda r, c: median_between(_ratio(r, 0), 1 / 1.5, 1.5),
-        source=SIZES,
+        lambda r, c: median_between(_ratio(r, 0), 1 / 1.5, 1.5),
+        SIZES,
     ),
     Claim(
         "It is a matter of numbers: of many Gaussians, the best is at least 1.5 times as large.",
-        judge=lambda r, c: median_at_least(_ratio(r, -1), 1.5),
-        source=SIZES,
+        lambda r, c: median_at_least(_ratio(r, -1), 1.5),
+        SIZES,
     ),
     Claim(
         "Larger teachers move the minimum: of many Gaussians, the best student grows with them.",
-        judge=lambda r, c: trend(r.minimum[:, :, -1].T),
-        source=SIZES,
+        lambda r, c: trend(r.minimum[:, :, -1].T),
+        SIZES,
     ),
     Claim(
         "At this size and equal numbers they hardly do: the largest less than triples it.",
-        judge=lambda r, c: median_at_most(r.minimum[:, -1, 0] / r.minimum[:, 0, 0], 3.0),
-        source=SIZES,
+        lambda r, c: median_at_most(r.minimum[:, -1, 0] / r.minimum[:, 0, 0], 3.0),
+        SIZES,
         kind="control",
     ),
     Claim(
         "Images are learned better than Gaussians at every share α of them, by 5 points or more.",
-        judge=lambda r, c: median_at_least(
-            (r.mixture[..., 0] - r.mixture[..., 1]).min(axis=1), 0.05
-        ),
-        source=SHARES,
+        lambda r, c: median_at_least((r.mixture[..., 0] - r.mixture[..., 1]).min(axis=1), 0.05),
+        SHARES,
     ),
     Claim(
         "Labels of Gaussians have at least 90 % of the largest entropy, for every teacher.",
-        judge=lambda r, c: median_at_least(r.entropy.min(axis=1), 0.9),
-        source=PROTOCOL,
+        lambda r, c: median_at_least(r.entropy.min(axis=1), 0.9),
+        PROTOCOL,
         kind="control",
     ),
     Claim(
         "Teachers know the images: each is right on 50 % or more, five times chance.",
-        judge=lambda r, c: median_at_least(r.accuracy.min(axis=1), 0.5),
-        source=PROTOCOL,
+        lambda r, c: median_at_least(r.accuracy.min(axis=1), 0.5),
+        PROTOCOL,
         kind="control",
     ),
 )
@@ -350,28 +315,14 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Losses over sizes, of teachers and of students; accuracies over shares."""
     figure, axes = panels("teachers on images", "students on Gaussians", "mixtures")
-    axes[0].semilogx(result.sizes, result.images.T, "o-", color=COLOURS[0], alpha=0.4)
-    names = ("the best", *(f"{size:.0f}" for size in result.teachers[1:]))
-    for place, name in enumerate(names):
+    curves(axes[0], config.sizes, {"their own labels": result.images}, "o-")
+    for place, size in enumerate(result.teachers):
         for number, style in ((0, ":"), (-1, "-")):
-            axes[1].loglog(
-                result.sizes,
-                np.median(result.students[:, place, number], axis=0),
-                style,
-                color=COLOURS[place],
-                label=f"of {name}, {result.num_gaussians[number]:.0f} inputs",
-            )
-    for place, name in enumerate(("images", "Gaussians")):
-        axes[2].plot(
-            result.shares,
-            result.mixture[..., place].mean(axis=0),
-            "o-",
-            color=COLOURS[place],
-            label=name,
-        )
-    for axis in axes[:2]:
-        axis.set(xlabel="neurons", ylabel="test loss")
-    axes[2].set(xlabel="share α of Gaussians", ylabel="test accuracy")
-    for axis in axes[1:]:
-        axis.legend(fontsize=6)
+            name = f"teacher of {size:.0f}, {config.num_gaussians[number]} inputs"
+            curves(axes[1], config.sizes, {name: result.students[:, place, number]}, style, place)
+    images, gaussians = np.moveaxis(result.mixture, 2, 0)
+    curves(axes[2], config.shares, {"images": images, "Gaussians": gaussians}, "o-")
+    label_axes(axes[0], "neurons", "test loss", logarithmic="x")
+    label_axes(axes[1], "neurons", "test loss", logarithmic="xy")
+    label_axes(axes[2], "share α of Gaussians", "test accuracy")
     return figure

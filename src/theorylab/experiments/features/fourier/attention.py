@@ -143,9 +143,10 @@ def memory(config: Config) -> int:
     counts = [(num_sums(*case), case[0]) for case in config.cases]
     places = max(max(config.batch_size or n, min(4096, n)) * k for n, k in counts)
     listed = max(n * (k + 2) for n, k in counts)
-    heads = 2 * config.num_seeds * config.num_heads * 4
-    width = config.num_heads * config.head_width
-    return 4 * 2 * (3 * 4 * places * width + 3 * listed + heads)
+    width, largest = config.num_heads * config.head_width, max(config.moduli)
+    weights = config.channels * (4 * width + 2 * largest) + config.num_heads * largest**2
+    kept = 2 * config.num_seeds * (2 * largest**2 + 3 * config.num_heads)
+    return 4 * 2 * (3 * 4 * places * (width + config.channels) + 3 * listed + 6 * weights + kept)
 
 
 def run(config: Config) -> Result:

@@ -100,6 +100,8 @@ class Config(Seeded):
         super().__post_init__()
         if self.num_terms[-1] < 3:
             raise ValueError(f"num_terms must increase to 3 or more, got {self.num_terms}.")
+        if self.depth > 100:
+            raise ValueError(f"depth must be at most 100, got {self.depth}.")
         for case in self.cases:
             if num_sums(*case) > 10**7:
                 raise ValueError(f"modulus^num_terms must be at most 10⁷, got {case}.")
@@ -172,9 +174,12 @@ def memory(config: Config) -> int:
     if config.network == "polynomial":
         units = max(together * (config.width + case[1]) for case in config.cases)
     else:
-        hidden = 4 * config.num_heads * config.head_width + config.width
-        units = max(together * case[0] * hidden for case in config.cases)
-    return 4 * 2 * 3 * (units + max(num_sums(*case) * (case[0] + 2) for case in config.cases))
+        hidden = 4 * config.num_heads * config.head_width + 2 * config.width + config.channels
+        places = max(together * case[0] for case in config.cases)
+        units = config.depth * hidden * (places + 6 * config.channels)
+    listed = max(num_sums(*case) * (case[0] + 2) for case in config.cases)
+    kept = config.num_seeds * len(config.cases) * 2 * len(config.steps)
+    return 4 * 2 * (3 * (units + listed) + kept)
 
 
 def run(config: Config) -> Result:

@@ -54,8 +54,8 @@ class Config(Polynomials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        maximum_margin(self.num_terms, self.modulus)  # refuses what has none
         num_sums(self.num_terms, self.modulus)  # refuses too many
+        maximum_margin(self.num_terms, self.modulus)  # refuses what has none
         if len(self.path) < 2 or np.any(np.diff(self.path) >= 0):
             raise ValueError(f"path must be two penalties or more that fall, got {self.path}.")
 
