@@ -65,11 +65,11 @@ class Relabelling(Seeded):
         """Of an image."""
         return (image_shape(self.images)[0] // self.shrink) ** 2
 
-    def bytes_of(self, num_inputs: int, num_networks: int) -> int:
+    def bytes_of(self, num_samples: int, num_networks: int) -> int:
         """Memory of all images, and of inputs, hidden neurons and networks of two seeds."""
         weights = num_networks * self.sizes[-1]
         drawn = 2 * 2 * self.num_steps * self.batch_size
-        parts = 16 * (num_inputs + weights) * (self.pixels + self.sizes[-1])
+        parts = 16 * (num_samples + weights) * (self.pixels + self.sizes[-1])
         kept = 10 * self.num_seeds * num_networks * len(self.sizes)
         return 4 * (3 * num_images(self.images) * self.pixels + parts + drawn + kept)
 

@@ -100,6 +100,11 @@ class ParitySetting(Setting):
         self.check(self.num_patterns, self.num_relevant)
 
     @property
+    def is_sources(self) -> bool:
+        """Whether network, samples and steps are as many as the source's, or more."""
+        return self.num_pairs >= 300 and self.num_samples >= 50000 and self.num_steps >= 600
+
+    @property
     def mixture(self) -> CountLaw:
         """Inputs with structure: half of them have all or none of the relevant patterns."""
         return parity_mixture(self.num_patterns, self.num_relevant)

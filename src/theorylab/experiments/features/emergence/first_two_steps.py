@@ -71,11 +71,6 @@ PROBES = jnp.array([False, True, True, True])  # of four first layers all but th
 class Config(ParitySetting):
     """The first two steps of a network on a parity of patterns, and probes of both."""
 
-    @property
-    def is_sources(self) -> bool:
-        """Whether network, samples and steps are as many as the source's, or more."""
-        return self.num_pairs >= 300 and self.num_samples >= 50000 and self.num_steps >= 600
-
 
 PRESETS = {
     "smoke": Config(

@@ -55,11 +55,6 @@ class Config(ParitySetting):
 
     dimension: Count = 500  # d, which matters to cosines only
 
-    @property
-    def is_sources(self) -> bool:
-        """Whether network, samples and steps are as many as the source's, or more."""
-        return self.num_pairs >= 300 and self.num_samples >= 50000 and self.num_steps >= 600
-
 
 PRESETS = {
     "smoke": Config(

@@ -124,8 +124,8 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of all images, of the parts of two seeds, their hidden neurons, and teachers."""
-    num_inputs = config.num_gaussians[-1] + config.num_test
-    return config.bytes_of(2 * num_inputs, len(config.teachers) + 1)
+    num_samples = 2 * (config.num_gaussians[-1] + config.num_test)
+    return config.bytes_of(num_samples, len(config.teachers) + 1)
 
 
 def run(config: Config) -> Result:
