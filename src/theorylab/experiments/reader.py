@@ -10,7 +10,6 @@ tree (a base of Config, a source, a constant) is read there.
 """
 
 import ast
-import dataclasses
 import io
 import operator
 import textwrap
@@ -397,9 +396,8 @@ def _file_of(module: str, level: int, path: Path) -> Path | None:
 def _own_fields(name: str) -> dict[str, Field]:
     """The fields of a base in `theorylab.fields`."""
     base = getattr(domains, name)
-    hints = domains.hints(base)
     comments = {"num_seeds": "independent repetitions", "seed": "of all randomness"}
     return {
-        field.name: Field(field.name, hints[field.name], field.default, comments[field.name])
-        for field in dataclasses.fields(base)
+        name: Field(name, hint, default=getattr(base, name), help=comments[name])
+        for name, hint in domains.hints(base).items()
     }

@@ -76,10 +76,10 @@ def least_penalized_loss(num_terms: int, modulus: int, penalty: float) -> float:
         return np.log1p((modulus - 1) * np.exp(-best * norms ** (num_terms + 1))) + penalty * norms
 
     low, high = 0.0, math.log(modulus) / penalty  # further out, λr alone is more than log p
-    for _ in range(6):  # the loss may have two minima: a grid, then finer ones around the best
-        norms = np.linspace(low, high, 2001)
+    norms = np.linspace(low, high, 2001)
+    for _ in range(5):  # the loss may have two minima: a grid, then finer ones around the best
         place, width = norms[losses(norms).argmin()], norms[1] - norms[0]
-        low, high = max(0.0, place - width), place + width
+        norms = np.linspace(max(0.0, place - width), place + width, 2001)
     return float(losses(norms).min())
 
 

@@ -149,6 +149,7 @@ def _scaled(y: Field, gain: Field, volume: float) -> Field:
     """The densities y √(gain/λ) within 0.2 of before, with λ so that their mean is the volume."""
     low, high = 0.0, 1.0 + 1e3 * float(gain.max())
     least, most = np.maximum(y - 0.2, 0.0), np.minimum(y + 0.2, 1.0)
+    after = y
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         after = np.clip(y * np.sqrt(gain / middle), least, most)

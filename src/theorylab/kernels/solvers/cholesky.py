@@ -109,7 +109,8 @@ def cholesky_factor(
     norm = _one_norm(work) + ridge
     epsilon = float(np.finfo(work.dtype).eps) if rounding is None else rounding
     step = epsilon * max(float(np.sum(diagonal)), float(np.finfo(work.dtype).tiny))
-    for jitter in (0.0, *(step * 10.0**power for power in range(8))):
+    jitters = (0.0, *(step * 10.0**power for power in range(8)))
+    for jitter in jitters:
         np.fill_diagonal(work, diagonal + ridge + jitter)
         # Fortran's lower triangle is the upper one here; the strictly lower one stays as it is.
         factor, failed_at = potrf(work.T, lower=1, overwrite_a=1, clean=0)
@@ -120,7 +121,7 @@ def cholesky_factor(
         _mirror(work)
     raise LinAlgError(
         f"the kernel must be positive semi-definite to rounding, got one that is not even with a "
-        f"jitter of {jitter:.3g} beside the ridge {ridge}."
+        f"jitter of {jitters[-1]:.3g} beside the ridge {ridge}."
     )
 
 

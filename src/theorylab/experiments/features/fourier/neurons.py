@@ -140,21 +140,22 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Train every case with the norm and with weight decay, from the same starts."""
-    normed, decayed, counts = [], [], []
+    normed, decayed, spectra = [], [], []
     for place, case in enumerate(config.cases):
         report(f"training on sums of {case[0]} terms modulo {case[1]}", place / len(config.cases))
         key = jax.random.fold_in(jax.random.key(config.seed), place)
-        with_norm, spectra = _trained(key, case, config, penalty=config.penalty)
+        with_norm, found = _trained(key, case, config, penalty=config.penalty)
         normed.append(with_norm)
+        spectra.append(found)
         decayed.append(_trained(key, case, config, weight_decay=WEIGHT_DECAY)[0])
-        counts.append(np.asarray(spectra.counts))
+    counts = [np.asarray(found.counts) for found in spectra]
     return Result(
         normed=jax.tree.map(lambda *leaves: jnp.stack(leaves), *normed),
         decayed=jax.tree.map(lambda *leaves: jnp.stack(leaves), *decayed),
         coverage=np.stack([(case > 0).mean(axis=1) for case in counts]),
         p_value=np.array([[uniformity(row).p_value for row in case] for case in counts]),
         imbalance=np.stack([c.max(axis=1) / np.maximum(c.min(axis=1), 0.5) for c in counts]),
-        spectra=jax.tree.map(lambda leaf: leaf[0], spectra),
+        spectra=jax.tree.map(lambda leaf: leaf[0], spectra[-1]),
     )
 
 

@@ -42,6 +42,7 @@ from theorylab.claims import (
     probability_at_most,
 )
 from theorylab.data import patch_law, signal_among_noise
+from theorylab.data.patches import noise_scale
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Checked, Count, Seed
@@ -167,7 +168,7 @@ def run(config: Config) -> Result:
 def _simulated(key: jax.Array, projection: float, config: Config) -> float:
     """The error of fitted weights behind one gate, in the plane of w* and the gate."""
     k = config.num_patches
-    cosine = projection * gated_patches.noise_scale(k)  # g/√d with d = 1/σ²
+    cosine = projection * noise_scale(k)  # g/√d with d = 1/σ²
     gate = jnp.array([[cosine, (1 - cosine**2) ** 0.5]])
     features = gated_patches.sampled_features(key, gate, jnp.abs(gate[:, 0]), k, config.num_samples)
     return gated_patches.discriminant_error(np.asarray(features).reshape(config.num_samples, -1))
@@ -178,7 +179,7 @@ def _fitted(key: jax.Array, config: Config) -> tuple[np.ndarray, np.ndarray]:
 
     Only the span of the gates and of w* matters, so nine of the d = 1/σ² directions are drawn.
     """
-    k, d = config.num_patches, round(gated_patches.noise_scale(config.num_patches) ** -2)
+    k, d = config.num_patches, round(noise_scale(config.num_patches) ** -2)
     fitted, expected = [], []
     for draw_key in jax.random.split(key, config.num_fitted):
         gate_key, noise_key = jax.random.split(draw_key)
