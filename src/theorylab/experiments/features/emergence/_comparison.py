@@ -21,25 +21,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from theorylab.data import CountLaw
-from theorylab.experiments.features.emergence._fixed_methods import (
-    Scores,
-    batches,
-    fit_tangents,
-    fit_variants,
-    only_if,
-    scores,
-)
-from theorylab.experiments.features.emergence._tasks import (
-    DictionaryTask,
-    Setting,
-    Theory,
-    draw_task,
-)
 from theorylab.features.emergence.meters import cosines, relevant_direction
 from theorylab.features.emergence.network import outputs
 from theorylab.features.emergence.stages import Emergence, classify, emerge
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey
+
+from ._fixed_methods import Scores, batches, fit_tangents, fit_variants, only_if, scores
+from ._tasks import DictionaryTask, Setting, Theory, draw_task
 
 Methods = Literal["network", "fixed", "probes"]  # each with all that stand before it
 AFTER_TWO_STEPS = 2  # place among the cosines of `Training`

@@ -19,14 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from theorylab.data import Dataset
-from theorylab.experiments.features.emergence._tasks import DictionaryTask, Setting, Theory
 from theorylab.features.emergence.meters import normalized
-from theorylab.features.emergence.network import (
-    Neurons,
-    first_half,
-    preactivations,
-    truncated_relu,
-)
+from theorylab.features.emergence.network import Neurons, first_half, preactivations, truncated_relu
 from theorylab.features.emergence.stages import Emergence
 from theorylab.features.fixed import (
     Features,
@@ -38,6 +32,8 @@ from theorylab.features.fixed import (
 )
 from theorylab.training import Batches
 from theorylab.typing import RandomKey
+
+from ._tasks import DictionaryTask, Setting, Theory
 
 # In units of 1/E‖ψ‖²: at the stated size random features are best at 3 or 10, probes from 100 on.
 PROBE_RATES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from theorylab.data import CountLaw, independent_patterns
-from theorylab.experiments.features.emergence._tasks import Setting
 from theorylab.fields import Count
+
+from ._tasks import Setting
 
 STRUCTURED, FAIR = 2 / 3, 0.5  # probability of a relevant pattern, with and without structure
 LEARNED = 0.99  # balanced accuracy

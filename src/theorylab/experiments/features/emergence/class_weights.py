@@ -18,16 +18,12 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source
 from theorylab.claims.judges import identity, median_at_least, median_between, ordered
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
-from theorylab.experiments.features.emergence._comparison import train_laws
-from theorylab.experiments.features.emergence._intervals import (
-    FAIR,
-    LEARNED,
-    STRUCTURED,
-    IntervalSetting,
-)
-from theorylab.experiments.features.emergence._tasks import bytes_of, theory_of
 from theorylab.progress import report
 from theorylab.typing import Measured
+
+from ._comparison import train_laws
+from ._intervals import FAIR, LEARNED, STRUCTURED, IntervalSetting
+from ._tasks import bytes_of, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\alpha_y = 1/(2 \Pr[y])"

@@ -38,14 +38,6 @@ from theorylab.claims.judges import (
 from theorylab.data import CountLaw, Dataset, dictionary_data
 from theorylab.data.dictionary import incoherent_dictionary
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
-from theorylab.experiments.features.emergence._fixed_methods import batches, fit_tangents
-from theorylab.experiments.features.emergence._tasks import (
-    DictionaryTask,
-    ParitySetting,
-    Theory,
-    bytes_of,
-    theory_of,
-)
 from theorylab.features import class_accuracies
 from theorylab.features.emergence.meters import cosines, threshold_ceiling
 from theorylab.features.emergence.network import Neurons, outputs, unbiased_start
@@ -54,6 +46,9 @@ from theorylab.fields import Count, Increasing, OpenFraction, Positive, Several
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._fixed_methods import batches, fit_tangents
+from ._tasks import DictionaryTask, ParitySetting, Theory, bytes_of, theory_of
 
 PRECISION = "float32"
 FORMULA = (

@@ -34,16 +34,6 @@ from theorylab.claims.judges import (
 )
 from theorylab.data import CountLaw
 from theorylab.experiments.drawing import curves, label_axes, panels
-from theorylab.experiments.features.emergence._comparison import train_network
-from theorylab.experiments.features.emergence._fixed_methods import fit_variants
-from theorylab.experiments.features.emergence._tasks import (
-    DictionaryTask,
-    ParitySetting,
-    Theory,
-    bytes_of,
-    draw_task,
-    theory_of,
-)
 from theorylab.features.emergence.audits import audit
 from theorylab.features.emergence.bounds import classifier_sizes
 from theorylab.features.emergence.meters import gradient_parts, sampling_floor
@@ -52,6 +42,10 @@ from theorylab.features.emergence.stages import Emergence
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._comparison import train_network
+from ._fixed_methods import fit_variants
+from ._tasks import DictionaryTask, ParitySetting, Theory, bytes_of, draw_task, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\nabla_{w_i} L = -a_i \sum_j M_j T_j, \quad y\,g^{(1)} < 1"

@@ -26,7 +26,6 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source, erratum
 from theorylab.claims.judges import at_most, exponent_between, holds, identity, median_at_most
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
-from theorylab.experiments.features.emergence._listed_inputs import ListedInputs, draw
 from theorylab.features.emergence.bounds import hinge_regret_margin
 from theorylab.features.emergence.lower_bounds import (
     best_hinge,
@@ -41,6 +40,8 @@ from theorylab.fields import Count, Increasing, Positive
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._listed_inputs import ListedInputs, draw
 
 PRECISION = "float64"
 FORMULA = r"\min_{\|w\| \leq B} \mathcal{L} \geq 1 - B\,\|\mathbb{E}[\chi_A \Psi]\|, \quad \sum_A \|\mathbb{E}[\chi_A \Psi]\|^2 \leq N"  # noqa: E501

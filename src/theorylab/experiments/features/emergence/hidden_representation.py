@@ -27,7 +27,6 @@ from theorylab.claims import Claim, Source
 from theorylab.claims.judges import median_at_least, median_at_most, ordered
 from theorylab.data.dictionary import ListedLaw, listed_patterns
 from theorylab.experiments.drawing import directions, medians, panels
-from theorylab.experiments.features.emergence._tasks import TaskSizes, Theory, bytes_of, draw_task
 from theorylab.features.emergence.clusters import spherical_means
 from theorylab.features.emergence.meters import (
     cosine_map,
@@ -47,6 +46,8 @@ from theorylab.fields import Count
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._tasks import TaskSizes, Theory, bytes_of, draw_task
 
 PRECISION = "float32"
 FORMULA = (

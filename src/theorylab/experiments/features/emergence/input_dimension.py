@@ -35,25 +35,15 @@ from theorylab.claims.judges import (
 from theorylab.data import parity_mixture
 from theorylab.data.dictionary import orthonormal_dictionary
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
-from theorylab.experiments.features.emergence._tasks import (
-    DictionaryTask,
-    TaskSizes,
-    Theory,
-    bytes_of,
-    draw_task,
-    theory_of,
-)
-from theorylab.features.emergence.meters import (
-    cosines,
-    expected_largest_cosine,
-    relevant_direction,
-)
+from theorylab.features.emergence.meters import cosines, expected_largest_cosine, relevant_direction
 from theorylab.features.emergence.network import Neurons, first_half, outputs
 from theorylab.features.emergence.stages import emerge
 from theorylab.fields import Count, Increasing, Odd
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._tasks import DictionaryTask, TaskSizes, Theory, bytes_of, draw_task, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\frac{c^2}{1 - c^2} \propto \frac1d"

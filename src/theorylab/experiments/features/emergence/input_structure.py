@@ -30,7 +30,12 @@ from theorylab.claims.judges import median_at_least, median_between, ordered
 from theorylab.data import image_set
 from theorylab.data.backgrounds import downsample
 from theorylab.experiments.drawing import curves, label_axes, panels
-from theorylab.experiments.features.emergence._relabelling import (
+from theorylab.fields import Count, Several
+from theorylab.progress import report
+from theorylab.training import ensemble
+from theorylab.typing import Measured, RandomKey
+
+from ._relabelling import (
     Course,
     Part,
     Quadratic,
@@ -42,10 +47,6 @@ from theorylab.experiments.features.emergence._relabelling import (
     quadratic_start,
     relabelled,
 )
-from theorylab.fields import Count, Several
-from theorylab.progress import report
-from theorylab.training import ensemble
-from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = r"R = \sum_j \bar f_j \ln \bar f_j - \frac{\lambda}{n} \sum_{i,j} f(x_i)_j \ln f(x_i)_j"

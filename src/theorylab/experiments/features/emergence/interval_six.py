@@ -28,14 +28,6 @@ from theorylab.claims.judges import (
     median_between,
     ordered,
 )
-from theorylab.experiments.features.emergence._comparison import AFTER_TWO_STEPS, compare_laws
-from theorylab.experiments.features.emergence._intervals import (
-    LEARNED,
-    STRUCTURED,
-    IntervalSetting,
-)
-from theorylab.experiments.features.emergence._six import figure
-from theorylab.experiments.features.emergence._tasks import bytes_of, theory_of
 from theorylab.features.emergence.meters import (
     expected_largest_cosine,
     threshold_ceiling,
@@ -44,6 +36,11 @@ from theorylab.features.emergence.meters import (
 from theorylab.fields import Count
 from theorylab.progress import report
 from theorylab.typing import Measured
+
+from ._comparison import AFTER_TWO_STEPS, compare_laws
+from ._intervals import LEARNED, STRUCTURED, IntervalSetting
+from ._six import figure
+from ._tasks import bytes_of, theory_of
 
 PRECISION = "float32"
 FORMULA = r"y = +1 \text{ if } \sum_{i \in A} \tilde\phi_i \ge t, \quad \alpha_y = 1/(2 \Pr[y])"

@@ -18,13 +18,14 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source
 from theorylab.claims.judges import median_at_least, median_at_most, median_between, ordered
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
-from theorylab.experiments.features.emergence._comparison import AFTER_TWO_STEPS, compare_laws
-from theorylab.experiments.features.emergence._fixed_methods import balanced
-from theorylab.experiments.features.emergence._tasks import ParitySetting, bytes_of, theory_of
 from theorylab.features.emergence.meters import threshold_ceiling
 from theorylab.fields import Count, OpenFraction, Several
 from theorylab.progress import report
 from theorylab.typing import Measured
+
+from ._comparison import AFTER_TWO_STEPS, compare_laws
+from ._fixed_methods import balanced
+from ._tasks import ParitySetting, bytes_of, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\alpha_y = \frac{1}{2 \Pr[y]}"

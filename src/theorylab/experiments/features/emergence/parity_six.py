@@ -29,9 +29,6 @@ from theorylab.claims.judges import (
     median_between,
     ordered,
 )
-from theorylab.experiments.features.emergence._comparison import AFTER_TWO_STEPS, compare_laws
-from theorylab.experiments.features.emergence._six import figure
-from theorylab.experiments.features.emergence._tasks import ParitySetting, bytes_of, theory_of
 from theorylab.features.emergence.meters import (
     expected_largest_cosine,
     threshold_ceiling,
@@ -40,6 +37,10 @@ from theorylab.features.emergence.meters import (
 from theorylab.fields import Count
 from theorylab.progress import report
 from theorylab.typing import Measured
+
+from ._comparison import AFTER_TWO_STEPS, compare_laws
+from ._six import figure
+from ._tasks import ParitySetting, bytes_of, theory_of
 
 PRECISION = "float32"
 FORMULA = r"y = \prod_{i \in A} (2\tilde\phi_i - 1), \quad \nabla_{w_i} L = -a_i \sum_j M_j T_j"

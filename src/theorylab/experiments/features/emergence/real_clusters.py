@@ -27,19 +27,14 @@ from theorylab.claims.judges import median_at_least, median_at_most
 from theorylab.data import Dataset, image_set
 from theorylab.data.downloads import image_shape, num_images
 from theorylab.experiments.drawing import curves, label_axes, panels
-from theorylab.experiments.features.emergence._two_starts import (
-    SMALL,
-    USUAL,
-    TwoClasses,
-    draw_starts,
-    from_both_starts,
-)
 from theorylab.features import accuracy
 from theorylab.features.emergence.clusters import scrambled, spherical_means
 from theorylab.fields import Count, Plural
 from theorylab.progress import report
 from theorylab.training import Batches, heavy_ball, logistic, sgd
 from theorylab.typing import Measured, RandomKey
+
+from ._two_starts import SMALL, USUAL, TwoClasses, draw_starts, from_both_starts
 
 PRECISION = "float32"
 FORMULA = r"c_u \propto \sum_{i \in u} w_i / \|w_i\|"

@@ -32,13 +32,6 @@ from theorylab.data import Dataset, image_set
 from theorylab.data.backgrounds import downsample
 from theorylab.data.downloads import image_shape, num_images
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
-from theorylab.experiments.features.emergence._two_starts import (
-    SMALL,
-    USUAL,
-    TwoClasses,
-    draw_starts,
-    from_both_starts,
-)
 from theorylab.features import accuracy
 from theorylab.features.emergence.clusters import scrambled, spherical_means
 from theorylab.features.emergence.filters import (
@@ -54,6 +47,8 @@ from theorylab.models.unfold import im2col
 from theorylab.progress import report
 from theorylab.training import Batches, empirical_risk, gradient_descent, logistic, sgd
 from theorylab.typing import Measured, RandomKey
+
+from ._two_starts import SMALL, USUAL, TwoClasses, draw_starts, from_both_starts
 
 PRECISION = "float32"
 FORMULA = r"\cos(v_c, v_{c'}),\quad v_c = \frac{w(t_{c-1}) - w(t_c)}{\eta (t_c - t_{c-1})}"
@@ -343,4 +338,5 @@ def plot(result: Result, config: Config) -> Figure:
     axes[2].plot(groups, 10 * _deviation(config), label="10 deviations", **THEORY)
     for axis in axes:
         label_axes(axis, "group")
+        axis.legend(fontsize=7)
     return figure

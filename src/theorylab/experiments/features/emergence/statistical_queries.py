@@ -23,7 +23,6 @@ from theorylab.claims import Claim, Source, erratum
 from theorylab.claims.judges import holds, identity, median_at_least, median_at_most
 from theorylab.data import parity_mixture
 from theorylab.experiments.drawing import COLOURS, THEORY, label_axes, panels
-from theorylab.experiments.features.emergence._listed_inputs import ListedInputs, draw
 from theorylab.features.emergence.lower_bounds import (
     mixture_chances,
     parity_coefficients,
@@ -41,6 +40,8 @@ from theorylab.features.emergence.queries import (
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._listed_inputs import ListedInputs, draw
 
 PRECISION = "float64"
 FORMULA = r"\#\{A : |\langle \chi_A, q \rangle| > \tau\} \leq 1/\tau^2"

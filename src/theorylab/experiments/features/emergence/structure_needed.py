@@ -32,8 +32,6 @@ from theorylab.claims.judges import at_least, at_most, median_at_least, median_a
 from theorylab.data import dictionary_data, independent_patterns, parity_mixture
 from theorylab.data.dictionary import parity_counts
 from theorylab.experiments.drawing import COLOURS, THEORY, curves, label_axes, panels
-from theorylab.experiments.features.emergence._comparison import AFTER_TWO_STEPS, train_laws
-from theorylab.experiments.features.emergence._tasks import Setting, bytes_of, theory_of
 from theorylab.features.emergence.good_network import good_network
 from theorylab.features.emergence.lower_bounds import num_parities
 from theorylab.features.emergence.network import outputs
@@ -41,6 +39,9 @@ from theorylab.features.emergence.queries import gradient_queries, query_bound
 from theorylab.fields import Count, Odd, Several
 from theorylab.progress import report
 from theorylab.typing import Measured
+
+from ._comparison import AFTER_TWO_STEPS, train_laws
+from ._tasks import Setting, bytes_of, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\#\text{queries or } 1/\tau \ge \tfrac{1}{2} \tbinom{D}{k}^{1/3}"

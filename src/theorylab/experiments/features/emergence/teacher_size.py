@@ -27,7 +27,12 @@ from matplotlib.figure import Figure
 from theorylab.claims import Claim, Source
 from theorylab.claims.judges import median_at_least, median_at_most, median_between, trend
 from theorylab.experiments.drawing import curves, label_axes, panels
-from theorylab.experiments.features.emergence._relabelling import (
+from theorylab.fields import Count, Increasing, OpenFraction, Positive, Several
+from theorylab.progress import report
+from theorylab.training import ensemble
+from theorylab.typing import Measured, RandomKey, Scalar
+
+from ._relabelling import (
     Part,
     Quadratic,
     Relabelling,
@@ -41,10 +46,6 @@ from theorylab.experiments.features.emergence._relabelling import (
     relabelled,
     smoothed,
 )
-from theorylab.fields import Count, Increasing, OpenFraction, Positive, Several
-from theorylab.progress import report
-from theorylab.training import ensemble
-from theorylab.typing import Measured, RandomKey, Scalar
 
 PRECISION = "float32"
 FORMULA = r"i_t = \text{the first local minimum of the test loss over sizes } i"

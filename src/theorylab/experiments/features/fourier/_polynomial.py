@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from theorylab.data.modular import Sums, all_sums, num_sums, split_sums
-from theorylab.experiments.features.fourier._sums import Case
 from theorylab.features.fourier.learning import AdditionRecipe, learn_addition
 from theorylab.features.fourier.maximum_margin import num_cosine_neurons
 from theorylab.features.fourier.polynomial import (
@@ -16,6 +15,8 @@ from theorylab.features.fourier.polynomial import (
 from theorylab.fields import Count, Positive, Seeded, Whole
 from theorylab.training.trajectory import Trajectory
 from theorylab.typing import RandomKey, Scalar
+
+from ._sums import Case
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,9 @@ from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Claim, Source
-from theorylab.claims.judges import (
-    median_at_least,
-    median_at_most,
-    ordered,
-    probability_at_least,
-)
+from theorylab.claims.judges import median_at_least, median_at_most, ordered, probability_at_least
 from theorylab.data.modular import all_sums, num_sums, split_sums
 from theorylab.experiments.drawing import image, label_axes, panels
-from theorylab.experiments.features.fourier._sums import Case, by_case, paired
 from theorylab.features.fourier.learning import AdditionRecipe, learn_addition, scores
 from theorylab.features.fourier.spectra import attention_concentration, attention_power
 from theorylab.features.fourier.transformer import Transformer, token_scores, weight_norm
@@ -49,6 +43,8 @@ from theorylab.fields import Count, Fraction, Odd, Positive, Seeded, Several, Wh
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._sums import Case, by_case, paired
 
 PRECISION = "float32"
 FORMULA = r"A_h = E W_Q (E W_K)^\top \propto \cos(2\pi j_1 a/p + \varphi)\cos(2\pi j_2 b/p + \psi)"

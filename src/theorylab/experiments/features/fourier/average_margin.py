@@ -21,19 +21,16 @@ from theorylab.claims import Claim, Source
 from theorylab.claims.judges import at_least, at_most, holds, identity
 from theorylab.data.modular import all_sums, num_sums
 from theorylab.experiments.drawing import THEORY, label_axes, panels
-from theorylab.experiments.features.fourier._sums import Case, paired
 from theorylab.features.fourier.margins import average_margin, least_margin, weighted_margin
 from theorylab.features.fourier.maximum_margin import ascended_neuron, maximum_margin
-from theorylab.features.fourier.polynomial import (
-    group_norm,
-    initial_neurons,
-    polynomial_network,
-)
+from theorylab.features.fourier.polynomial import group_norm, initial_neurons, polynomial_network
 from theorylab.features.fourier.spectra import neuron_spectra
 from theorylab.fields import Count, Odd, Seeded, Several
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._sums import Case, paired
 
 PRECISION = "float64"
 FORMULA = r"\mathbb{E} g' = \frac{k!}{(p-1)p^k} \sum_{j \ne 0} \hat w(-j) \prod_i \hat u_i(j)"

@@ -37,7 +37,6 @@ from theorylab.claims import Claim, Finding, Source, erratum
 from theorylab.claims.judges import at_least, at_most, holds
 from theorylab.data.modular import all_sums, num_sums, split_sums
 from theorylab.experiments.drawing import COLOURS, curves, label_axes, panels
-from theorylab.experiments.features.fourier._sums import Case, paired
 from theorylab.features.fourier.learning import (
     AdditionRecipe,
     Curves,
@@ -45,25 +44,15 @@ from theorylab.features.fourier.learning import (
     learn_addition,
     solved_at,
 )
-from theorylab.features.fourier.polynomial import (
-    group_norm,
-    initial_neurons,
-    polynomial_network,
-)
+from theorylab.features.fourier.polynomial import group_norm, initial_neurons, polynomial_network
 from theorylab.features.fourier.transformer import Transformer, weight_norm
-from theorylab.fields import (
-    Count,
-    Increasing,
-    NonNegative,
-    OpenFraction,
-    Positive,
-    Seeded,
-    Several,
-)
+from theorylab.fields import Count, Increasing, NonNegative, OpenFraction, Positive, Seeded, Several
 from theorylab.numerics import jonckheere
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._sums import Case, paired
 
 PRECISION = "float32"
 FORMULA = r"S = \log(t_{\mathrm{test}} / t_{\mathrm{train}})"

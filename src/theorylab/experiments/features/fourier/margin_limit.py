@@ -20,13 +20,6 @@ from theorylab.claims import Claim, Source
 from theorylab.claims.judges import median_at_least, median_at_most
 from theorylab.data.modular import num_sums
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
-from theorylab.experiments.features.fourier._polynomial import (
-    Polynomials,
-    bytes_of,
-    parts_of,
-    start_of,
-    train,
-)
 from theorylab.features.fourier.margins import normalized_margin
 from theorylab.features.fourier.maximum_margin import maximum_margin
 from theorylab.features.fourier.polynomial import Neurons
@@ -34,6 +27,8 @@ from theorylab.fields import Count, Odd, Positive, Several
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._polynomial import Polynomials, bytes_of, parts_of, start_of, train
 
 PRECISION = "float32"
 FORMULA = r"\gamma_\lambda \to \gamma^* \quad (\lambda \to 0)"

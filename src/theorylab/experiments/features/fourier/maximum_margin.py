@@ -24,7 +24,6 @@ from theorylab.claims import Claim, Source, erratum
 from theorylab.claims.judges import at_most, holds, identity
 from theorylab.data.modular import Sums, all_sums, num_sums
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.experiments.features.fourier._sums import Case, by_case, paired
 from theorylab.features.fourier.margins import average_margin, margin
 from theorylab.features.fourier.maximum_margin import (
     maximum_margin,
@@ -35,6 +34,8 @@ from theorylab.features.fourier.polynomial import Neurons, group_norm, polynomia
 from theorylab.fields import Checked, Count, Odd, Several
 from theorylab.progress import report
 from theorylab.typing import Measured
+
+from ._sums import Case, by_case, paired
 
 PRECISION = "float64"
 FORMULA = r"\gamma^* = \frac{2\, k!}{(2k+2)^{(k+1)/2} (p-1)\, p^{(k-1)/2}}"

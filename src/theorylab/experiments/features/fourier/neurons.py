@@ -26,14 +26,6 @@ from theorylab.claims import Claim, Source
 from theorylab.claims.judges import holds, median_at_least, median_at_most, ordered
 from theorylab.data.modular import all_sums
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.experiments.features.fourier._polynomial import (
-    Polynomials,
-    bytes_of,
-    parts_of,
-    start_of,
-    train,
-)
-from theorylab.experiments.features.fourier._sums import Case, by_case, paired
 from theorylab.features.fourier.learning import scores
 from theorylab.features.fourier.margins import average_margin, normalized_margin
 from theorylab.features.fourier.maximum_margin import least_penalized_loss, maximum_margin
@@ -49,6 +41,9 @@ from theorylab.fields import Count, Fraction, Odd, Several
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
+
+from ._polynomial import Polynomials, bytes_of, parts_of, start_of, train
+from ._sums import Case, by_case, paired
 
 PRECISION = "float32"
 FORMULA = r"u_i(a) \propto \cos(\theta_{u_i} + 2\pi\zeta a/p), \quad \sum_i \theta_{u_i} = \theta_w"
