@@ -11,7 +11,7 @@ from theorylab.experiments.features.agop import _images as tasks
 from theorylab.experiments.features.agop._polynomials import super_critical
 from theorylab.features import agop, agop_alignment
 from theorylab.kernels import ntk
-from theorylab.training import Batches, Until, gradient_descent
+from theorylab.training import Batches, Until
 
 KEY = jax.random.key(3)
 CONFIG = tasks.ImageConfig(images="digits", num_train=40, num_known=70, num_test=30)
@@ -19,7 +19,7 @@ CONFIG = tasks.ImageConfig(images="digits", num_train=40, num_known=70, num_test
 
 @pytest.fixture(scope="module")
 def data():
-    return tasks.read_images(CONFIG)
+    return tasks.read(CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_tenth_of_the_students_labels_are_wrong_and_no_others(data, parts):
 
 def test_the_critical_rate_is_that_of_the_kernel(data, parts):
     """Oracle: n/λ_max of the whole kernel."""
-    model = tasks.image_student(parts, replace(CONFIG, widths=(8, 8)))
+    model = tasks.student(parts, replace(CONFIG, widths=(8, 8)))
     params = model.init(KEY)
     top = np.linalg.eigvalsh(np.asarray(ntk(model.apply, params, parts.train.x)))[-1]
     rate = tasks.critical_rate(model, params, parts.train, KEY)
@@ -62,18 +62,18 @@ def test_the_critical_rate_is_that_of_the_kernel(data, parts):
 
 def test_a_student_is_measured_where_it_was_best(data, parts):
     """Oracle: one step of descent by hand, with its losses and features."""
-    model = tasks.image_student(parts, replace(CONFIG, widths=(8,)))
+    model = tasks.student(parts, replace(CONFIG, widths=(8,)))
     params = model.init(KEY)
     reference = jnp.diag(jnp.arange(16.0))
 
     def loss(w, part):
         return jnp.mean((model.apply(w, part.x) - part.y) ** 2)
 
-    end = (gradient_descent(0.1), Batches(40), Until(1e-9, 1, 1))
+    end = (Batches(40), Until(1e-9, 1, 1))
 
     @jax.jit
     def learned(rate, counted):
-        return tasks.learn_images(KEY, model, params, parts, reference, *end, rate, counted)
+        return tasks.learn(KEY, model, params, parts, reference, rate, *end, counted)
 
     student = learned(0.1, True)
     gradient = jax.grad(loss)(params, parts.train)
@@ -84,14 +84,16 @@ def test_a_student_is_measured_where_it_was_best(data, parts):
     features = agop(model.apply, stepped, parts.train.x)
     np.testing.assert_allclose(student.alignment, agop_alignment(features, reference), rtol=1e-9)
     assert not student.reached
-    # With η far above the critical rate the one step is super-critical, if it is counted.
-    assert super_critical(model.apply, params, parts.train.x, 1e6)
-    assert [int(learned(1e6, counted).num_supercritical) for counted in (True, False)] == [1, 0]
+    # With η just above the critical rate the one step is super-critical, if it is counted.
+    above = 1.05 * tasks.critical_rate(model, params, parts.train, KEY)
+    assert super_critical(model.apply, params, parts.train.x, above)
+    assert [int(learned(above, counted).num_supercritical) for counted in (True, False)] == [1, 0]
+    assert int(learned(0.9 * above, True).num_supercritical) == 0
 
 
 def test_other_images_choose_when_it_was_best(data, parts):
     """Where their labels are the outputs after one step of two, it was best after that one."""
-    model = tasks.image_student(parts, replace(CONFIG, widths=(8,)))
+    model = tasks.student(parts, replace(CONFIG, widths=(8,)))
     params = model.init(KEY)
 
     def loss(w, part):
@@ -102,11 +104,11 @@ def test_other_images_choose_when_it_was_best(data, parts):
     labels = model.apply(stepped, parts.validation.x)
     chosen = parts._replace(validation=replace(parts.validation, y=labels))
     given = (KEY, model, params, chosen, jnp.eye(16))
-    student = tasks.learn_images(*given, gradient_descent(0.1), Batches(40), Until(1e-9, 2, 1))
+    student = tasks.learn(*given, 0.1, Batches(40), Until(1e-9, 2, 1))
     np.testing.assert_allclose(student.test, loss(stepped, parts.test), rtol=1e-9)
     assert student.num_steps == 2
 
 
 def test_too_many_images_are_refused():
     with pytest.raises(ValueError, match=r"must be at most 361 together, .* got 400"):
-        tasks.read_images(replace(CONFIG, num_train=100, num_known=300, num_test=100))
+        tasks.read(replace(CONFIG, num_train=100, num_known=300, num_test=100))

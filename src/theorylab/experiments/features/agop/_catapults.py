@@ -103,13 +103,9 @@ class Measurement(NamedTuple):
 
 
 def bytes_of(config: DescentConfig, num_kept: int, copies: int = 6, depth: int = 2) -> int:
-    """Bytes of two runs at once: activations, data, G and the tangent kernel; and of all losses.
+    """Bytes of two runs at once, with so many copies of activations and data, G and the kernel.
 
-    Args:
-        config: The settings.
-        num_kept: How many runs have their losses and learning rates kept.
-        copies: Of activations and data that one run holds.
-        depth: Layers with weights.
+    The losses and learning rates of `num_kept` runs come on top.
     """
     samples = config.num_train + config.num_test
     neurons = config.dimension + (depth - 1) * config.width
@@ -140,13 +136,8 @@ def measured_descent(
 ) -> Measurement:
     """Descend to a mean squared error, and measure test loss and features there.
 
-    Args:
-        problem: The network and its data.
-        optimizer: `catapults(...)`, `follow_critical(...)`, or any whose state has the rate of the
-            last step as `learning_rate`.
-        config: The training loss to reach, and the steps after which descent ends anyway.
-        first_end: The number of steps before which it does not end.
-        watch_test: Whether the test loss is followed on the way.
+    The state of the optimiser must have the rate of the last step as `learning_rate`. Before
+    `first_end` steps the run does not end; `watch_test` follows the test loss on the way.
     """
 
     def loss_on(data: Dataset) -> Callable[[Params], Float[Array, ""]]:
@@ -217,13 +208,8 @@ def listed(
 ) -> tuple[optax.GradientTransformation, Int[Array, ""]]:
     """Give descent by the first raises of a list, and the step before which it must not end.
 
-    Args:
-        unit: η_crit(0), in which the rates are given.
-        schedule: The list.
-        num_raises: How many raises are taken.
-
     Example:
-        >>> schedule = Schedule((0.5, 1.5, 3.0), (10, 20))
+        >>> schedule = Schedule((0.5, 1.5, 3.0), (10, 20))  # in units of η_crit(0), here 2
         >>> optimizer, first_end = listed(2.0, schedule, jnp.array(1))
         >>> int(first_end)  # 40 steps after the first raise
         50
@@ -267,11 +253,8 @@ def descend_each(
 ) -> Descents:
     """Run descent(*given, number of raises) for every entry of `given` and every number of raises.
 
-    Args:
-        descent: One run.
-        given: A tuple of arrays, or of records of arrays, whose leading axis is that of the seeds.
-        raises: The numbers of raises.
-        axes: The lengths of several axes that the seeds are to have instead.
+    The arrays of `given` have the seeds as leading axis; `axes` are the lengths of several axes
+    that results are to have instead.
     """
     repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, len(raises), axis=0), given)
     num_seeds = len(jax.tree.leaves(given)[0])
@@ -293,10 +276,6 @@ def descend_each(
 
 def num_spikes(losses: Float[np.ndarray, " t"], rates: Float[np.ndarray, " t"]) -> int:
     """How many raises of the learning rate the loss answered with a spike.
-
-    Args:
-        losses: The loss before every step.
-        rates: The learning rate of every step.
 
     Example:
         >>> num_spikes(np.array([1.0, 0.9, 3.0, 0.5, 0.4, 0.3]), np.array([1.0, 2, 2, 2, 4, 4]))

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from theorylab.data import Dataset, image_set
@@ -29,7 +28,15 @@ from theorylab.fields import Classes, Count, ImageSet, Positive, Seeded, Several
 from theorylab.kernels import ntk_eigenpairs
 from theorylab.models import Flatten, Model, Serial, Standard, mlp, network
 from theorylab.models.unfold import im2col
-from theorylab.training import Batches, Until, empirical_risk, squared, train_until, zero_one
+from theorylab.training import (
+    Batches,
+    Until,
+    empirical_risk,
+    gradient_descent,
+    squared,
+    train_until,
+    zero_one,
+)
 from theorylab.typing import Measured, Params, RandomKey, Scalar
 
 from ._polynomials import super_critical
@@ -83,7 +90,7 @@ def bytes_of(config: ImageConfig) -> int:
     return 4 * (4 * 5 * images * pixels + 2 * (students + teachers) + config.num_seeds * pixels**2)
 
 
-def read_images(config: ImageConfig) -> Dataset:
+def read(config: ImageConfig) -> Dataset:
     """All images of both classes, or an error if there are fewer than asked for."""
     data = image_set(config.images, "standard", config.classes, "sign")
     asked = config.num_known + config.num_test
@@ -105,14 +112,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(data: Dataset, config: ImageConfig, key: RandomKey, flipped: float = 0.0) -> Parts:
-    """Draw the images of one seed, and flip labels: just so many of them, the first in the order.
-
-    Args:
-        data: All images.
-        config: How many are for whom.
-        key: The randomness of the order.
-        flipped: The share of the students' labels that are flipped.
-    """
+    """Draw the images of one seed, and flip this share of labels, the first in the order."""
     known, others = data.shuffled(key).split(config.num_known)
     train = known.subset(slice(config.num_train))
     if num_flipped := round(flipped * config.num_train):
@@ -126,7 +126,7 @@ def parts_of(data: Dataset, config: ImageConfig, key: RandomKey, flipped: float 
     )
 
 
-def image_teacher(parts: Parts, config: ImageConfig, key: RandomKey) -> Teacher:
+def teacher(parts: Parts, config: ImageConfig, key: RandomKey) -> Teacher:
     """Train a convolutional network from a small start on all known images."""
     layers, shape = im2col(halving_cnn(config.channels)), parts.known.input_shape
     model = network(layers, shape, Standard(weight_scale=_TEACHER_SCALE), "zero")
@@ -134,7 +134,7 @@ def image_teacher(parts: Parts, config: ImageConfig, key: RandomKey) -> Teacher:
     return teach(key, model, *images, LOSS, _TEACHER_RATE, config.teacher_steps)
 
 
-def image_student(parts: Parts, config: ImageConfig) -> Model:
+def student(parts: Parts, config: ImageConfig) -> Model:
     """A fully connected ReLU network on images, without biases."""
     return network(Serial(Flatten(), mlp(config.widths)), parts.train.input_shape)
 
@@ -157,32 +157,21 @@ class Student(NamedTuple):
     reached: Bool[Measured, "*r"]  # whether the images were fitted
 
 
-def learn_images(
+def learn(
     key: RandomKey,
     model: Model,
     params: Params,
     parts: Parts,
     reference: Float[Array, "d d"],
-    optimizer: optax.GradientTransformation,
+    learning_rate: Scalar,
     batch: Batches,
     until: Until,
-    learning_rate: Scalar | None = None,
     counted: bool | Bool[Array, ""] = True,
 ) -> Student:
-    """Train until the images are fitted, and measure at the best validation loss.
+    """Train by SGD until the images are fitted, and measure at the best validation loss.
 
-    Args:
-        key: The randomness of the batches.
-        model: The student.
-        params: Where it begins.
-        parts: The images.
-        reference: G*, the teacher's AGOP.
-        optimizer: Any optax transformation.
-        batch: The size of batches.
-        until: When training ends.
-        learning_rate: η, to count the steps at which it is above η_crit(batch); if it is not
-            given, nothing is counted.
-        counted: Whether to count them, which may be known only when it runs.
+    Steps at which η is above η_crit(batch) are counted if `counted` says so, which may be known
+    only when it runs.
     """
 
     def above(params: Params, x: Array, y: Array) -> Bool[Array, ""]:
@@ -191,10 +180,9 @@ def learn_images(
             counted, lambda: super_critical(model.apply, params, x, rate), lambda: jnp.array(False)
         )
 
-    risk = empirical_risk(LOSS, model.apply)
-    event = None if learning_rate is None else above
+    risk, optimizer = empirical_risk(LOSS, model.apply), gradient_descent(learning_rate)
     fitted = train_until(
-        risk, params, parts.train, parts.validation, optimizer, batch, until, key, event
+        risk, params, parts.train, parts.validation, optimizer, batch, until, key, above
     )
     outputs = model.apply(fitted.params, parts.test.x)
     return Student(

@@ -163,11 +163,8 @@ def bytes_of(config: PolynomialConfig, num_seeds: int) -> int:
 def network_in(convention: Convention, widths: Sequence[int], dimension: int) -> Model:
     """A ReLU network to one output, in the source's parametrization or in PyTorch's.
 
-    Args:
-        convention: `ntk`: weights N(0, 1), layers divided by √fan-in, no biases. `torch`: weights
-            and biases begin uniform on ±1/√fan-in, and nothing is divided.
-        widths: Of the hidden layers.
-        dimension: Of the inputs.
+    `ntk`: weights N(0, 1), layers divided by √fan-in, no biases. `torch`: weights and biases begin
+    uniform on ±1/√fan-in, and nothing is divided.
 
     Example:
         >>> layers = network_in("torch", [4], dimension=3).init(jax.random.key(0))
@@ -222,14 +219,7 @@ def learn(
 ) -> PolynomialTraining:
     """Train until the data are fitted, and measure at the best validation loss.
 
-    Args:
-        key: The randomness of the batches.
-        config: The settings.
-        start: Where to begin, from `begin`.
-        optimizer: Any optax transformation.
-        batch: The size of batches.
-        learning_rate: η, to count the steps at which it is above η_crit(batch); if it is not
-            given, nothing is counted.
+    Steps at which `learning_rate` is above η_crit(batch) are counted; without it, none are.
     """
     apply = config.model.apply
 
@@ -286,17 +276,8 @@ def learn_each(
 ) -> PolynomialTraining:
     """Learn with r learning rates from every one of s starts, in one program on all cores.
 
-    Every field has the axes r, s in front.
-
-    Args:
-        key: The randomness of all batches.
-        starts: Where to begin, from `begin_each`.
-        rates: The learning rates η, of every start its own.
-        config: The settings.
-        optimizer: η, *settings ─► an optax transformation.
-        batch: The size of batches.
-        count: Whether to count the super-critical steps.
-        settings: What else the optimiser takes.
+    Every field has the axes r, s in front. `optimizer` makes an optax transformation from η and the
+    settings; `count` says whether to count the super-critical steps.
     """
     num_rates, num_seeds = rates.shape
     places = jnp.tile(jnp.arange(num_seeds), num_rates)
@@ -319,12 +300,6 @@ def learn_with_batches(
 
     Every field has the axes r, b, s in front. In batches of more than 500 samples no super-critical
     steps are counted: their number is −1.
-
-    Args:
-        key: The randomness of all batches.
-        starts: Where to begin, from `begin_each`.
-        rates: The learning rates η, of every start its own.
-        config: The settings.
     """
     runs = []
     for index, size in enumerate(config.batch_sizes):
@@ -344,9 +319,7 @@ def learn_by_batch_size(
 ) -> tuple[Float[Array, " s"], PolynomialTraining]:
     """Give η_crit of every seed's training samples, and what `learn_with_batches` gives.
 
-    Args:
-        config: The settings.
-        rates_of: η_crit of every seed ─► its learning rates.
+    The learning rates are `rates_of` these critical ones.
     """
     report("data, networks and their critical learning rates", 0.0)
     start_key, batch_key = jax.random.split(jax.random.key(config.seed))

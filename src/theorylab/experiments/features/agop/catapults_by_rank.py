@@ -43,18 +43,8 @@ from theorylab.progress import report
 from theorylab.training import ensemble, stepwise
 from theorylab.typing import Measured, Params, RandomKey
 
-from ._catapults import (
-    LOSS,
-    CatapultConfig,
-    Descents,
-    Measurement,
-    Problem,
-    bytes_of,
-    catapulted,
-    critical_rate,
-    descend_each,
-    over_raises,
-)
+from . import _catapults as catapults
+from ._catapults import LOSS, CatapultConfig, Descents, Measurement, Problem
 from ._polynomials import Convention, network_in
 
 PRECISION = "float32"
@@ -135,7 +125,7 @@ def memory(config: Config) -> int:
     num_tasks, kinds = len(RANKS) * config.num_seeds, len(config.raises) + 2
     samples = config.num_train + config.num_test
     data = 4 * num_tasks * kinds * config.dimension * (samples + config.dimension)
-    return bytes_of(config, num_tasks * kinds, depth=DEPTH) + data
+    return catapults.bytes_of(config, num_tasks * kinds, depth=DEPTH) + data
 
 
 def run(config: Config) -> Result:
@@ -146,10 +136,10 @@ def run(config: Config) -> Result:
     networks = (_tasks(data_key, config), own_keys)  # ranks share the networks of a seed
     axes = (len(RANKS), config.num_seeds)
     report("gradient descent with catapults", 0.1)
-    ntk = descend_each(partial(_descent, "ntk", config), networks, config.raises, *axes)
+    ntk = catapults.descend_each(partial(_descent, "ntk", config), networks, config.raises, *axes)
     report("the same in PyTorch's parametrization", 0.5)
     ends = (config.raises[0], config.raises[-1])
-    torch = descend_each(partial(_descent, "torch", config), networks, ends, *axes)
+    torch = catapults.descend_each(partial(_descent, "torch", config), networks, ends, *axes)
     report("the source's learning rates", 0.9)
     listed = ensemble(lambda one: _comes_back(*one, config=config), networks)
     return Result(ntk, torch, listed.reshape(axes))
@@ -191,14 +181,14 @@ def _descent(
     convention: Convention, config: Config, task: Task, key: RandomKey, num_raises: Int[Array, ""]
 ) -> Measurement:
     """To one training loss, after so many raises to 1.2 η_crit(t)."""
-    return catapulted(_pose(task, key, convention, config), num_raises, config)
+    return catapults.catapulted(_pose(task, key, convention, config), num_raises, config)
 
 
 def _comes_back(task: Task, key: RandomKey, config: Config) -> Bool[Array, ""]:
     """Whether the loss after the source's raises is finite, and no larger than at first."""
     problem = _pose(task, key, "ntk", config)
     x, y = problem.train.x, task.scale * problem.train.y
-    critical = critical_rate(problem, problem.params)
+    critical = catapults.critical_rate(problem, problem.params)
 
     def loss(params: Params) -> Float[Array, ""]:
         return LOSS(problem.apply(params, x), y)
@@ -288,5 +278,7 @@ def plot(result: Result, config: Config) -> Figure:
     """Test loss and alignment over the number of raises."""
     figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)")
     for axis, values in zip(axes, (result.ntk.test, result.ntk.alignment), strict=True):
-        over_raises(axis, config.raises, {"rank 3": values[THREE], "rank 4": values[FOUR]})
+        catapults.over_raises(
+            axis, config.raises, {"rank 3": values[THREE], "rank 4": values[FOUR]}
+        )
     return figure

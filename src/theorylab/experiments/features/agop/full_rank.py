@@ -30,18 +30,8 @@ from theorylab.fields import Plural
 from theorylab.progress import report
 from theorylab.typing import RandomKey
 
-from ._catapults import (
-    CatapultConfig,
-    Descents,
-    Measurement,
-    Schedule,
-    bytes_of,
-    catapulted,
-    descend_each,
-    listed_descent,
-    over_raises,
-    pose,
-)
+from . import _catapults as catapults
+from ._catapults import CatapultConfig, Descents, Measurement, Schedule
 
 PRECISION = "float32"
 FORMULA = r"f^* = \|x\|/\sqrt d, \quad G^* = I/d^2"
@@ -83,21 +73,21 @@ PRESETS = {
 
 def memory(config: Config) -> int:
     """Bytes of two runs at once, and of the losses of all runs."""
-    return bytes_of(config, config.num_seeds * len(config.raises))
+    return catapults.bytes_of(config, config.num_seeds * len(config.raises))
 
 
 def run(config: Config) -> Descents:
     """Descend with every number of raises."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report(f"gradient descent, k = {', '.join(map(str, config.raises))}", 0.0)
-    return descend_each(partial(_descent, config), (keys,), config.raises)
+    return catapults.descend_each(partial(_descent, config), (keys,), config.raises)
 
 
 def _descent(config: Config, key: RandomKey, num_raises: Int[Array, ""]) -> Measurement:
-    problem = pose(key, config, "full")
+    problem = catapults.pose(key, config, "full")
     if config.schedule == "adaptive":
-        return catapulted(problem, num_raises, config, watch_test=True)
-    return listed_descent(problem, num_raises, config, SCHEDULE, watch_test=True)
+        return catapults.catapulted(problem, num_raises, config, watch_test=True)
+    return catapults.listed_descent(problem, num_raises, config, SCHEDULE, watch_test=True)
 
 
 def _constant(config: Config) -> float:
@@ -162,8 +152,8 @@ CLAIMS = (
 def plot(result: Descents, config: Config) -> Figure:
     """Test loss and alignment over the number of raises."""
     figure, (test, alignment) = panels("best test loss", "alignment with G*")
-    over_raises(test, config.raises, {"gradient descent": result.best_test})
-    over_raises(alignment, config.raises, {"gradient descent": result.alignment})
+    catapults.over_raises(test, config.raises, {"gradient descent": result.best_test})
+    catapults.over_raises(alignment, config.raises, {"gradient descent": result.alignment})
     test.set_yscale("log")
     test.axhline(_constant(config), **THEORY)
     return figure

@@ -32,20 +32,8 @@ from theorylab.numerics import rank_correlations
 from theorylab.progress import report
 from theorylab.typing import RandomKey
 
-from ._catapults import (
-    CORNER,
-    CatapultConfig,
-    Descents,
-    Measurement,
-    Schedule,
-    bytes_of,
-    catapulted,
-    descend_each,
-    listed_descent,
-    over_raises,
-    pose,
-    training_losses,
-)
+from . import _catapults as catapults
+from ._catapults import CORNER, CatapultConfig, Descents, Measurement, Schedule
 from ._polynomials import Convention
 
 PRECISION = "float32"
@@ -109,26 +97,26 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of two runs at once, and of the losses of all runs."""
-    return bytes_of(config, config.num_seeds * (len(config.raises) + 2))
+    return catapults.bytes_of(config, config.num_seeds * (len(config.raises) + 2))
 
 
 def run(config: Config) -> Result:
     """Descend with every number of raises."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report(f"gradient descent, k = {', '.join(map(str, config.raises))}", 0.0)
-    ntk = descend_each(partial(_descent, "ntk", config), (keys,), config.raises)
+    ntk = catapults.descend_each(partial(_descent, "ntk", config), (keys,), config.raises)
     report("the same in PyTorch's parametrization", 0.7)
     ends = (config.raises[0], config.raises[-1])
-    return Result(ntk, descend_each(partial(_descent, "torch", config), (keys,), ends))
+    return Result(ntk, catapults.descend_each(partial(_descent, "torch", config), (keys,), ends))
 
 
 def _descent(
     convention: Convention, config: Config, key: RandomKey, num_raises: Int[Array, ""]
 ) -> Measurement:
-    problem = pose(key, config, convention=convention)
+    problem = catapults.pose(key, config, convention=convention)
     if config.schedule == "adaptive" or convention == "torch":
-        return catapulted(problem, num_raises, config)
-    return listed_descent(problem, num_raises, config, SCHEDULE)
+        return catapults.catapulted(problem, num_raises, config)
+    return catapults.listed_descent(problem, num_raises, config, SCHEDULE)
 
 
 def _ranked(result: Result, values: np.ndarray) -> np.ndarray:
@@ -213,9 +201,11 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (loss, test, alignment, *rest) = panels(
         "training loss", "test loss", "alignment cos(G, G*)", *corners
     )
-    training_losses(loss, result.ntk.losses, [f"k = {number}" for number in config.raises])
-    over_raises(test, config.raises, {"gradient descent": result.ntk.test})
-    over_raises(alignment, config.raises, {"gradient descent": result.ntk.alignment})
+    catapults.training_losses(
+        loss, result.ntk.losses, [f"k = {number}" for number in config.raises]
+    )
+    catapults.over_raises(test, config.raises, {"gradient descent": result.ntk.test})
+    catapults.over_raises(alignment, config.raises, {"gradient descent": result.ntk.alignment})
     for axis, corner in zip(rest, corners.values(), strict=True):
         image(axis, np.asarray(corner))
     return figure

@@ -43,21 +43,11 @@ from theorylab.data import Dataset
 from theorylab.experiments.drawing import panels
 from theorylab.fields import Count, Increasing, NonNegative, Positive
 from theorylab.progress import report
-from theorylab.training import Batches, Until, ensemble, gradient_descent
+from theorylab.training import Batches, Until, ensemble
 from theorylab.typing import Measured
 
-from ._images import (
-    ImageConfig,
-    Student,
-    bytes_of,
-    critical_rate,
-    image_student,
-    image_teacher,
-    learn_images,
-    parts_of,
-    read_images,
-    require_sizes,
-)
+from . import _images as images
+from ._images import ImageConfig, Student
 from ._polynomials import over_batch_sizes, require_batch_sizes
 
 PRECISION = "float32"
@@ -83,7 +73,7 @@ class Config(ImageConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_sizes(self, num_others=1)
+        images.require_sizes(self, num_others=1)
         require_batch_sizes(self.batch_sizes, self.num_train)
         if self.flipped >= 0.5:
             raise ValueError(f"flipped must be in [0, 0.5), got {self.flipped}.")
@@ -137,17 +127,19 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of images, activations and tangent kernels."""
-    return bytes_of(config)
+    return images.bytes_of(config)
 
 
 def run(config: Config) -> Result:
     """Train teachers, then students with every batch size and both learning rates."""
     report("reading images", 0.0)
-    data = read_images(config)
+    data = images.read(config)
     keys = jax.random.split(jax.random.key(config.seed), (config.num_seeds, 4))
     report("teachers", 0.02)
     teachers = ensemble(
-        lambda own: image_teacher(parts_of(data, config, own[0], config.flipped), config, own[1]),
+        lambda own: images.teacher(
+            images.parts_of(data, config, own[0], config.flipped), config, own[1]
+        ),
         keys,
     )
     # All seeds at the large rate, then at the small one.
@@ -171,14 +163,14 @@ def _student(
 ) -> Student:
     """One student: images, start and batches have keys of their own, whatever the batch size."""
     keys, reference, fraction = given
-    parts = parts_of(data, config, keys[0], config.flipped)
-    model = image_student(parts, config)
+    parts = images.parts_of(data, config, keys[0], config.flipped)
+    model = images.student(parts, config)
     params = model.init(keys[2])
-    rate = fraction * critical_rate(model, params, parts.train, keys[3])
+    rate = fraction * images.critical_rate(model, params, parts.train, keys[3])
     until = Until(config.target, config.max_steps, config.check_every)
-    end = (gradient_descent(rate), Batches(size), until)
     large = fraction > config.small_fraction
-    return learn_images(keys[3], model, params, parts, reference, *end, rate, large)
+    rest = (model, params, parts, reference, rate, Batches(size), until)
+    return images.learn(keys[3], *rest, counted=large)
 
 
 def _on_clothes(config: Config) -> bool:

@@ -42,18 +42,9 @@ from theorylab.progress import report
 from theorylab.training import catapults, descend_until, ensemble
 from theorylab.typing import Measured, Params, RandomKey
 
+from . import _images as images
 from ._catapults import over_raises, require_catapults, spikes_of, training_losses
-from ._images import (
-    ERRORS,
-    LOSS,
-    ImageConfig,
-    bytes_of,
-    critical_rate,
-    image_student,
-    image_teacher,
-    parts_of,
-    read_images,
-)
+from ._images import ERRORS, LOSS, ImageConfig
 
 PRECISION = "float32"
 FORMULA = r"k \uparrow \;\Rightarrow\; L_{test} \downarrow, \; \cos(G, G_{teacher}) \uparrow"
@@ -146,17 +137,17 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of images, activations and tangent kernels, and of the losses of all runs."""
     num_runs = config.num_seeds * (len(config.raises) + 1)
-    return bytes_of(config) + 16 * num_runs * config.max_steps
+    return images.bytes_of(config) + 16 * num_runs * config.max_steps
 
 
 def run(config: Config) -> Result:
     """Train teachers, then students with every number of raises."""
     report("reading images", 0.0)
-    data = read_images(config)
+    data = images.read(config)
     keys = jax.random.split(jax.random.key(config.seed), (config.num_seeds, 4))
     report("two teachers for each seed", 0.02)
     teachers = ensemble(
-        lambda own: image_teacher(parts_of(data, config, own[0]), config, own[1]),
+        lambda own: images.teacher(images.parts_of(data, config, own[0]), config, own[1]),
         (jnp.repeat(keys[:, 0], 2), keys[:, 1:3].ravel()),
     )
     features = teachers.features.reshape(config.num_seeds, 2, *teachers.features.shape[1:])
@@ -197,12 +188,12 @@ def _student(
     config: Config,
 ) -> Student:
     """Descend to the training loss with so many raises, and measure there."""
-    parts = parts_of(data, config, data_key)
+    parts = images.parts_of(data, config, data_key)
     train, test = parts.train, parts.test
-    model = image_student(parts, config)
+    model = images.student(parts, config)
 
     def critical(params: Params) -> Float[Array, ""]:
-        return critical_rate(model, params, train, key)
+        return images.critical_rate(model, params, train, key)
 
     descended = descend_until(
         lambda params: LOSS(model.apply(params, train.x), train.y),

@@ -36,19 +36,8 @@ from theorylab.progress import report
 from theorylab.training import ensemble, follow_critical
 from theorylab.typing import Measured, Params, RandomKey, Scalar
 
-from ._catapults import (
-    LOSS,
-    PATIENCE,
-    DescentConfig,
-    Measurement,
-    Problem,
-    bytes_of,
-    catapulted,
-    critical_rate,
-    measured_descent,
-    pose,
-    training_losses,
-)
+from . import _catapults as catapults
+from ._catapults import LOSS, PATIENCE, DescentConfig, Measurement, Problem
 
 PRECISION = "float32"
 FORMULA = r"w \sim N(0, \sigma^2), \quad \sigma = 0.1"
@@ -109,7 +98,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of two runs at once, and of the losses of all runs."""
-    return bytes_of(config, 3 * config.num_seeds)
+    return catapults.bytes_of(config, 3 * config.num_seeds)
 
 
 def run(config: Config) -> Result:
@@ -121,7 +110,7 @@ def run(config: Config) -> Result:
     calm = ensemble(lambda pair: _calm_descent(*pair, config=config), pairs)
     report("ordinary start with catapults", 0.6)
     thrown = ensemble(
-        lambda key: catapulted(_pose(key, 1.0, config), config.num_raises, config), keys
+        lambda key: catapults.catapulted(_pose(key, 1.0, config), config.num_raises, config), keys
     )
     every = jax.tree.map(
         lambda one, other: np.concatenate([one, other]).reshape(3, len(keys), *one.shape[1:]),
@@ -142,14 +131,14 @@ def run(config: Config) -> Result:
 
 def _pose(key: RandomKey, scale: Scalar, config: Config) -> Problem:
     """Data, and a network with small weights, but ordinary factors 1/√fan-in beside them."""
-    problem = pose(key, config)
+    problem = catapults.pose(key, config)
     return problem._replace(params=jax.tree.map(lambda w: scale * w, problem.params))
 
 
 def _critical_rate(key: RandomKey, scale: Scalar, config: Config) -> Array:
     """The critical rate at the start, by the tangent kernel."""
     problem = _pose(key, scale, config)
-    return critical_rate(problem, problem.params)
+    return catapults.critical_rate(problem, problem.params)
 
 
 def _calm_descent(key: RandomKey, scale: Scalar, config: Config) -> Measurement:
@@ -161,7 +150,7 @@ def _calm_descent(key: RandomKey, scale: Scalar, config: Config) -> Measurement:
         return exact_critical_learning_rate(*given, key, NUM_PRODUCTS)
 
     calm = follow_critical(exact, CALM, MEASURE_EVERY)
-    return measured_descent(problem, calm, config, PATIENCE)
+    return catapults.measured_descent(problem, calm, config, PATIENCE)
 
 
 CLAIMS = (
@@ -207,7 +196,7 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Training losses, test losses and alignments of the three."""
     figure, (loss, test, alignment) = panels("training loss", "test loss", "alignment cos(G, G*)")
-    training_losses(loss, result.losses, NAMES)
+    catapults.training_losses(loss, result.losses, NAMES)
     loss.set_xscale("log")
     for axis, values in ((test, result.test), (alignment, result.alignment)):
         axis.plot(NAMES, values, "o", color="C0")

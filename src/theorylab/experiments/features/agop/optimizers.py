@@ -48,16 +48,8 @@ from theorylab.training import Batches, gradient_descent, torch_optimizer
 from theorylab.training.torch_optimizers import TorchOptimizer, select_optimizer
 from theorylab.typing import Measured, Scalar
 
-from ._polynomials import (
-    CORNER,
-    PolynomialConfig,
-    PolynomialTraining,
-    aligned_with,
-    begin_each,
-    bytes_of,
-    learn_each,
-    with_ranks,
-)
+from . import _polynomials as polynomials
+from ._polynomials import CORNER, PolynomialConfig, PolynomialTraining
 
 PRECISION = "float32"
 FORMULA = r"\rho_S(L_{\rm test}, \cos(G, G^*)) \le -0.7"
@@ -124,7 +116,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the data and networks of all seeds."""
-    return bytes_of(config, config.num_seeds + 2 * config.num_others)
+    return polynomials.bytes_of(config, config.num_seeds + 2 * config.num_others)
 
 
 def run(config: Config) -> Result:
@@ -132,8 +124,8 @@ def run(config: Config) -> Result:
     report("data and networks", 0.0)
     start_key, batch_key = jax.random.split(jax.random.key(config.seed))
     num_all = config.num_seeds + config.num_others
-    starts, rest = _split(begin_each(start_key, num_all, config), config)
-    others = with_ranks(rest, config, (OTHER_RANK,))
+    starts, rest = _split(polynomials.begin_each(start_key, num_all, config), config)
+    others = polynomials.with_ranks(rest, config, (OTHER_RANK,))
     report("six optimisers on batches", 0.05)
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, others)
     rates = jnp.tile(jnp.array(TABLE[config.law])[:, None], (1, config.num_seeds))
@@ -141,19 +133,23 @@ def run(config: Config) -> Result:
     both_rates = jnp.concatenate([rates[:-1], other_rates], axis=1)
     which = jnp.tile(jnp.arange(len(METHODS))[:, None], (1, num_all))
     batch = Batches(config.batch_size)
-    every = learn_each(batch_key, both, both_rates, config, _optimizer, batch, False, (which,))
+    every = polynomials.learn_each(
+        batch_key, both, both_rates, config, _optimizer, batch, False, (which,)
+    )
     learned, other = _split(every, config, axis=1)
     if config.gradient_descent:
         report("gradient descent", 0.5)
         batch = Batches(config.num_train)
-        last = learn_each(batch_key, starts, rates[-1:], config, gradient_descent, batch, False)
+        last = polynomials.learn_each(
+            batch_key, starts, rates[-1:], config, gradient_descent, batch, False
+        )
         learned = jax.tree.map(lambda *parts: jnp.concatenate(parts), learned, last)
     rank_3 = np.asarray(polynomial_agop(OTHER_RANK, CORNER))
     return Result(
         runs=learned,
         misalignment=_elsewhere(learned, config.law),
         other_test=other.test / jnp.mean(others.test.y**2, axis=(1, 2))[None],
-        other_alignment=aligned_with(rank_3, other, config.law),
+        other_alignment=polynomials.aligned_with(rank_3, other, config.law),
     )
 
 
@@ -176,7 +172,7 @@ def _elsewhere(learned: PolynomialTraining, rank: Rank) -> np.ndarray:
     useless = np.diagonal(np.asarray(polynomial_agop(rank, CORNER))) == 0
     if not useless.any():
         return np.full_like(learned.alignment, np.nan)
-    return aligned_with(np.diag(useless.astype(float)), learned, rank)
+    return polynomials.aligned_with(np.diag(useless.astype(float)), learned, rank)
 
 
 def _correlations(test: np.ndarray, alignment: np.ndarray) -> np.ndarray:

@@ -28,16 +28,8 @@ from theorylab.models import quadratize
 from theorylab.progress import report
 from theorylab.typing import RandomKey
 
-from ._catapults import (
-    CatapultConfig,
-    Descents,
-    Measurement,
-    bytes_of,
-    catapulted,
-    descend_each,
-    over_raises,
-    pose,
-)
+from . import _catapults as catapults
+from ._catapults import CatapultConfig, Descents, Measurement
 
 PRECISION = "float32"
 FORMULA = r"f_{quad} = f + \Delta^\top \nabla f + \tfrac12 \Delta^\top H_f \Delta"
@@ -70,25 +62,27 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of two runs at once, with the derivatives of activations, and of all losses."""
-    return bytes_of(config, 2 * config.num_seeds * len(config.raises), copies=16)
+    return catapults.bytes_of(config, 2 * config.num_seeds * len(config.raises), copies=16)
 
 
 def run(config: Config) -> Result:
     """Descend with both models and every number of raises."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report("network", 0.0)
-    network = descend_each(partial(_descent, False, config), (keys,), config.raises)
+    network = catapults.descend_each(partial(_descent, False, config), (keys,), config.raises)
     report("quadratic model", 0.5)
-    return Result(network, descend_each(partial(_descent, True, config), (keys,), config.raises))
+    return Result(
+        network, catapults.descend_each(partial(_descent, True, config), (keys,), config.raises)
+    )
 
 
 def _descent(
     quadratic: bool, config: Config, key: RandomKey, num_raises: Int[Array, ""]
 ) -> Measurement:
-    problem = pose(key, config)
+    problem = catapults.pose(key, config)
     if quadratic:
         problem = problem._replace(apply=quadratize(problem.apply, problem.params))
-    return catapulted(problem, num_raises, config)
+    return catapults.catapulted(problem, num_raises, config)
 
 
 def _every_catapult_improves(runs: Descents) -> Finding:
@@ -139,6 +133,8 @@ def plot(result: Result, config: Config) -> Figure:
     """Alignment and test loss over the number of raises, of network and quadratic model."""
     figure, (alignment, test) = panels("alignment cos(G, G*)", "test loss")
     models = {"network": result.network, "quadratic model": result.quadratic}
-    over_raises(alignment, config.raises, {name: runs.alignment for name, runs in models.items()})
-    over_raises(test, config.raises, {name: runs.test for name, runs in models.items()})
+    catapults.over_raises(
+        alignment, config.raises, {name: runs.alignment for name, runs in models.items()}
+    )
+    catapults.over_raises(test, config.raises, {name: runs.test for name, runs in models.items()})
     return figure

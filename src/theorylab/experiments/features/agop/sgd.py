@@ -39,14 +39,8 @@ from theorylab.experiments.drawing import THEORY, image, panels
 from theorylab.fields import Count
 from theorylab.typing import Measured
 
-from ._polynomials import (
-    CORNER,
-    BatchConfig,
-    PolynomialTraining,
-    bytes_of,
-    learn_by_batch_size,
-    over_batch_sizes,
-)
+from . import _polynomials as polynomials
+from ._polynomials import CORNER, BatchConfig, PolynomialTraining
 
 PRECISION = "float32"
 FORMULA = r"\eta > \eta_{\rm crit}(\text{batch}) = b / \lambda_{\max}(K(X_{\rm batch}))"
@@ -127,12 +121,12 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the data and networks of all seeds, and of two runs at once."""
-    return bytes_of(config, config.num_seeds)
+    return polynomials.bytes_of(config, config.num_seeds)
 
 
 def run(config: Config) -> Result:
     """Train with every batch size, from the same starts."""
-    critical_rates, learned = learn_by_batch_size(
+    critical_rates, learned = polynomials.learn_by_batch_size(
         config, lambda critical: config.fraction * critical[None]
     )
     runs = jax.tree.map(lambda leaf: np.asarray(leaf[0]), learned)
@@ -260,7 +254,7 @@ def plot(result: Result, config: Config) -> Figure:
     }
     figure, axes = panels(*measures, *corners)
     values = [measure[None] for measure in measures.values()]
-    over_batch_sizes(axes[:3], sizes, values, ["SGD"])
+    polynomials.over_batch_sizes(axes[:3], sizes, values, ["SGD"])
     axes[0].axhline(1.0, **THEORY)
     for axis, corner in zip(axes[3:], corners.values(), strict=True):
         image(axis, np.asarray(corner))

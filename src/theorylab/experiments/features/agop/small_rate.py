@@ -33,14 +33,8 @@ from theorylab.experiments.drawing import panels
 from theorylab.fields import Count, Increasing, Positive, Several
 from theorylab.typing import Measured
 
-from ._polynomials import (
-    BatchConfig,
-    PolynomialTraining,
-    bytes_of,
-    learn_by_batch_size,
-    over_batch_sizes,
-    require_batch_sizes,
-)
+from . import _polynomials as polynomials
+from ._polynomials import BatchConfig, PolynomialTraining
 
 PRECISION = "float32"
 FORMULA = r"\eta = \eta_{\rm crit} / 40"
@@ -68,7 +62,7 @@ class Config(BatchConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_batch_sizes(self.batch_sizes, self.num_train, exactly_two=True)
+        polynomials.require_batch_sizes(self.batch_sizes, self.num_train, exactly_two=True)
         if not self.small_fraction < self.large_fraction < 2:
             raise ValueError(
                 "small_fraction and large_fraction must be increasing and below 2, "
@@ -100,13 +94,13 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the data and networks of all seeds."""
-    return bytes_of(config, config.num_seeds)
+    return polynomials.bytes_of(config, config.num_seeds)
 
 
 def run(config: Config) -> Result:
     """Train with both batch sizes at both rates, from the same starts."""
     fractions = np.array([config.small_fraction, config.large_fraction])
-    critical_rates, runs = learn_by_batch_size(
+    critical_rates, runs = polynomials.learn_by_batch_size(
         config, lambda critical: jnp.asarray(fractions, critical.dtype)[:, None] * critical[None]
     )
     return Result(critical_rates, runs)
@@ -182,5 +176,5 @@ def plot(result: Result, config: Config) -> Figure:
     runs = result.runs
     measures = (runs.relative, runs.alignment, runs.num_supercritical)
     labels = [f"η = {part:g} η_crit" for part in (config.small_fraction, config.large_fraction)]
-    over_batch_sizes(axes, config.batch_sizes, measures, labels)
+    polynomials.over_batch_sizes(axes, config.batch_sizes, measures, labels)
     return figure

@@ -45,17 +45,8 @@ from theorylab.models import Model
 from theorylab.progress import report
 from theorylab.typing import Measured
 
-from ._polynomials import (
-    BatchConfig,
-    PolynomialTraining,
-    begin_each,
-    bytes_of,
-    learn_with_batches,
-    network_in,
-    over_batch_sizes,
-    require_batch_sizes,
-    with_ranks,
-)
+from . import _polynomials as polynomials
+from ._polynomials import BatchConfig, PolynomialTraining
 
 PRECISION = "float32"
 FORMULA = r"W_{ij}, b_i \sim U(-1/\sqrt{\text{fan-in}},\ 1/\sqrt{\text{fan-in}})"
@@ -81,14 +72,14 @@ class Config(BatchConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_batch_sizes(self.batch_sizes, self.num_train, exactly_two=True)
+        polynomials.require_batch_sizes(self.batch_sizes, self.num_train, exactly_two=True)
         if self.dimension < 10:
             raise ValueError(f"dimension must be at least 10 for rank 3, got {self.dimension}.")
 
     @property
     def model(self) -> Model:
         """The network, as PyTorch makes it."""
-        return network_in("torch", self.widths, self.dimension)
+        return polynomials.network_in("torch", self.widths, self.dimension)
 
     @property
     def learning_rates(self) -> np.ndarray:
@@ -120,19 +111,21 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the data and networks of all seeds, once as drawn and once for each run."""
-    return bytes_of(config, 4 * config.num_seeds)
+    return polynomials.bytes_of(config, 4 * config.num_seeds)
 
 
 def run(config: Config) -> Result:
     """Train with both batch sizes at both rates, from the same starts; and rank 3 at one."""
     report("data, networks and their critical learning rates", 0.0)
     start_key, batch_key = jax.random.split(jax.random.key(config.seed))
-    starts = begin_each(start_key, config.num_seeds, config)
+    starts = polynomials.begin_each(start_key, config.num_seeds, config)
     # All on one axis and in one program: calm, at the source's rate, and rank 3.
     ranks = (config.law, config.law, OTHER_RANK)
     calm, source = config.learning_rates
     rates = jnp.repeat(jnp.array([calm, source, source]), config.num_seeds)[None]
-    every = learn_with_batches(batch_key, with_ranks(starts, config, ranks), rates, config)
+    every = polynomials.learn_with_batches(
+        batch_key, polynomials.with_ranks(starts, config, ranks), rates, config
+    )
     parts = jax.tree.map(lambda leaf: jnp.stack(jnp.split(leaf[0], len(ranks), axis=1)), every)
     return Result(
         critical_rates=starts.critical_rate,
@@ -206,5 +199,5 @@ def plot(result: Result, config: Config) -> Figure:
     runs = result.runs
     measures = (runs.relative, runs.alignment, runs.num_supercritical)
     labels = [f"η = {rate:g}" for rate in config.learning_rates]
-    over_batch_sizes(axes, config.batch_sizes, measures, labels)
+    polynomials.over_batch_sizes(axes, config.batch_sizes, measures, labels)
     return figure
