@@ -13,6 +13,7 @@ Source: zhu · agop-sgd · §4.4, C.21; zhu · teacher-agop · §4.4.
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -86,8 +87,10 @@ def bytes_of(config: ImageConfig) -> int:
     pixels = height * width * colours // config.shrink**2
     images = config.num_known + config.num_test
     students = 6 * config.num_known * (pixels + sum(config.widths)) + 4 * config.num_train**2
+    weights = 10 * sum(a * b for a, b in pairwise((pixels, *config.widths, 1)))
     teachers = 4 * images * math.ceil(pixels / colours) * max(config.channels)
-    return 4 * (4 * 5 * images * pixels + 2 * (students + teachers) + config.num_seeds * pixels**2)
+    features = 2 * config.num_seeds * pixels**2
+    return 4 * (4 * 5 * images * pixels + 2 * (students + weights + teachers) + features)
 
 
 def read(config: ImageConfig) -> Dataset:

@@ -32,11 +32,12 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Real, Shaped
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
 from theorylab.data.polynomials import Rank, polynomial_moments, polynomial_teacher
 from theorylab.dynamics import kernel_matrix
-from theorylab.experiments.drawing import curves, label_axes
+from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.features.agop import agop, agop_alignment
 from theorylab.fields import Count, Increasing, Positive, Seeded, Several
 from theorylab.kernels import ntk_vector_product
@@ -377,3 +378,19 @@ def over_batch_sizes(
         label_axes(axis, "batch size", logarithmic="x")
         axis.set_xticks(batch_sizes, [str(size) for size in batch_sizes])
         axis.minorticks_off()  # their labels would stand upon those of the sizes
+
+
+def gap(values: Float[np.ndarray, "2 s"]) -> Float[np.ndarray, " s"]:
+    """Seed by seed, what the larger batch has more, as a part of what the smaller has."""
+    return values[1] / values[0] - 1
+
+
+def figure_by_rate(
+    runs: PolynomialTraining, batch_sizes: Sequence[int], labels: Sequence[str]
+) -> Figure:
+    """Test loss, alignment and super-critical steps over batch sizes, by learning rate."""
+    figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
+    over_batch_sizes(
+        axes, batch_sizes, (runs.relative, runs.alignment, runs.num_supercritical), labels
+    )
+    return figure

@@ -33,8 +33,8 @@ from theorylab.progress import report
 from theorylab.typing import RandomKey
 
 from . import _catapults as catapults
-from ._catapults import CORNER, CatapultConfig, Descents, Measurement, Schedule
-from ._polynomials import Convention
+from ._catapults import CatapultConfig, Descents, Measurement, Schedule
+from ._polynomials import CORNER, Convention
 
 PRECISION = "float32"
 FORMULA = r"k \uparrow \;\Rightarrow\; \cos(G, G^*) \uparrow, \; L_{test} \downarrow"

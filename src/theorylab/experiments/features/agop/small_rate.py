@@ -29,7 +29,6 @@ from theorylab.claims import (
     median_at_most,
     median_between,
 )
-from theorylab.experiments.drawing import panels
 from theorylab.fields import Count, Increasing, Positive, Several
 from theorylab.typing import Measured
 
@@ -43,7 +42,7 @@ CONTROL = Source("zhu", "small-lr-control", "Fig. 4.10")
 LARGE = Source("zhu", "agop-sgd", "Table 4.1")
 RATE = Source("zhu", "small-lr-control", "Fig. 4.10 and C.23")
 
-SMALL_BATCH, LARGE_BATCH = 0, 1  # along the axis of batch sizes
+SMALL_BATCH = 0  # along the axis of batch sizes
 SMALL_RATE, LARGE_RATE = 0, 1  # along the axis of learning rates
 
 
@@ -106,11 +105,6 @@ def run(config: Config) -> Result:
     return Result(critical_rates, runs)
 
 
-def _gap(values: np.ndarray) -> np.ndarray:
-    """Seed by seed, what the larger batch has more, as a part of what the smaller has."""
-    return values[LARGE_BATCH] / values[SMALL_BATCH] - 1
-
-
 def _least_gap(config: Config) -> float:
     """At the source's size batches of 5 and 10 differ by more than 30 %.
 
@@ -123,13 +117,15 @@ def _least_gap(config: Config) -> float:
 CLAIMS = (
     Claim(
         "At the small rate the batch size changes the test loss by less than 3 %.",
-        judge=lambda r, c: median_at_most(np.abs(_gap(r.runs.test[SMALL_RATE])), 0.03),
+        judge=lambda r, c: median_at_most(np.abs(polynomials.gap(r.runs.test[SMALL_RATE])), 0.03),
         source=CONTROL,
         kind="control",
     ),
     Claim(
         "At the small rate the batch size changes the alignment by less than 3 %.",
-        judge=lambda r, c: median_at_most(np.abs(_gap(r.runs.alignment[SMALL_RATE])), 0.03),
+        judge=lambda r, c: median_at_most(
+            np.abs(polynomials.gap(r.runs.alignment[SMALL_RATE])), 0.03
+        ),
         source=CONTROL,
         kind="control",
     ),
@@ -147,7 +143,7 @@ CLAIMS = (
     ),
     Claim(
         "At half the critical rate the larger batches have a much larger test loss.",
-        judge=lambda r, c: median_at_least(_gap(r.runs.test[LARGE_RATE]), _least_gap(c)),
+        judge=lambda r, c: median_at_least(polynomials.gap(r.runs.test[LARGE_RATE]), _least_gap(c)),
         source=LARGE,
     ),
     Claim(
@@ -172,9 +168,5 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
-    figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
-    runs = result.runs
-    measures = (runs.relative, runs.alignment, runs.num_supercritical)
     labels = [f"η = {part:g} η_crit" for part in (config.small_fraction, config.large_fraction)]
-    polynomials.over_batch_sizes(axes, config.batch_sizes, measures, labels)
-    return figure
+    return polynomials.figure_by_rate(result.runs, config.batch_sizes, labels)

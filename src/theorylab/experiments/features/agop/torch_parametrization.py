@@ -39,7 +39,6 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data.polynomials import Rank
-from theorylab.experiments.drawing import panels
 from theorylab.fields import Count, Increasing, Positive
 from theorylab.models import Model
 from theorylab.progress import report
@@ -134,11 +133,6 @@ def run(config: Config) -> Result:
     )
 
 
-def _gap(values: np.ndarray) -> np.ndarray:
-    """Seed by seed, what the larger batch has more, as a part of what the smaller has."""
-    return values[1] / values[0] - 1
-
-
 # Orders are the catalogue's; the test losses of the control may differ a third of what they do.
 # Rank 3 on seed 101: small batches gain −0.10 to 0.06 of Var f* with n = 300 and a width of 256,
 # and −0.27 to −0.03, so that they lose, with n = 2000 and a width of 1024.
@@ -179,7 +173,9 @@ CLAIMS = (
     Claim(
         "At a quarter of that rate the batch size changes the test loss at most a third as much.",
         judge=lambda r, c: median_at_least(
-            _gap(r.runs.test[CATAPULT_RATE]) / 3 - np.abs(_gap(r.runs.test[CALM_RATE])), 0.0
+            polynomials.gap(r.runs.test[CATAPULT_RATE]) / 3
+            - np.abs(polynomials.gap(r.runs.test[CALM_RATE])),
+            0.0,
         ),
         source=ORDER,
         kind="control",
@@ -195,9 +191,5 @@ CLAIMS = (
 
 def plot(result: Result, config: Config) -> Figure:
     """Test loss, alignment and super-critical steps of both sizes, at both rates."""
-    figure, axes = panels("test loss / Var f*", "alignment cos(G, G*)", "super-critical steps")
-    runs = result.runs
-    measures = (runs.relative, runs.alignment, runs.num_supercritical)
     labels = [f"η = {rate:g}" for rate in config.learning_rates]
-    polynomials.over_batch_sizes(axes, config.batch_sizes, measures, labels)
-    return figure
+    return polynomials.figure_by_rate(result.runs, config.batch_sizes, labels)
