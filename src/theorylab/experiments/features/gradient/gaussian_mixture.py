@@ -308,7 +308,7 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Probabilities over biases, detectors and their bounds, test errors."""
     figure, axes = panels("probability of a direction", "detectors", "noisy clusters")
-    curves(axes[0], config.thresholds, {"seeds": result.probability}, "o-")
+    curves(axes[0], config.thresholds, {"median over seeds": result.probability}, "o-")
     label_axes(axes[0], "bias over √d", "p̂")
     names = [f"d {d}, τ {tau:g}" for d, tau in (*FAR, NEAR)]
     axes[1].errorbar(names, result.losses, 3 * result.errors_of_losses, fmt="o", label="loss")

@@ -106,7 +106,7 @@ class Result(NamedTuple):
 def memory(config: Config) -> int:
     """Bytes of all pairs of gradients, a block of samples and repeated means, on two cores."""
     pairs = config.num_neurons * (3 * config.num_neurons + 2000 + 6 * config.dimension)
-    repeated = 8 * TAIL_SAMPLES * config.num_repetitions
+    repeated = 32 * TAIL_SAMPLES * config.num_repetitions
     return 4 * (2 * pairs + repeated + config.dimension * (4000 + 4 * config.num_clusters))
 
 

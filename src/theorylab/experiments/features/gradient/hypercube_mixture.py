@@ -126,13 +126,14 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of data, weights and hidden layers of two seeds at once, and of all snapshots."""
+    """Bytes of data, weights and hidden layers of two seeds, of all snapshots and of a map."""
     data = (config.num_samples + config.num_test) * (max(config.dimensions) + 2)
     hidden = (config.batch_size + config.num_test) * config.width
     weights, corners = config.width * max(config.dimensions), 2 ** max(config.bits)
     kept = (len(config.settings) + 1) * config.num_seeds * 3 * (weights + 2 * corners)
     law = (len(config.settings) + 5) * corners * (2 * max(config.dimensions) + config.width)
-    return 4 * (2 * (3 * data + 4 * hidden + 8 * weights) + 3 * kept + law)
+    maps = 16 * (config.width + corners) ** 2
+    return 4 * (2 * (3 * data + 4 * hidden + 8 * weights) + 3 * kept + law + maps)
 
 
 class Snapshot(NamedTuple):

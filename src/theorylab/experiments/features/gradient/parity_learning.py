@@ -31,7 +31,7 @@ from theorylab.claims import (
     median_at_most,
 )
 from theorylab.data import SparseParity
-from theorylab.experiments.drawing import THEORY, label_axes, panels, scaling
+from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.features import gradient
 from theorylab.fields import Count
 from theorylab.progress import report
@@ -192,9 +192,9 @@ def plot(result: Result, config: Config) -> Figure:
         d, needed, limit, error, unmoved = config.only(
             bits, config.dimensions, result.needed, result.limit, result.error, result.unmoved
         )
-        scaling(axes[0], d, {f"k = {bits}": needed})
+        axes[0].plot(d, needed.T, "o", color=colour)
         axes[0].plot(d, limit, **THEORY)
         axes[1].plot(d, error.T, "o", d, unmoved.T, "x", color=colour)
-    label_axes(axes[0], "dimension d", "samples")
+    label_axes(axes[0], "dimension d (lower: k = 2; upper: k = 4)", "samples", "xy")
     label_axes(axes[1], "dimension d", "circles: after one step; crosses: without")
     return figure
