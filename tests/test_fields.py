@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 
@@ -10,7 +10,6 @@ from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.fields import (
     AboveOne,
     Checked,
-    Choice,
     Classes,
     Count,
     Fraction,
@@ -51,7 +50,7 @@ from theorylab.fields import (
         (Increasing[Count], [(1, 2)], [(1,), (2, 1), (1, 1), (0, 1), (1.5, 2.5)]),
         (Classes, [(3, 0)], [(3, 3), (3, 10), (1, 2, 3)]),
         (SeveralClasses, [(1, 2, 3)], [(1,), (1, 1)]),
-        (Choice["relu", "erf"], ["erf"], ["tanh", 1]),
+        (Literal["relu", "erf"], ["erf"], ["tanh", 1]),
         (bool, [True], [1, "true"]),
         (str, ["any"], [1]),
     ],
@@ -71,13 +70,13 @@ def test_whole_numbers_are_floats_where_a_float_is_meant_and_lists_are_tuples():
 
 def test_an_error_is_one_line_however_long_the_value_is():
     with pytest.raises(ValueError, match="x must be one of a, b, got ") as caught:
-        fitted("x", Choice["a", "b"], "two\nlines" + "c" * 1000)
+        fitted("x", Literal["a", "b"], "two\nlines" + "c" * 1000)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 120
 
 
 def test_types_that_no_flag_can_have_are_refused():
-    for hint in (list[int], tuple[int, int], Choice[1, 2], dict):
+    for hint in (list[int], tuple[int, int], Literal[1, 2], dict):
         with pytest.raises(TypeError, match="a field must be"):
             shape(hint)
 

@@ -4,7 +4,7 @@
         width: Count = 512                          a whole number, at least 1
         ratios: Several[Positive] = (0.5, 3.0)      one or more positive numbers
         widths: Increasing[Count] = (64, 256)       two or more, each greater than the one before
-        activation: Choice["relu", "erf"] = "relu"  one of these words
+        activation: Literal["relu", "erf"] = "relu" one of these words
         rank: Annotated[int, within(2, 64)] = 8     a whole number from 2 to 64
 
 `Checked` holds every field to its type when a config is made, and the command line reads the same
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
-from typing import Literal as Choice
 
 T = TypeVar("T")
 
@@ -246,7 +245,6 @@ def hints(config: type) -> dict[str, Any]:
 __all__ = [
     "AboveOne",
     "Checked",
-    "Choice",
     "Classes",
     "Count",
     "Domain",

@@ -202,7 +202,7 @@ def test_what_a_private_module_of_the_tree_defines_is_read_there(tmp_path):
     folder = tmp_path / "experiments" / "toys"
     folder.mkdir(parents=True)
     (folder / "_shared.py").write_text(
-        'Colour = Choice["red", "blue"]\nWHERE = Source("zhu", "c", "d")\nSTEPS = 7\n'
+        'Colour = Literal["red", "blue"]\nWHERE = Source("zhu", "c", "d")\nSTEPS = 7\n'
         "class Base(Seeded):\n    width: Count = 3  # of all layers\n    num_seeds: Count = 4\n"
     )
     path = folder / "one.py"

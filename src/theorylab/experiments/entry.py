@@ -71,7 +71,7 @@ class Field:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What a `Choice` allows; empty for every other type."""
+        """What a `Literal` allows; empty for every other type."""
         return self.shape.choices
 
     @property

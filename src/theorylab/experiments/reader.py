@@ -221,7 +221,7 @@ class _Module:
             case ast.Name(id=name) if name in self.imported:
                 path, original = self.imported[name]
                 return _module(path).hint(ast.Name(original))
-            case ast.Subscript(value=ast.Name(id="Literal" | "Choice"), slice=inner):
+            case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
                 return Literal[self.value(inner)]  # a tuple of words stands for these words
             case ast.Subscript(
                 value=ast.Name(id="Annotated"),
