@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, between, mean_between, probability_at_least
+from theorylab.claims import Claim, Source, between, erratum, mean_between, probability_at_least
 from theorylab.dynamics.quadratic import gated, one_example
 from theorylab.experiments.drawing import label_axes, panels
 from theorylab.fields import Checked, Count, Seed
@@ -108,16 +108,16 @@ CLAIMS = (
         lambda r, c: between(_deviation(r.curvatures, c, 2), 0.9, 1.1),
         LAW,
     ),
-    Claim(
-        "It is √(3/m) with normal second weights.",
-        lambda r, c: between(_deviation(r.normal_curvatures, c, 3), 0.9, 1.1),
+    *erratum(
         LAW,
-    ),
-    Claim(
-        "With normal second weights the deviation is that with signs.",
-        lambda r, c: between(_deviation(r.normal_curvatures, c, 2), 0.9, 1.1),
-        LAW,
-        kind="printed",
+        printed=(
+            "With normal second weights the deviation is that with signs.",
+            lambda r, c: between(_deviation(r.normal_curvatures, c, 2), 0.9, 1.1),
+        ),
+        corrected=(
+            "With normal second weights the relative deviation is √(3/m).",
+            lambda r, c: between(_deviation(r.normal_curvatures, c, 3), 0.9, 1.1),
+        ),
     ),
     Claim(
         "Width is needed: with one neuron more than half of the networks are outside this range.",
