@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Claim, Source, erratum
 from theorylab.claims.judges import at_least, at_most, holds, identity
 from theorylab.data.modular import all_sums, num_sums
 from theorylab.experiments.drawing import THEORY, label_axes, panels
@@ -179,11 +179,16 @@ CLAIMS = (
         formula=r"\mathbb{E} g' = \frac{k!}{(p-1)p^k} \sum_{j \ne 0} \hat w(-j) \prod_i"
         r" \hat u_i(j)",
     ),
-    Claim(
-        "In the average margin stands 1 - 1/(p - 1).",
-        lambda r, c: identity(_misprinted(r, c), r.by_examples, 1e-10),
+    *erratum(
         PROOF,
-        kind="printed",
+        printed=(
+            "In the average margin stands 1 - 1/(p - 1).",
+            lambda r, c: identity(_misprinted(r, c), r.by_examples, 1e-10),
+        ),
+        corrected=(
+            "In the average margin stands 1 + 1/(p - 1), as the sum over frequencies has it.",
+            lambda r, c: identity(r.by_transform, r.by_examples, 1e-10),
+        ),
     ),
     Claim(
         "Ascent on one neuron never finds more than γ*.",
