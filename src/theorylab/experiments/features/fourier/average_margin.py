@@ -152,7 +152,7 @@ def _random(key: RandomKey, case: Case, num_random: int) -> tuple[Array, ...]:
     return average_margin(neuron), by_examples, least, average
 
 
-def _ascent(keys: Key[Array, " s"], case: Case, num_steps: int) -> tuple[np.ndarray, ...]:
+def _ascent(keys: Key[Array, " s"], case: Case, num_steps: int) -> tuple[np.ndarray, float, float]:
     """Ascent from all starts over γ*, and concentration and phases of the best neuron."""
 
     def one(key: RandomKey) -> tuple[Array, Array, Array]:
