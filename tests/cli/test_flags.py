@@ -12,6 +12,7 @@ from theorylab.cli.usage import Usage
 from theorylab.experiments.entry import Field
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.lab import Refused
+from theorylab.lab.conduct import needed_bytes
 from theorylab.lab.requests import Found, request
 
 KINDS = {"int": int, "float": float, "bool": bool, "str": str}
@@ -99,19 +100,21 @@ def test_no_experiment_takes_a_negative_size(name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS.names())
 def test_a_default_fits_into_a_laptop_and_a_huge_size_into_no_machine(name):
-    experiment = EXPERIMENTS.load(name)
+    experiment, entry = EXPERIMENTS.load(name), EXPERIMENTS.entry(name)
     config = experiment.Config()
-    assert 0 < experiment.memory(config) < 4e9
+    assert 0 < needed_bytes(entry, experiment, config) < 4e9
+    if not hasattr(experiment, "memory"):
+        return  # the estimate is read off the program, and has tests of its own
     needed = []
-    for field in EXPERIMENTS.entry(name).fields:
-        huge = {"int": 10**13, "tuple[int, ...]": (10**13,)}.get(field.type)
-        if huge is not None and field.name != "seed":
+    for field in entry.fields:
+        if field.shape.kind is int and field.name != "seed":
+            huge = (2**30, 2**31 - 1) if field.shape.several else 2**31 - 1
             try:
                 changed = dataclasses.replace(config, **{field.name: huge})
                 needed.append(experiment.memory(changed))
             except ValueError:  # outside the domain: there are no more digits than so many
                 needed.append(math.inf)
-    assert max(needed) > 1e13
+    assert max(needed) > 20e9
 
 
 def test_unknown_fields_and_presets(tree):

@@ -34,6 +34,7 @@ class WatchedSteps(NamedTuple):
         learning_rate: η of the step.
 
     Example: which of two steps are above the critical learning rate.
+        >>> import numpy as np
         >>> ones, critical = np.ones(2), np.array([0.4, 0.6])
         >>> steps = WatchedSteps(ones, ones[:, None], ones, critical, learning_rate=0.5 * ones)
         >>> (steps.learning_rate > steps.critical).tolist()

@@ -112,17 +112,9 @@ def configure(entry: Entry, experiment: ModuleType, values: Mapping[str, Any]) -
 
 
 def require_memory(entry: Entry, experiment: ModuleType, config: Any) -> None:
-    """Refuse a config that would need more memory than there is.
-
-    An experiment may say in `memory(config)` how many bytes it needs; where it does not, they are
-    counted in the program that its `run` is.
-    """
+    """Refuse a config that would need more memory than there is."""
     try:
-        if hasattr(experiment, "memory"):
-            needed = int(experiment.memory(config))
-        else:
-            with precision(entry.precision):
-                needed = traced_bytes(experiment.run, config)
+        needed = needed_bytes(entry, experiment, config)
     except (OverflowError, MemoryError) as error:
         raise Refused(f"{entry.name}: its sizes are too large ({one_line(error)}).") from None
     available = available_memory()
@@ -131,6 +123,18 @@ def require_memory(entry: Entry, experiment: ModuleType, config: Any) -> None:
             f"{entry.name} must fit into the {readable(available)} of memory that are free,"
             f" got a config that needs about {readable(needed)}."
         )
+
+
+def needed_bytes(entry: Entry, experiment: ModuleType, config: Any) -> int:
+    """Estimate how many bytes a run needs.
+
+    An experiment may say it in `memory(config)`; where it does not, they are counted in the program
+    that its `run` is.
+    """
+    if hasattr(experiment, "memory"):
+        return int(experiment.memory(config))
+    with precision(entry.precision):
+        return traced_bytes(experiment.run, config)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class Config(Checked):
 
     num_tokens: Annotated[int, within(4, 5000)] = 200  # L
     size: Plural = 25  # n
-    shifts: Several[int] = (10, 20, 30)  # the list of i: i plus these, then i
+    shifts: Several[Count] = (10, 20, 30)  # the list of i: i plus these, then i
     label_shift: Whole = 20  # π(i) = i + this
     num_sequences: Count = 20000  # in the large step, a multiple of 500
     few: Increasing[Count] = (10, 100, 1000)  # in smaller steps

@@ -48,7 +48,11 @@ def test_a_goal_that_is_lost_again_does_not_count():
     ("field", "value", "message"),
     [
         ("num_patches", 1, "num_patches must be at least 2, got 1"),
-        ("timed_patches", (100,), "timed_patches must be two or more, increasing"),
+        (
+            "timed_patches",
+            (100,),
+            "timed_patches must be whole numbers, two or more",
+        ),
         ("num_steps", 9, "num_steps must be at least 1"),
         ("sgd_steps", 99999, r"sgd_steps must be in \[120, 12000\], got 99999"),
         ("learned_steps", 9, r"learned_steps must be in \[120, 12000\], got 9"),

@@ -48,7 +48,7 @@ from theorylab.features.local_signal import (
     learn_projected,
     small_state,
 )
-from theorylab.fields import Count, Positive, Seeded, Whole
+from theorylab.fields import Count, Increasing, Positive, Seeded, Whole
 from theorylab.numerics import power_law
 from theorylab.progress import report
 from theorylab.training import ensemble, every
@@ -79,7 +79,7 @@ class Config(Seeded):
     num_steps: Whole = 30000
     failing_patches: Whole = 100  # k of a descent that fails, with η = 0.1
     dying_patches: Whole = 3000  # k of a descent that dies, with η = 0.1
-    timed_patches: tuple[int, ...] = (1000, 3000, 10000)  # k of those that are timed
+    timed_patches: Increasing[Count] = (1000, 3000, 10000)  # k of those that are timed
     timed_rate: Positive = 0.02  # their η, and that of SGD
     timed_steps: Whole = 12000
     sgd_patches: Whole = 1000  # k of SGD
@@ -98,10 +98,6 @@ class Config(Seeded):
         sizes += (self.learned_patches,)
         for size in sizes + self.timed_patches:
             noise_scale(size)  # refuses what has none
-        if len(self.timed_patches) < 2 or np.any(np.diff(self.timed_patches) <= 0):
-            raise ValueError(
-                f"timed_patches must be two or more, increasing, got {self.timed_patches}."
-            )
         refuse_below(self, RECORDS, "num_steps", "timed_steps")
         for name in ("sgd_steps", "learned_steps"):
             if not RECORDS <= (steps := getattr(self, name)) <= self.timed_steps:
