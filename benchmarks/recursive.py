@@ -84,9 +84,7 @@ def _measured(given: argparse.Namespace) -> dict[str, Any]:
 
     with np.load(given.only) as data:
         arrays = dict(data)
-    recursion = Recursion(
-        num_iterations=given.iterations, bandwidth=given.bandwidth, ridge=given.ridge
-    )
+    recursion = Recursion(num_steps=given.iterations, bandwidth=given.bandwidth, ridge=given.ridge)
     validation = (arrays["x_validation"], arrays["y_validation"])
     with threadpool_limits(given.threads):
         wall, cpu = time.perf_counter(), time.process_time()

@@ -55,7 +55,7 @@ def _measured(given: argparse.Namespace) -> dict[str, Any]:
 
     (x, y), (tests, classes) = _digits(given.samples)
     model = NTKClassifier(
-        num_hidden=3,
+        depth=4,
         bias_scale=0.0,
         ridge=given.ridge,
         solver=given.only,

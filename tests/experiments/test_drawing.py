@@ -7,6 +7,8 @@ from matplotlib.patches import Rectangle
 from theorylab.experiments.drawing import (
     COLOURS,
     THEORY,
+    agreement,
+    beside_theory,
     curves,
     directions,
     image,
@@ -44,6 +46,27 @@ def test_medians_are_over_seeds_and_have_their_names():
     (line,) = axis.lines
     np.testing.assert_array_equal(line.get_ydata(), [4.0, 2.0])
     assert axis.get_legend_handles_labels()[1] == ["a"]
+
+
+def test_every_measured_curve_has_its_prediction():
+    """Oracle: the columns themselves, in the order measured, predicted, measured, ..."""
+    _, (axis,) = panels("loss")
+    measured, predicted = np.arange(6.0).reshape(3, 2), np.arange(6.0, 12.0).reshape(3, 2)
+    beside_theory(axis, [0, 1, 2], measured, predicted, ["first", "second"])
+    expected = [measured[:, 0], predicted[:, 0], measured[:, 1], predicted[:, 1]]
+    np.testing.assert_array_equal([line.get_ydata() for line in axis.lines], expected)
+    assert axis.get_legend_handles_labels()[1] == ["first", "second"]
+
+
+def test_agreement_has_a_diagonal_over_all_predictions():
+    """Oracle: the least and the largest prediction, by hand."""
+    _, (axis,) = panels("outputs")
+    pairs = {"a": (np.array([1.0, 3.0]), np.array([1.1, 2.9])), "b": (np.eye(2), np.eye(2))}
+    agreement(axis, pairs)
+    *dots, diagonal = axis.lines
+    assert [len(np.asarray(line.get_xdata())) for line in dots] == [2, 4]
+    for ends in (diagonal.get_xdata(), diagonal.get_ydata()):
+        np.testing.assert_array_equal(np.asarray(ends), [0.0, 3.0])
 
 
 def test_curves_are_medians_in_bands_and_leave_out_what_is_not_finite():

@@ -142,7 +142,7 @@ S = Source("zhu", "a", "b")
 class Config:
     width: int = 1
 PRESETS = {"smoke": Config(width=2)}
-CLAIMS = (Claim("It holds.", judge, S),)
+CLAIMS = (S.claim("It holds.", judge),)
 '''
 
 
@@ -165,10 +165,12 @@ CLAIMS = (Claim("It holds.", judge, S),)
         ('"smoke"', '"tiny"', "PRESETS must map names among"),
         ("width=2", "depth=2", "Config has no field 'depth'"),
         ("width=2", "**more", "literal"),
-        ("Claim(", "claim(", r":9: .*must be literal .* got claim\("),
-        ('Claim("It holds.", judge, S)', '"It holds."', "Claim"),
-        (", judge, S", ", judge", "Claim.*source"),
-        (", judge, S", ", judge, T", "literal .* got T"),
+        ("S.claim(", "claim(", r":9: .*must be literal .* got claim\("),
+        ("S.claim(", "S.rumour(", r":9: .*must be literal .* got S.rumour\("),
+        ('S.claim("It holds.", judge)', '"It holds."', "claims of a Source only"),
+        ("S.claim", "PRECISION.claim", "claim needs a Source before it, got 'float64'"),
+        ("S.claim", "T.claim", "literal .* got T"),
+        ("judge)", "judge, place=3)", "claim: .*place"),
         ("CLAIMS = (", "CLAIMS = ((", ":9: "),
     ],
 )
@@ -206,9 +208,7 @@ def test_what_a_private_module_of_the_tree_defines_is_read_there(tmp_path):
         "class Base(Seeded):\n    width: Count = 3  # of all layers\n    num_seeds: Count = 4\n"
     )
     path = folder / "one.py"
-    text = GOOD.replace("class Config:", "class Config(Base):").replace(
-        ", judge, S", ", judge, WHERE"
-    )
+    text = GOOD.replace("class Config:", "class Config(Base):").replace("S.claim", "WHERE.claim")
     text = text.replace(
         "    width: int = 1", '    colour: Colour = "red"\n    steps: Count = STEPS'
     )
@@ -237,15 +237,48 @@ def test_what_a_private_module_of_the_tree_defines_is_read_there(tmp_path):
 
 def test_an_erratum_is_two_claims(tmp_path):
     path = tmp_path / "erratum.py"
-    pair = '*erratum(S, printed=("A.", lambda r, c: x), corrected=("B.", judge), formula="y")'
-    path.write_text(GOOD.replace('Claim("It holds.", judge, S)', pair))
+    pair = '*S.erratum(printed=("A.", lambda r, c: x), corrected=("B.", judge), formula="y")'
+    path.write_text(GOOD.replace('S.claim("It holds.", judge)', pair))
     found = [(each.statement, each.kind, each.formula) for each in read(path).claims]
     assert found == [("A.", "printed", ""), ("B.", "corrected", "y")]
-    pair = '*erratum(S, printed=("A.", judge, "x"), corrected=("B.", judge, "y"))'
-    path.write_text(GOOD.replace('Claim("It holds.", judge, S)', pair))
+    pair = '*S.erratum(printed=("A.", judge, "x"), corrected=("B.", judge, "y"))'
+    path.write_text(GOOD.replace('S.claim("It holds.", judge)', pair))
     assert [each.formula for each in read(path).claims] == ["x", "y"]
-    path.write_text(GOOD.replace('Claim("It holds.", judge, S)', "*erratum(S, printed=3)"))
+    path.write_text(GOOD.replace('S.claim("It holds.", judge)', "*S.erratum(printed=3)"))
     with pytest.raises(TreeError, match="erratum needs"):
+        read(path)
+
+
+def test_what_a_claim_says_besides_is_read(tmp_path):
+    path = tmp_path / "details.py"
+    details = 'quote="it holds", regime="width >= 2", demand="source"'
+    details += ', expected="refuted", why="No."'
+    path.write_text(GOOD.replace("judge)", f"judge, {details})"))
+    claim = read(path).claims[0]
+    assert (claim.quote, claim.regime, claim.expected, claim.why, claim.demand) == (
+        "it holds",
+        "width >= 2",
+        "refuted",
+        "No.",
+        "source",
+    )
+    pair = '*S.erratum(("A.", judge), ("B.", judge), quote="it holds", regime="width >= 2")'
+    path.write_text(GOOD.replace('S.claim("It holds.", judge)', pair))
+    found = [(each.quote, each.regime) for each in read(path).claims]
+    assert found == [("it holds", "width >= 2"), ("", "width >= 2")]
+
+
+@pytest.mark.parametrize(
+    ("regime", "message"),
+    [
+        ("width >= 3", r":9: some preset must be in the regime 'width >= 3', none is \(It holds"),
+        ("depth >= 3", r":9: a regime must speak of fields of Config, got 'depth'"),
+    ],
+)
+def test_a_regime_that_no_preset_is_in_is_an_error(tmp_path, regime, message):
+    path = tmp_path / "regime.py"
+    path.write_text(GOOD.replace("judge)", f'judge, regime="{regime}")'))
+    with pytest.raises(TreeError, match=message):
         read(path)
 
 
@@ -260,7 +293,7 @@ def test_a_default_or_preset_outside_its_domain_is_named(tmp_path):
 
 def test_tuples_of_claims_can_be_joined(tmp_path):
     path = tmp_path / "joined.py"
-    claims = 'A = (Claim("A.", judge, S),)\nCLAIMS = (*A, Claim("B.", judge, S)) + A\n'
+    claims = 'A = (S.claim("A.", judge),)\nCLAIMS = (*A, S.claim("B.", judge)) + A\n'
     path.write_text(GOOD.replace("CLAIMS = ", "OTHERS = ") + claims)
     assert [claim.statement for claim in read(path).claims] == ["A.", "B.", "A."]
 

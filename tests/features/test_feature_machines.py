@@ -21,7 +21,7 @@ Y = X[:, 0] * X[:, 1]
 
 @pytest.mark.parametrize("kind", [RecursiveFeatureRegressor, RecursiveFeatureClassifier])
 def test_scikit_learn_accepts_it(kind):
-    estimator = kind(num_iterations=1)  # more rounds are more of the same
+    estimator = kind(num_steps=1)  # more rounds are more of the same
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks make degenerate data on purpose
         check_estimator(estimator, on_skip=None)
@@ -29,7 +29,7 @@ def test_scikit_learn_accepts_it(kind):
 
 def test_the_best_round_is_fitted_again_on_all_data():
     """Oracle: one round in the chosen metric on all data; shapes of targets are kept."""
-    model = RecursiveFeatureRegressor(num_iterations=3, ridge=0.1, random_state=1).fit(X, Y)
+    model = RecursiveFeatureRegressor(num_steps=3, ridge=0.1, random_state=1).fit(X, Y)
     assert model.best_iteration_ == np.argmin(model.validation_errors_) > 0
     transform = transform_of(model.metric_)
     assert transform is not None
@@ -41,7 +41,7 @@ def test_the_best_round_is_fitted_again_on_all_data():
 
 def test_single_precision_and_iterative_solvers_agree():
     """Oracle: Cholesky in double precision."""
-    settings: Any = {"num_iterations": 2, "ridge": 0.1, "validation_fraction": 0.0}
+    settings: Any = {"num_steps": 2, "ridge": 0.1, "validation_fraction": 0.0}
     expected = RecursiveFeatureRegressor(**settings).fit(X, Y).predict(X)
     single = RecursiveFeatureRegressor(**settings, precision="float32").fit(X, Y).predict(X)
     assert single.dtype == np.float32
@@ -56,12 +56,12 @@ def test_single_precision_and_iterative_solvers_agree():
 def test_digits_in_a_pipeline():
     """Oracle: the labels; ten classes and two, once features that do not vary are dropped."""
     images, labels = load_digits(return_X_y=True)
-    machine = RecursiveFeatureClassifier(num_iterations=1, random_state=0)
+    machine = RecursiveFeatureClassifier(num_steps=1, random_state=0)
     model = make_pipeline(VarianceThreshold(), machine)
     model.fit(images[:300], labels[:300])
     assert model.score(images[300:800], labels[300:800]) > 0.8  # a support vector machine has 0.82
     few = labels < 2
-    two = RecursiveFeatureClassifier(num_iterations=1, random_state=0)
+    two = RecursiveFeatureClassifier(num_steps=1, random_state=0)
     x, y = images[few][:100], np.array(["zero", "one"])[labels[few][:100]]
     varying = np.ptp(x, axis=0) > 0
     two.fit(x[:, varying], y)
@@ -88,7 +88,7 @@ def test_bad_settings_and_data_are_told():
 
 def test_constant_features_have_metric_zero_and_are_named():
     """Oracle: the machine without them; other values of theirs change no output."""
-    settings: Any = {"num_iterations": 2, "ridge": 0.1, "random_state": 0}
+    settings: Any = {"num_steps": 2, "ridge": 0.1, "random_state": 0}
     expected = RecursiveFeatureRegressor(**settings).fit(X, Y)
     wide = np.insert(X, 3, 7.0, axis=1)
     with pytest.warns(UserWarning, match="have metric 0: 3."):

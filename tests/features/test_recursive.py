@@ -81,7 +81,7 @@ def test_the_next_metric_is_a_power_of_the_agop(power):
 
 def test_rounds_follow_each_other_as_the_formula_says():
     """Oracle: the dense machine, its gradients by finite differences, two rounds by hand."""
-    recursion = Recursion(num_iterations=1, bandwidth=3.0, bandwidth_mode="constant", ridge=0.1)
+    recursion = Recursion(num_steps=1, bandwidth=3.0, bandwidth_mode="constant", ridge=0.1)
     found = learn_features(recursion, X, Y)
     outputs = lambda at: dense(X, Y, EYE, 3.0, 0.1, at)  # noqa: E731
     # A Laplace machine has a kink at each of its points: both sides' mean leaves it out.
@@ -100,7 +100,7 @@ def test_rounds_follow_each_other_as_the_formula_says():
 def test_rotated_data_have_a_rotated_metric():
     """Oracle: an invariance, which a diagonal metric does not have."""
     turn = np.linalg.qr(RANDOM.normal(size=(4, 4)))[0]
-    plain, turned = (learn_features(Recursion(num_iterations=2), x, Y) for x in (X, X @ turn))
+    plain, turned = (learn_features(Recursion(num_steps=2), x, Y) for x in (X, X @ turn))
     np.testing.assert_allclose(turned.machine(X @ turn), plain.machine(X), rtol=1e-6)
     np.testing.assert_allclose(turned.metrics[-1], turn.T @ plain.metrics[-1] @ turn, atol=1e-6)
 
@@ -110,7 +110,7 @@ def test_it_finds_the_two_directions_and_predicts_better():
     x = RANDOM.normal(size=(500, 20))
     y = x[:, :1] * x[:, 1:2]
     held = (x[300:], y[300:])
-    found = learn_features(Recursion(num_iterations=4), x[:300], y[:300], held)
+    found = learn_features(Recursion(num_steps=4), x[:300], y[:300], held)
     assert found.errors[found.best] == found.errors.min() < 0.5 * found.errors[0]
     metric = found.metrics[found.best]
     assert metric[:2, :2].trace() > 0.95 * metric.trace()
@@ -130,7 +130,7 @@ def test_bad_data_and_settings_are_told():
         check_data(X[:5], Y)
     cases: Any = (
         ({"kernel": "cubic"}, "kernel must be one of laplace"),
-        ({"num_iterations": -1}, "num_iterations must be at least 0, got -1"),
+        ({"num_steps": -1}, "num_steps must be at least 0, got -1"),
         ({"bandwidth": 0.0}, "bandwidth must be positive, got 0"),
         ({"bandwidth_mode": "mean"}, "median or constant, got 'mean'"),
         ({"power": -1.0}, "power must be positive, got -1"),
@@ -166,9 +166,9 @@ def test_validation_centres_and_other_inputs_are_checked():
             check_validation(*validation, x, y)
     bad = (np.full_like(x, np.nan), y)
     with pytest.raises(ValueError, match="validation x must be finite"):
-        learn_features(Recursion(num_iterations=1), x, y, bad)
+        learn_features(Recursion(num_steps=1), x, y, bad)
     with pytest.raises(ValueError, match="num_centres must be at least 1, got -3"):
-        learn_features(Recursion(num_iterations=1), x, y, num_centres=-3)
-    machine = learn_features(Recursion(num_iterations=0), x, y).machine
+        learn_features(Recursion(num_steps=1), x, y, num_centres=-3)
+    machine = learn_features(Recursion(num_steps=0), x, y).machine
     with pytest.raises(ValueError, match="as in training, got"):
         machine(X[:5, :-1])

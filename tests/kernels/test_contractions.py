@@ -5,7 +5,7 @@ import math
 import pytest
 
 from theorylab.kernels.contractions import (
-    Clusters,
+    ClusterCounts,
     along_gradient,
     clusters,
     exponent,
@@ -44,8 +44,8 @@ def test_exponent_of_a_pattern(contraction, expected):
 
 
 def test_clusters_are_joined_by_chains_of_indices():
-    assert clusters(("ab", "cd", "bc", "a", "d", "ee")) == Clusters(even=0, odd=2)
-    assert clusters(("a", "b", "a", "b")) == Clusters(even=2, odd=0)
+    assert clusters(("ab", "cd", "bc", "a", "d", "ee")) == ClusterCounts(even=0, odd=2)
+    assert clusters(("a", "b", "a", "b")) == ClusterCounts(even=2, odd=0)
 
 
 def test_the_order_of_tensors_and_the_names_of_indices_do_not_matter():

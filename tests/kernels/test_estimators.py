@@ -24,8 +24,8 @@ X, TESTS = RANDOM.normal(size=(16, 3)), RANDOM.normal(size=(4, 3))
 Y = np.stack([X[:, 0] * X[:, 1], np.sin(X[:, 2])], axis=1)
 
 
-def kernels(x1, x2, num_hidden=1, activation="relu"):
-    architecture = mlp([1] * num_hidden, activation=activation)
+def kernels(x1, x2, depth=2, activation="relu"):
+    architecture = mlp([1] * (depth - 1), activation=activation)
     scales = NTK(weight_scale=2**0.5, bias_scale=0.1)
     return infinite_kernels(
         architecture, jnp.asarray(x1), jnp.asarray(x2), parametrization=scales, bias="normal"
@@ -81,8 +81,8 @@ def test_any_architecture_serves():
 def test_trouble_is_told(monkeypatch):
     twice = np.concatenate([X, X])
     with pytest.warns(UserWarning, match="singular to rounding: a jitter of"):
-        NTKRegressor(ridge=0.0, num_hidden=0, bias_scale=0.0).fit(twice, np.tile(Y, (2, 1)))
-    short = partial(nystrom_solve, max_iterations=1)
+        NTKRegressor(ridge=0.0, depth=1, bias_scale=0.0).fit(twice, np.tile(Y, (2, 1)))
+    short = partial(nystrom_solve, max_steps=1)
     monkeypatch.setattr(estimators, "nystrom_solve", short)
     with pytest.warns(ConvergenceWarning, match="stopped at a residual of"):
         NTKRegressor(solver="nystrom", num_centres=8).fit(X, Y)
@@ -95,7 +95,7 @@ def test_trouble_is_told(monkeypatch):
         ({"solver": "magic"}, "solver must be one of cholesky, conjugate_gradients, nystrom"),
         ({"solver": "nystrom", "ridge": 0.0}, "ridge must be positive for the solver nystrom"),
         ({"num_centres": 0}, "num_centres must be at least 1, got 0"),
-        ({"num_hidden": -1}, "num_hidden must be at least 0, got -1"),
+        ({"depth": 0}, "depth must be at least 1, got 0"),
         ({"precision": "float16"}, "precision must be float32 or float64, got 'float16'"),
     ],
 )

@@ -7,13 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.kernels.relinearized import Columns, Samples, columns, linear_step, relinearized_flow
+from theorylab.kernels.relinearized import (
+    Columns,
+    WorkerSamples,
+    columns,
+    linear_step,
+    relinearized_flow,
+)
 from theorylab.models import linearize, mlp, network
 from theorylab.training import Solver, gradient_flow, squared
 
 MODEL = network(mlp([6], num_outputs=2, activation="tanh"), (3,))
 PARAMS = MODEL.init(jax.random.key(0))
-ALL = Samples(
+ALL = WorkerSamples(
     jax.random.normal(jax.random.key(1), (5, 3)), jax.random.normal(jax.random.key(2), (5, 2))
 )
 LOSS = squared("half_sum")
@@ -65,7 +71,7 @@ def test_more_pieces_come_nearer_to_gradient_flow():
 def test_workers_together_are_one():
     """Oracle: central training; the order of the samples does not matter either."""
     places = map(np.array, ([3], [0, 4], [2, 1]))
-    parts = tuple(Samples(ALL.x[rows], ALL.y[rows]) for rows in places)
+    parts = tuple(WorkerSamples(ALL.x[rows], ALL.y[rows]) for rows in places)
     assert distance(run([0.5, 0.7], parts), run([0.5, 0.7])) < 1e-12
 
 
@@ -80,7 +86,7 @@ def test_directions_without_kernel_do_not_move():
 
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"targets must have the shape \(5, 2\)"):
-        columns(MODEL.apply, PARAMS, Samples(ALL.x, ALL.y[:, :1]))
+        columns(MODEL.apply, PARAMS, WorkerSamples(ALL.x, ALL.y[:, :1]))
     with pytest.raises(ValueError, match="at least one worker, got none"):
         linear_step(PARAMS, [], 1.0)
     with pytest.raises(ValueError, match=r"durations must be a list of times, got shape \(0,\)"):

@@ -34,8 +34,8 @@ def test_tangent_regression_is_the_least_solution_of_the_linearised_problem():
     for outputs, inputs in zip(solved[:2], (EXAMPLES.x, x), strict=True):
         expected = MODEL.apply(START, inputs) + (jacobian(inputs) @ delta).reshape(-1, 2)
         np.testing.assert_allclose(outputs, expected, atol=1e-7)
-    with pytest.raises(ValueError, match="num_iterations must be at least 1, got 0"):
-        tangent_regression(MODEL.apply, START, EXAMPLES, x, num_iterations=0)
+    with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
+        tangent_regression(MODEL.apply, START, EXAMPLES, x, num_steps=0)
 
 
 def test_a_fit_that_has_not_come_far_says_so():

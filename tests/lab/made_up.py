@@ -14,7 +14,8 @@ def judged(measured: float) -> Judged:
         measured, -math.inf, measured, Demand(high=1.0), Verdict.INCONCLUSIVE, "made up"
     )
     source = Source("zhu", "nqm-2d-map", "Eq. 3.11")
-    return Judged("It holds η.", r"\eta", source, "claim", Verdict.SUPPORTED, finding)
+    claim = Judged("It holds η.", r"\eta", source, "claim", Verdict.REFUTED, finding)
+    return replace(claim, quote="η holds", regime="width > 2", why="Too few.", demand="source")
 
 
 def made_up(key: str = "0123456789abcdef", **changes) -> Outcome:

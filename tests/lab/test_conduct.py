@@ -13,7 +13,7 @@ import pytest
 
 from theorylab.claims.claim import Verdict
 from theorylab.lab import Refused, RunFailed
-from theorylab.lab.conduct import arrays_of, conduct, configure, precision
+from theorylab.lab.conduct import arrays_of, conduct, configure, judge, precision
 from theorylab.progress import listening
 
 
@@ -45,6 +45,19 @@ def test_a_verdict_that_is_not_the_expected_one_is_a_surprise(coin, tree):
     assert not outcome.as_expected
     dice = tree.load("toys/dice")  # a printed statement: refuted, as expected
     assert conduct(dice, dice.Config()).as_expected
+
+
+def test_outside_its_regime_a_claim_is_not_judged_and_surprises_nobody(coin, tree):
+    """The judge, which would refute, is not even asked."""
+    refuted = conduct(coin, coin.Config(surprising=True)).judged[0]
+    details = {"regime": "num_throws >= 10**6", "quote": "a coin is fair"}
+    claim = dataclasses.replace(coin.CLAIMS[0], **details)
+    outside = judge(tree.entry("toys/coin"), claim, None, coin.Config(surprising=True))
+    assert refuted.finding.verdict == Verdict.REFUTED
+    assert outside.finding.verdict == Verdict.NOT_JUDGED
+    assert outside.finding.method == "needs num_throws >= 10**6"
+    assert outside.as_expected
+    assert outside.quote == "a coin is fair"
 
 
 def test_the_precision_is_the_experiments_own_and_ends_with_it(coin, tree):

@@ -1,6 +1,7 @@
 """Made-up outcomes: calm ones, and ones that want to break the report."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,3 +132,21 @@ def hostile():
         key=HOSTILE,
         seconds=math.inf,
     )
+
+
+@pytest.fixture
+def unusual():
+    """A claim outside its regime, one that is not reproduced, and an observation of the lab."""
+    finding = Finding(
+        math.nan, math.nan, math.nan, Demand(), Verdict.NOT_JUDGED, "needs width >= 1000"
+    )
+    return [
+        replace(make_judged("It grows."), finding=finding, regime="width >= 1000"),
+        replace(
+            make_judged("It falls.", measured=1.0),
+            expected=Verdict.REFUTED,
+            why="Two layers, not four.",
+            quote="the loss grows",
+        ),
+        replace(make_judged("It stays.", kind="found"), demand="lab: set on seeds 100 to 119"),
+    ]

@@ -152,8 +152,20 @@ def test_runs_of_one_experiment_are_told_apart(make):
 def test_why_nothing_is_concluded_is_told(make, judge):
     claims = [judge(measured=0.1, low=-1.0, high=1.0)]
     text = Reader(render_page([make(judged=claims, failure="the figure failed: no paper")])).text
-    assert "✗ expected supported the interval lies partly inside what is demanded" in text
+    assert "✗ expected supported Inconclusive: the interval lies partly inside" in text
     assert "✗ the figure failed: no paper" in text
+
+
+def test_what_is_not_judged_or_not_reproduced_says_why(make, unusual):
+    text = Reader(render_page([make(judged=unusual)])).text
+    for words in (
+        "not judged here Not judged here: needs width >= 1000.",
+        "refuted not reproduced Expected refuted: Two layers, not four.",
+        "the loss grows",
+        "found here, not in the source",
+        "1 not judged",
+    ):
+        assert words in text, words
 
 
 def test_a_page_without_surprises_says_so(make, judge):

@@ -68,6 +68,24 @@ def test_what_is_inconclusive_says_why(make, judge, width, monkeypatch):
     assert "Inconclusive:" not in printed([make(judged=[judge()])])
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_what_is_not_judged_or_not_reproduced_says_why(make, unusual, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = " ".join(printed([make(judged=unusual)]).split())
+    for words in (
+        "not judged",
+        "Not judged here: needs width >= 1000.",
+        "not reproduced",
+        "Expected refuted: Two layers, not four.",
+        "“the loss grows”",
+        "(found here, not in the source)",
+        "What is demanded is the lab's: set on seeds 100 to 119.",
+        "3 claims: 1 supported, 1 refuted, 0 inconclusive, 1 not judged"
+        " (1 of the source's not reproduced). Every verdict is as expected.",
+    ):
+        assert words in text, words
+
+
 def test_a_figure_that_failed_is_told(make):
     assert "✗ the figure failed: no paper" in printed([make(failure="the figure failed: no paper")])
 

@@ -1,7 +1,7 @@
 """What a source claims, and what a run says about it.
 
 A claim is a statement with its source and a judge, which turns measured numbers into a finding:
-supported, refuted or inconclusive.
+supported, refuted or inconclusive; or not judged, where the config is outside the claim's regime.
 """
 
 from typing import TYPE_CHECKING
@@ -14,8 +14,9 @@ from .claim import Finding as Finding
 from .claim import Kind as Kind
 from .claim import Source as Source
 from .claim import Verdict as Verdict
-from .claim import erratum as erratum
+from .claim import usual_verdict as usual_verdict
 from .claim import verdict as verdict
+from .regime import fulfils as fulfils
 
 if TYPE_CHECKING:
     from .judges import at_least as at_least

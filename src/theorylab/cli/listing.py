@@ -178,13 +178,28 @@ def _page(entry: Entry) -> Iterable[str]:
 
 
 def _claim(claim: Statement) -> Iterable[str]:
-    """A claim with its kind, formula and source."""
-    kinds = {"control": " (control)", "printed": " (as printed)", "corrected": " (as corrected)"}
+    """A claim with its kind, formula, source, and what else it says."""
+    kinds = {
+        "control": " (control)",
+        "printed": " (as printed)",
+        "corrected": " (as corrected)",
+        "found": " (found here, not in the source)",
+        "check": " (check of the lab)",
+    }
     text = claim.statement + kinds.get(claim.kind, "")
     yield from textwrap.wrap(text, _width() - 2, initial_indent="  ", subsequent_indent="    ")
     if claim.formula:
         yield f"    {claim.formula}"
-    yield f"    {claim.source}"
+    details = (
+        f"“{claim.quote}”" if claim.quote else "",
+        str(claim.source),
+        f"judged where {claim.regime}" if claim.regime else "",
+        f"expected {claim.expected}: {claim.why}" if claim.why else "",
+    )
+    for detail in filter(None, details):
+        yield from textwrap.wrap(
+            detail, _width() - 2, initial_indent="    ", subsequent_indent="    "
+        )
 
 
 def _print_rows(rows: Sequence[tuple[str, str, str]]) -> None:

@@ -38,6 +38,8 @@ from .operators import output_hessian
 class DagBlocks(NamedTuple):
     """Of every graph's first output: what it reads, and the blocks of its Hessian.
 
+    Graphs may stand along several axes.
+
     Args:
         lengths: ‖f_S‖.
         largest: max |f_u| over S.
@@ -53,17 +55,17 @@ class DagBlocks(NamedTuple):
         [[0.5, 0.0]]
     """
 
-    lengths: Float[np.ndarray, " g"]
-    largest: Float[np.ndarray, " g"]
-    whole: Float[np.ndarray, " g"]
-    norms: Float[np.ndarray, "g l l"]
-    frobenius: Float[np.ndarray, "g l"]
-    in_degrees: Int[np.ndarray, " g"]
+    lengths: Float[np.ndarray, "*g"]
+    largest: Float[np.ndarray, "*g"]
+    whole: Float[np.ndarray, "*g"]
+    norms: Float[np.ndarray, "*g l l"]
+    frobenius: Float[np.ndarray, "*g l"]
+    in_degrees: Int[np.ndarray, "*g"]
 
     @property
-    def jacobians(self) -> Float[np.ndarray, "g l"]:
+    def jacobians(self) -> Float[np.ndarray, "*g l"]:
         """‖∂f_S/∂w⁽ᵖ⁾‖, from the last row of blocks; 0 for the output's own weights."""
-        return np.sqrt(self.in_degrees)[:, None] * self.norms[:, -1]
+        return np.sqrt(self.in_degrees)[..., None] * self.norms[..., -1, :]
 
 
 def dag_blocks(

@@ -31,8 +31,8 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import RandomKey, Scalar
 
-Weights = list[Float[Array, "_ _"]]  # from the first layer to the last
-_State = tuple[Weights, Float[Array, ""]]  # Ŵ and t̂
+LayerWeights = list[Float[Array, "_ _"]]  # from the first layer to the last
+_State = tuple[LayerWeights, Float[Array, ""]]  # Ŵ and t̂
 _STEP = 0.05  # of the clock: the fastest rate on it is about L, so one step errs by some 1e-8
 _NUM_TERMS = 60  # of series in z ≤ ½: 2⁻⁶⁰ is below rounding
 
@@ -52,6 +52,12 @@ def mode_speed(size: Scalar, strength: Scalar, depth: int) -> Scalar:
         size: The norm u of every layer.
         strength: The size s of the mode in the data.
         depth: The number of layers L.
+
+    Example:
+        >>> mode_speed(0.5, strength=1.0, depth=2)  # ½ (1 − ¼)
+        0.375
+        >>> mode_speed(1.0, strength=1.0, depth=2)  # at rest, where u² = s
+        0.0
     """
     return size ** (depth - 1) * (strength - size**depth)
 
@@ -102,6 +108,10 @@ def early_time(growth: Scalar, strength: Scalar, scale: Scalar, depth: int) -> S
         strength: The size s of the mode in the data.
         scale: The initial norm β of all layers.
         depth: The number of layers L, at least 3.
+
+    Example:
+        >>> early_time(8.0, strength=1.0, scale=0.1, depth=3)  # 10 (1 − 8^(−1/3))
+        5.0
     """
     if depth < 3:
         raise ValueError(f"depth must be at least 3, got {depth}.")
@@ -133,13 +143,19 @@ def hypergeometric(b: float, z: Float[Array, "*shape"]) -> Float[Array, "*shape"
     return jnp.where(z > 0.5, above, below)
 
 
-def aligned_weights(target: Float[Array, "k d"], width: int, depth: int) -> Weights:
+def aligned_weights(target: Float[Array, "k d"], width: int, depth: int) -> LayerWeights:
     """Make layers of norm 1 that all pass on the top mode of A = Σ sᵢpᵢqᵢᵀ, and nothing else.
 
     Args:
         target: A.
         width: The width of all hidden layers; the first neuron of each is used.
         depth: The number of layers L.
+
+    Example:
+        >>> target = jnp.diag(jnp.array([3.0, 1.0]))
+        >>> first, second = aligned_weights(target, width=4, depth=2)
+        >>> (second @ first).round(3).tolist()  # the top mode, with size 1
+        [[1.0, 0.0], [0.0, 0.0]]
     """
     _check_depth(depth)
     left, _, right = jnp.linalg.svd(target, full_matrices=False)
@@ -148,7 +164,7 @@ def aligned_weights(target: Float[Array, "k d"], width: int, depth: int) -> Weig
     return [jnp.outer(after, before) for before, after in pairwise(vectors)]
 
 
-def random_weights(key: RandomKey, shape: tuple[int, int], width: int, depth: int) -> Weights:
+def random_weights(key: RandomKey, shape: tuple[int, int], width: int, depth: int) -> LayerWeights:
     """Draw Gaussian layers, and bring the largest singular value of each to 1.
 
     Args:
@@ -156,6 +172,13 @@ def random_weights(key: RandomKey, shape: tuple[int, int], width: int, depth: in
         shape: Outputs and inputs of the network, (k, d).
         width: The width of all hidden layers.
         depth: The number of layers L.
+
+    Example:
+        >>> layers = random_weights(jax.random.key(0), (2, 3), width=4, depth=3)
+        >>> [layer.shape for layer in layers]
+        [(4, 3), (4, 4), (2, 4)]
+        >>> [round(float(jnp.linalg.norm(layer, 2)), 3) for layer in layers]
+        [1.0, 1.0, 1.0]
     """
     _check_depth(depth)
     sizes = [shape[1], *[width] * (depth - 1), shape[0]]
@@ -166,17 +189,25 @@ def random_weights(key: RandomKey, shape: tuple[int, int], width: int, depth: in
     return [weights / jnp.linalg.norm(weights, 2) for weights in drawn]
 
 
-def effective_scale(target: Float[Array, "k d"], weights: Weights) -> Float[Array, ""]:
+def effective_scale(target: Float[Array, "k d"], weights: LayerWeights) -> Float[Array, ""]:
     """Give ½‖W₁q + W₂ᵀp‖, the part of a start of two layers that grows with the mode spqᵀ.
 
     Of W₁q and W₂ᵀp, small, the sum grows like e^(st) and the difference shrinks like e^(−st).
+
+    Example:
+        >>> target = jnp.diag(jnp.array([3.0, 1.0]))
+        >>> aligned = aligned_weights(target, width=4, depth=2)
+        >>> round(float(effective_scale(target, aligned)), 3)  # all of it grows
+        1.0
+        >>> round(float(effective_scale(target, [aligned[0], -aligned[1]])), 3)  # nothing does
+        0.0
     """
     first, second = weights
     left, _, right = jnp.linalg.svd(target, full_matrices=False)
     return jnp.linalg.norm(first @ right[0] + second.T @ left[:, 0]) / 2
 
 
-def velocity(target: Float[Array, "k d"], weights: Weights, scale: Scalar) -> Weights:
+def velocity(target: Float[Array, "k d"], weights: LayerWeights, scale: Scalar) -> LayerWeights:
     """Give dŴ/dt̂ of the gradient flow of ½‖A − W_L⋯W₁‖², for W = βŴ and t = β^(2−L)t̂.
 
         dŴₗ/dt̂ = (Ŵ_L⋯Ŵ_{l+1})ᵀ (A − β^L Ŵ_L⋯Ŵ₁) (Ŵ_{l−1}⋯Ŵ₁)ᵀ
@@ -185,12 +216,18 @@ def velocity(target: Float[Array, "k d"], weights: Weights, scale: Scalar) -> We
         target: A.
         weights: Ŵ, from the first layer to the last.
         scale: β.
+
+    Example:
+        >>> one = jnp.ones((1, 1))
+        >>> inner, outer = velocity(3 * one, [0.5 * one, 2 * one], scale=1.0)  # of ½(3 − ab)²
+        >>> inner.tolist(), outer.tolist()  # (3 − ab)b and (3 − ab)a
+        ([[4.0]], [[1.0]])
     """
     before = [jnp.eye(target.shape[1])]
     for layer in weights:
         before.append(layer @ before[-1])
     error = target - scale ** len(weights) * before[-1]
-    speeds: Weights = []
+    speeds: LayerWeights = []
     for layer, inputs in zip(weights[::-1], before[-2::-1], strict=True):
         speeds.append(error @ inputs.T)
         error = layer.T @ error
@@ -198,7 +235,11 @@ def velocity(target: Float[Array, "k d"], weights: Weights, scale: Scalar) -> We
 
 
 def grow(
-    target: Float[Array, "k d"], weights: Weights, scale: Scalar, horizon: float, num_readings: int
+    target: Float[Array, "k d"],
+    weights: LayerWeights,
+    scale: Scalar,
+    horizon: float,
+    num_readings: int,
 ) -> Growth:
     """Follow the gradient flow on a clock of its own: dτ = (1 + |dŴ/dt̂|/|Ŵ| + β^L|Ŵ|^(2L−2)) dt̂.
 
@@ -212,6 +253,12 @@ def grow(
         scale: β.
         horizon: The last reading τ of the clock.
         num_readings: How often the network is measured, from τ = 0 on, in equal intervals.
+
+    Example:
+        >>> one = jnp.ones((1, 1))
+        >>> path = grow(one, [one, one], scale=0.1, horizon=20.0, num_readings=5)
+        >>> bool(jnp.allclose(path.overlaps, squared_mode(path.times, 1.0, 0.1), atol=1e-5))
+        True
     """
     if not horizon > 0 or num_readings < 2:
         raise ValueError(
@@ -265,7 +312,13 @@ def _runge_kutta(speed: Callable[[_State], _State], state: _State, size: float) 
 
 
 def crossing(growth: Growth, level: Scalar) -> Float[Array, ""]:
-    """Give the time when the overlap first passes a level, or NaN; log-linear between readings."""
+    """Give the time when the overlap first passes a level, or NaN; log-linear between readings.
+
+    Example:
+        >>> path = Growth(jnp.array([0.0, 2.0]), jnp.array([1.0, 4.0]), jnp.ones((2, 1)))
+        >>> round(float(crossing(path, 2.0)), 3)  # growth by e^(t ln 2) reaches 2 at t = 1
+        1.0
+    """
     passed = growth.overlaps >= level
     after = jnp.maximum(jnp.argmax(passed), 1)
     low, high = growth.overlaps[after - 1], growth.overlaps[after]
@@ -274,7 +327,7 @@ def crossing(growth: Growth, level: Scalar) -> Float[Array, ""]:
     return jnp.where(passed.any(), start + share * (end - start), jnp.nan)
 
 
-def _norm(weights: Weights) -> Float[Array, ""]:
+def _norm(weights: LayerWeights) -> Float[Array, ""]:
     return jnp.sqrt(sum((jnp.sum(layer**2) for layer in weights), jnp.zeros(())))
 
 

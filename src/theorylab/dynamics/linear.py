@@ -68,7 +68,12 @@ def outputs(
 
 
 def largest_stable_rate(kernel: Float[Array, "n n"]) -> Float[Array, ""]:
-    """Give 2/λ_max(K), up to which gradient descent on ½ Σᵢ ‖fᵢ − yᵢ‖² converges."""
+    """Give 2/λ_max(K), up to which gradient descent on ½ Σᵢ ‖fᵢ − yᵢ‖² converges.
+
+    Example:
+        >>> float(largest_stable_rate(jnp.diag(jnp.array([1.0, 4.0]))))
+        0.5
+    """
     return 2 / jnp.linalg.eigvalsh(kernel)[-1]
 
 
@@ -87,6 +92,12 @@ def descended(
         targets: The targets y.
         learning_rate: The step size η.
         steps: The recorded steps.
+
+    Example:
+        >>> double = lambda w: 2 * w.reshape(1, 1)  # the kernel is 4, so an error shrinks by 1 − 4η
+        >>> target = jnp.zeros((1, 1))
+        >>> descended(double, jnp.array([1.0]), target, 0.125, np.arange(3)).ravel().tolist()
+        [2.0, 1.0, 0.5]
     """
     loss = squared("half_sum")
     optimizer = gradient_descent(learning_rate)
@@ -111,6 +122,13 @@ def measured_threshold(
         targets: The targets y.
         scale: The unit of the learning rate, such as the predicted threshold.
         num_steps: The number of steps after which the loss is compared with the first.
+
+    Example:
+        >>> double = lambda w: 2 * w.reshape(1, 1)  # the kernel is 4: η converges up to 2/4
+        >>> zero = jnp.zeros((1, 1))
+        >>> ratio = measured_threshold(double, jnp.ones(1), zero, scale=0.5, num_steps=50)
+        >>> abs(float(ratio) - 1) < 0.01
+        True
     """
 
     def shrinks(ratio: Scalar) -> Bool[Array, ""]:
@@ -163,6 +181,12 @@ def flow_weights(
         y: The targets.
         initial: The first weights w₀.
         times: The times t.
+
+    Example:
+        >>> x, y, times = jnp.ones((1, 1)), jnp.ones(1), jnp.log(jnp.array([1.0, 2.0, 4.0]))
+        >>> path = flow_weights(x, y, jnp.zeros(1), times)
+        >>> [round(float(w), 3) for w in path[:, 0]]  # 1 − e^(−t)
+        [0.0, 0.5, 0.75]
     """
     left, singular, right = jnp.linalg.svd(x, full_matrices=False)
     gains = -jnp.expm1(-times[:, None] * singular[None, :] ** 2)

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import RandomKey, Scalar
 
-Activation = Callable[[Float[Array, "n m"]], Float[Array, "n m"]]
+ActivationFunction = Callable[[Float[Array, "n m"]], Float[Array, "n m"]]
 
 
 class TwoLayers(NamedTuple):
@@ -54,7 +54,7 @@ def init(key: RandomKey, width: int, dimension: int, scale: float = 1.0) -> TwoL
 
 
 def outputs(
-    activation: Activation, params: TwoLayers, x: Float[Array, "n d"]
+    activation: ActivationFunction, params: TwoLayers, x: Float[Array, "n d"]
 ) -> Float[Array, " n"]:
     """Compute φ(XWᵀ)v.
 
@@ -67,7 +67,7 @@ def outputs(
 
 
 def loss(
-    activation: Activation, params: TwoLayers, x: Float[Array, "n d"], y: Float[Array, " n"]
+    activation: ActivationFunction, params: TwoLayers, x: Float[Array, "n d"], y: Float[Array, " n"]
 ) -> Float[Array, ""]:
     """Compute ½‖y − φ(XWᵀ)v‖².
 
@@ -80,7 +80,7 @@ def loss(
 
 
 def velocity(
-    activation: Activation, params: TwoLayers, x: Float[Array, "n d"], y: Float[Array, " n"]
+    activation: ActivationFunction, params: TwoLayers, x: Float[Array, "n d"], y: Float[Array, " n"]
 ) -> TwoLayers:
     """Give dW/dt and dv/dt of the gradient flow.
 

@@ -7,6 +7,8 @@
     paired_bars      differences between two methods, seed by seed
     image            a matrix as pixels
     medians          medians over seeds without a band
+    beside_theory    measured curves as dots, each on the dashed curve of its prediction
+    agreement        measured over predicted numbers, with the diagonal
     directions       vectors in the plane beside what they may point to
     label_axes       names of both axes, and which of them are logarithmic
 
@@ -122,6 +124,48 @@ def medians(
     for name, values in named.items():
         axis.plot(places, np.median(values, axis=0), style, label=name)
     axis.legend(fontsize=6)
+
+
+def beside_theory(
+    axis: Axes,
+    x: Places,
+    measured: Real[np.ndarray, "t e"],
+    predicted: Real[np.ndarray, "t e"],
+    names: Sequence[str] = (),
+) -> None:
+    """Draw every measured curve as dots of one colour, and its prediction as a dashed line.
+
+    Args:
+        axis: Where.
+        x: The t places on the horizontal axis.
+        measured: One column for each curve.
+        predicted: The same by theory.
+        names: Of the curves, for the legend.
+    """
+    for index, (found, theory) in enumerate(zip(measured.T, predicted.T, strict=True)):
+        name = names[index] if names else None
+        colour = COLOURS[index % len(COLOURS)]
+        axis.plot(x, found, "o", color=colour, markersize=3, label=name)
+        axis.plot(x, theory, **THEORY)
+    if names:
+        axis.legend(fontsize=7)
+
+
+def agreement(
+    axis: Axes, named: Mapping[str, tuple[Real[np.ndarray, "..."], Real[np.ndarray, "..."]]]
+) -> None:
+    """Draw measured over predicted numbers as dots, and the diagonal on which they agree.
+
+    Args:
+        axis: Where.
+        named: Predicted and measured numbers.
+    """
+    for name, (predicted, measured) in named.items():
+        axis.plot(np.ravel(predicted), np.ravel(measured), "o", markersize=4, label=name)
+    ends = [bound(np.concatenate([np.ravel(p) for p, _ in named.values()])) for bound in (min, max)]
+    axis.plot(ends, ends, label="equal", **THEORY)
+    label_axes(axis, "predicted", "measured")
+    axis.legend(fontsize=7)
 
 
 def directions(

@@ -15,6 +15,7 @@ Literals = bool | int | float | str | tuple[int, ...] | tuple[float, ...]
 Config = Mapping[str, Literals]
 
 PRESETS = ("smoke", "default", "paper")
+KINDS = ("claim", "control", "printed", "corrected", "found", "check")  # of a claim
 ROOT = "experiments"  # the name of a tree's folder
 # What the command line and `theorylab.run` take besides fields.
 RESERVED = ("preset", "out", "json", "force", "help", "store", "progress")
@@ -40,6 +41,11 @@ class Statement:
     source: Place
     kind: str = "claim"
     formula: str = ""
+    quote: str = ""
+    regime: str = ""
+    expected: str = ""
+    why: str = ""
+    demand: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from theorylab import fields as domains
+from theorylab.claims.regime import fulfils
 
-from .entry import PRESETS, RESERVED, Config, Entry, Field, Place, Statement, name_of
+from .entry import KINDS, PRESETS, RESERVED, Config, Entry, Field, Place, Statement, name_of
 
 _BUILTINS = {"int": int, "float": float, "bool": bool, "str": str}
 
@@ -124,6 +125,7 @@ class _Module:
         if config is None:
             raise _NotLiteral(None, "an experiment needs a class Config, there is none.")
         fields = tuple(self.fields(config).values())
+        presets = self.presets(fields)
         return Entry(
             name=name_of(self.path),
             path=self.path,
@@ -133,8 +135,8 @@ class _Module:
             formula=self.constant("FORMULA", str),
             summary=ast.get_docstring(config) or "",
             fields=fields,
-            presets=self.presets(fields),
-            claims=self.claims(),
+            presets=presets,
+            claims=self.claims(presets),
             sources=self.sources(),
         )
 
@@ -263,15 +265,23 @@ class _Module:
                 raise _NotLiteral(node, f"preset {preset}: {error}") from None
         return {preset: presets[preset] for preset in PRESETS if preset in presets}
 
-    def claims(self) -> tuple[Statement, ...]:
-        """Every claim without its judge."""
-        claims = self.constant("CLAIMS", tuple)
+    def claims(self, presets: dict[str, Config]) -> tuple[Statement, ...]:
+        """Every claim without its judge; each can be judged in some preset."""
+        claims, node = self.constant("CLAIMS", tuple), self.assigned["CLAIMS"]
         if not all(isinstance(claim, Statement) for claim in claims):
-            raise _NotLiteral(self.assigned["CLAIMS"], "CLAIMS must hold Claim(...) only.")
+            raise _NotLiteral(node, "CLAIMS must hold claims of a Source only.")
+        for claim in claims:
+            try:
+                judged = any(fulfils(config, claim.regime) for config in presets.values())
+            except ValueError as error:
+                raise _NotLiteral(node, f"{error} ({claim.statement})") from None
+            if not judged:
+                must = f"some preset must be in the regime {claim.regime!r}"
+                raise _NotLiteral(node, f"{must}, none is ({claim.statement})")
         return claims
 
     def value(self, node: ast.expr) -> Any:
-        """Evaluate an expression made of literals, known names, Source, Claim and Config."""
+        """Evaluate an expression made of literals, known names, Source, its claims and Config."""
         match node:
             case ast.Constant():
                 return node.value
@@ -288,10 +298,12 @@ class _Module:
                 return -self.value(node.operand)
             case ast.BinOp() if type(node.op) in _OPERATORS:
                 return _OPERATORS[type(node.op)](self.value(node.left), self.value(node.right))
-            case ast.Call(func=ast.Name(id="Source" | "Claim" | "Config")):
+            case ast.Call(func=ast.Name(id="Source" | "Config")):
                 return self.call(node)
-            case ast.Call(func=ast.Name(id="erratum")):
-                return self.erratum(node)
+            case ast.Call(func=ast.Attribute(value=source, attr="erratum")):
+                return self.erratum(node, self.value(source))
+            case ast.Call(func=ast.Attribute(value=source, attr=kind)) if kind in KINDS:
+                return self.claim(node, self.value(source), kind)
         must = f"it must be literal to be read without running it, got {ast.unparse(node)[:60]}."
         raise _NotLiteral(node, must)
 
@@ -313,44 +325,56 @@ class _Module:
                 values.append(self.value(node))
         return tuple(values)
 
-    def call(self, node: ast.Call) -> Place | Statement | dict[str, Any]:
-        """Source(...), Claim(...) without its judge, or the keywords of Config(...)."""
+    def call(self, node: ast.Call) -> Place | dict[str, Any]:
+        """Source(...), or the keywords of Config(...)."""
         called = ast.unparse(node.func)
-        parameters = {
-            "Source": ("key", "system", "place"),
-            "Claim": ("statement", "judge", "source", "kind", "formula"),
-            "Config": (),
-        }[called]
-        given = dict(zip(parameters, node.args, strict=False))
-        given |= {keyword.arg or "**": keyword.value for keyword in node.keywords}
-        given.pop("judge", None)
-        arguments = {name: self.value(argument) for name, argument in given.items()}
+        parameters = {"Source": ("key", "system", "place"), "Config": ()}[called]
+        arguments = {
+            name: self.value(argument) for name, argument in _given(node, parameters).items()
+        }
         try:
-            makers = {"Source": Place, "Claim": Statement, "Config": dict}
-            return makers[called](**arguments)
+            return {"Source": Place, "Config": dict}[called](**arguments)
         except TypeError as error:
             raise _NotLiteral(node, f"{called}: {error}.") from None
 
-    def erratum(self, node: ast.Call) -> tuple[Statement, Statement]:
-        """The two claims of `erratum(source, printed=(statement, judge), corrected=...)`."""
-        given = {keyword.arg: keyword.value for keyword in node.keywords}
-        given |= dict(zip(("source",), node.args, strict=False))
+    def claim(self, node: ast.Call, source: Any, kind: str) -> Statement:
+        """`SOURCE.claim(statement, judge, …)`, or another kind, without its judge."""
+        given = _given(node, ("statement", "judge"))
+        given.pop("judge", None)
+        arguments = {name: self.value(argument) for name, argument in given.items()}
+        if not isinstance(source, Place):
+            raise _NotLiteral(node, f"{kind} needs a Source before it, got {source!r}.")
         try:
-            source = self.value(given["source"])
-            formula = self.value(given["formula"]) if "formula" in given else ""
-            pairs = [given["printed"], given["corrected"]]
-        except KeyError as error:
-            raise _NotLiteral(node, f"erratum needs {error.args[0]}.") from None
+            return Statement(source=source, kind=kind, **arguments)
+        except TypeError as error:
+            raise _NotLiteral(node, f"{kind}: {error}.") from None
+
+    def erratum(self, node: ast.Call, source: Any) -> tuple[Statement, Statement]:
+        """The two claims of `SOURCE.erratum(printed=(statement, judge), corrected=...)`."""
+        given = _given(node, ("printed", "corrected", "formula", "quote", "regime"))
+        if missing := {"printed", "corrected"} - given.keys():
+            raise _NotLiteral(node, f"erratum needs {missing.pop()}.")
+        details = [ast.keyword("regime", given["regime"])] if "regime" in given else []
+        quote = [ast.keyword("quote", given["quote"])] if "quote" in given else []
         made = []
-        for pair, kind, otherwise in zip(
-            pairs, ("printed", "corrected"), ("", formula), strict=True
+        for kind, otherwise, more in (
+            ("printed", ast.Constant(""), quote),
+            ("corrected", given.get("formula", ast.Constant("")), []),
         ):
+            pair = given[kind]
             if not isinstance(pair, ast.Tuple) or len(pair.elts) not in (2, 3):
                 must = "erratum needs pairs of a statement and its judge, and a formula if any."
                 raise _NotLiteral(node, must)
-            own = self.value(pair.elts[2]) if len(pair.elts) == 3 else otherwise
-            made.append(Statement(self.value(pair.elts[0]), source, kind, own))
+            statement, judge, formula = [*pair.elts, otherwise][:3]
+            keywords = [ast.keyword("formula", formula), *details, *more]
+            made.append(self.claim(ast.Call(node.func, [statement, judge], keywords), source, kind))
         return made[0], made[1]
+
+
+def _given(node: ast.Call, parameters: tuple[str, ...]) -> dict[str, ast.expr]:
+    """The arguments of a call by the names of their parameters."""
+    given = dict(zip(parameters, node.args, strict=False))
+    return given | {keyword.arg or "**": keyword.value for keyword in node.keywords}
 
 
 _OPERATORS = {

@@ -26,7 +26,7 @@ from .agop import agop_sketch as agop_sketch
 from .agop import sketch_alignment as sketch_alignment
 from .agop_penalty import agop_penalty as agop_penalty
 from .agop_penalty import penalized as penalized
-from .compare import Comparison as Comparison
+from .compare import FeatureComparison as FeatureComparison
 from .compare import compare_features as compare_features
 from .fixed import Features as Features
 from .fixed import accuracy as accuracy

@@ -43,7 +43,7 @@ from .fixed import (
     random_fourier_features,
     tangent_features,
 )
-from .gradient import Feature, Sampler, gradient_features
+from .gradient import DataSampler, Feature, gradient_features
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +57,7 @@ _MOST_SAMPLES = 5000  # that are used if sizes are not said
 _NAMED = 3  # inputs by which a direction is named, at most
 
 
-class Comparison(NamedTuple):
+class FeatureComparison(NamedTuple):
     """Accuracies of the contenders, those of `TRAINED` first, and the gradient features."""
 
     steps: Int[np.ndarray, " t"]
@@ -104,7 +104,7 @@ class Comparison(NamedTuple):
 
 def compare_features(
     key: RandomKey,
-    data: Dataset | Sampler | tuple[Any, Any],
+    data: Dataset | DataSampler | tuple[Any, Any],
     *,
     width: int = 256,
     num_train: int | None = None,
@@ -115,7 +115,7 @@ def compare_features(
     rates: Sequence[float] = RATES,
     num_directions: int = 2,
     standardize: bool = False,
-) -> Comparison:
+) -> FeatureComparison:
     """Train a two-layer network and four fixed-feature models on your data, equally tuned.
 
     Args:
@@ -162,7 +162,7 @@ def compare_features(
     kernel = _kernel_accuracies(architecture, train, validation, test)
     final = np.append(curves[:, -1], kernel[0])
     alone = train.num_outputs == 1
-    return Comparison(
+    return FeatureComparison(
         steps,
         curves,
         np.append(trained, kernel[1]),

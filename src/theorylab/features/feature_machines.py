@@ -30,7 +30,7 @@ class _FeatureMachine(BaseEstimator):
     def __init__(
         self,
         kernel="laplace",
-        num_iterations=5,
+        num_steps=5,
         bandwidth=1.0,
         bandwidth_mode="median",
         ridge=1e-3,
@@ -44,7 +44,7 @@ class _FeatureMachine(BaseEstimator):
         precision="float64",
     ) -> None:
         self.kernel = kernel
-        self.num_iterations = num_iterations
+        self.num_steps = num_steps
         self.bandwidth = bandwidth
         self.bandwidth_mode = bandwidth_mode
         self.ridge = ridge
@@ -79,7 +79,7 @@ class _FeatureMachine(BaseEstimator):
         held = int(self.validation_fraction * len(x))
         kept = len(x) - held
         # With one round there is no choice, and with fewer than two points nothing to learn.
-        chooses = held > 0 and kept > 1 and recursion.num_iterations > 0
+        chooses = held > 0 and kept > 1 and recursion.num_steps > 0
         order = random.permutation(len(x)) if chooses else np.arange(len(x))
         some, rest = (order[:kept], order[kept:]) if chooses else (order, order[:0])
         validation = (x[rest], targets[rest]) if chooses else None
@@ -141,7 +141,7 @@ class RecursiveFeatureRegressor(RegressorMixin, _FeatureMachine):
     Args:
         kernel: "laplace", "gaussian", "matern3", "matern5", a `radial_kernel` of your own, or any
             kernel function of two batches of points.
-        num_iterations: How often the metric is made anew; 0: plain kernel regression.
+        num_steps: How often the metric is made anew; 0: plain kernel regression.
         bandwidth: L, or its multiple of the median distance.
         bandwidth_mode: "median": L follows the median distance in the metric; "constant".
         ridge: λ in (K + λI)α = y.

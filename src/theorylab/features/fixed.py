@@ -131,7 +131,7 @@ def random_fourier_features(
     return Features(apply, jnp.zeros((2 * num_frequencies, num_outputs)))
 
 
-class Fit(NamedTuple):
+class FeatureFit(NamedTuple):
     """Linear models trained with every learning rate (r), scored at the recorded steps (t)."""
 
     steps: Int[Array, " t"]
@@ -151,7 +151,7 @@ def fit_features(
     key: RandomKey,
     rates: Sequence[float] = RATES,
     score: Score | None = None,
-) -> Fit:
+) -> FeatureFit:
     """Train a linear model by SGD, with all learning rates of a sweep at once on the same batches.
 
     Args:
@@ -181,7 +181,7 @@ def fit_features(
         run = sgd(risk_of, features.params, train, optimizer, batch, steps, measure, key)
         return run.records, scores_on(train, run.params), run.params
 
-    return Fit(jnp.asarray(steps), learning_rates, *jax.vmap(one)(learning_rates))
+    return FeatureFit(jnp.asarray(steps), learning_rates, *jax.vmap(one)(learning_rates))
 
 
 def check_rates(rates: Sequence[float]) -> None:
@@ -195,7 +195,7 @@ def falling_descent(learning_rate: Scalar, num_steps: int) -> optax.GradientTran
     return optax.sgd(optax.linear_schedule(learning_rate, 0.0, num_steps))
 
 
-def best_rate(fitted: Fit, final: Float[Array, " r"] | None = None) -> Fit:
+def best_rate(fitted: FeatureFit, final: Float[Array, " r"] | None = None) -> FeatureFit:
     """The fit at the one learning rate with the highest score: the axis of rates is gone.
 
     Args:
@@ -208,7 +208,7 @@ def best_rate(fitted: Fit, final: Float[Array, " r"] | None = None) -> Fit:
     test, train, params = jax.tree.map(
         lambda leaf: leaf[place], (fitted.test, fitted.train, fitted.params)
     )
-    return Fit(fitted.steps, fitted.learning_rates[place][None], test, train, params)
+    return FeatureFit(fitted.steps, fitted.learning_rates[place][None], test, train, params)
 
 
 def squared_length(features: Features, x: Float[Array, "n ..."]) -> Float[Array, ""]:

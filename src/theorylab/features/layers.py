@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float
 from theorylab.kernels.finite.cost import Way
 from theorylab.kernels.finite.jacobian import jacobian_of
 from theorylab.kernels.finite.program import program_of, uses_of
-from theorylab.kernels.finite.uses import Factors, Use
+from theorylab.kernels.finite.uses import WeightFactors, WeightUse
 from theorylab.typing import Apply, Params
 
 from .agop import agop_alignment, check_inputs
@@ -151,7 +151,7 @@ def _features(
 
     def backward(inputs: Array, counted: Bool[Array, " b"]) -> dict[int, Array]:
         parts = jax.vmap(jacobian.at)(inputs)
-        return {leaf: _outer(cast(Factors, parts[leaf]), counted) for leaf in kept}
+        return {leaf: _outer(cast(WeightFactors, parts[leaf]), counted) for leaf in kept}
 
     sums = sum_over_blocks(backward, x, size)
     return {
@@ -159,14 +159,14 @@ def _features(
     }
 
 
-def _outer(factors: Factors, counted: Bool[Array, " b"]) -> Float[Array, "m m"]:
+def _outer(factors: WeightFactors, counted: Bool[Array, " b"]) -> Float[Array, "m m"]:
     """Σ b bᵀ over inputs that count, outputs and positions."""
     b = jnp.where(counted[:, None, None, None, None], factors.backward, 0)
     rows = b.reshape(-1, b.shape[-1])
     return rows.T @ rows
 
 
-def _matrix(weight: Array, use: Use) -> Float[Array, "c m"] | None:
+def _matrix(weight: Array, use: WeightUse) -> Float[Array, "c m"] | None:
     """W with what comes in as rows, in the order in which the windows of a convolution stand.
 
     None if it is not known how the weights were arranged before the product.

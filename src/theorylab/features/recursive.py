@@ -50,7 +50,7 @@ class Recursion:
     Args:
         kernel: "laplace", "gaussian", "matern3", "matern5", a `Radial`, or any function of two
             batches of points, written with `jax.numpy`.
-        num_iterations: How often M is made anew; 0: plain kernel regression.
+        num_steps: How often M is made anew; 0: plain kernel regression.
         bandwidth: L, or its multiple of the median distance.
         bandwidth_mode: "median" or "constant".
         ridge: λ.
@@ -62,7 +62,7 @@ class Recursion:
     """
 
     kernel: Kernel = "laplace"
-    num_iterations: int = 5
+    num_steps: int = 5
     bandwidth: float | int = 1.0
     bandwidth_mode: str = "median"
     ridge: float | int = 1e-3
@@ -75,8 +75,8 @@ class Recursion:
         if isinstance(self.kernel, str) and self.kernel not in RADIAL:
             names = ", ".join(RADIAL)
             raise ValueError(f"kernel must be one of {names}, or a function, got {self.kernel!r}.")
-        if self.num_iterations < 0:
-            raise ValueError(f"num_iterations must be at least 0, got {self.num_iterations}.")
+        if self.num_steps < 0:
+            raise ValueError(f"num_steps must be at least 0, got {self.num_steps}.")
         for name in ("bandwidth", "power"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
@@ -188,7 +188,7 @@ def learn_features(
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(200, 5))
-        >>> found = learn_features(Recursion(num_iterations=2), x, x[:, :1] ** 2)
+        >>> found = learn_features(Recursion(num_steps=2), x, x[:, :1] ** 2)
         >>> int(found.machine.agop(x).diagonal().argmax())
         0
     """
@@ -212,13 +212,13 @@ def learn_from_checked(
     machine = fit_machine(recursion, np.eye(x.shape[1], dtype=x.dtype), x, y, num_centres, random)
     metrics, bandwidths, errors = [], [], []
     best, kept = -1, machine
-    for iteration in range(recursion.num_iterations + 1):
+    for iteration in range(recursion.num_steps + 1):
         metrics.append(machine.transform @ machine.transform.T)
         bandwidths.append(machine.bandwidth)
         errors.append(math.nan if validation is None else _error(machine, *validation))
         if best < 0 or validation is None or errors[-1] < errors[best]:
             best, kept = iteration, machine
-        if iteration < recursion.num_iterations:
+        if iteration < recursion.num_steps:
             found = transform_of(machine.agop(x), recursion.power, recursion.diagonal)
             if found is None:  # no gradient at all, and so nothing to learn from
                 break
@@ -302,7 +302,7 @@ def _by_conjugate_gradients(
     found = conjugate_gradients(
         product, targets, recursion.ridge, precondition, recursion.tolerance
     )
-    names = ("num_iterations", "residual", "converged")
+    names = ("num_steps", "residual", "converged")
     return found.coefficients, {name: getattr(found, name) for name in names}
 
 

@@ -70,7 +70,7 @@ from .prediction import log_evidence as log_evidence
 from .prediction import posterior as posterior
 from .prediction import predicted_outputs as predicted_outputs
 from .prediction import weight_distance as weight_distance
-from .relinearized import Samples as Samples
+from .relinearized import WorkerSamples as WorkerSamples
 from .relinearized import linear_step as linear_step
 from .relinearized import relinearized_flow as relinearized_flow
 from .sampled import SampledKernels as SampledKernels

@@ -26,14 +26,19 @@ from typing import NamedTuple
 Contraction = tuple[str, ...]  # one word of index letters for each derivative tensor
 
 
-class Clusters(NamedTuple):
-    """The clusters of tensors that share indices: n_e of even size, n_o of odd size."""
+class ClusterCounts(NamedTuple):
+    """The clusters of tensors that share indices: n_e of even size, n_o of odd size.
+
+    Example: the tangent kernel ∂_a f ∂_a f is one cluster of two tensors.
+        >>> clusters(("a", "a"))
+        ClusterCounts(even=1, odd=0)
+    """
 
     even: int
     odd: int
 
 
-def clusters(contraction: Contraction) -> Clusters:
+def clusters(contraction: Contraction) -> ClusterCounts:
     """Count the clusters of tensors that indices join.
 
     Args:
@@ -42,7 +47,7 @@ def clusters(contraction: Contraction) -> Clusters:
 
     Example:
         >>> clusters(("ab", "a", "b", ""))
-        Clusters(even=0, odd=2)
+        ClusterCounts(even=0, odd=2)
     """
     _check(contraction)
     found: list[tuple[int, set[str]]] = []  # how many tensors, and their letters
@@ -52,7 +57,7 @@ def clusters(contraction: Contraction) -> Clusters:
         letters = set(word).union(*(letters for _, letters in touching))
         found.append((1 + sum(count for count, _ in touching), letters))
     odd = sum(count % 2 for count, _ in found)
-    return Clusters(len(found) - odd, odd)
+    return ClusterCounts(len(found) - odd, odd)
 
 
 def exponent(contraction: Contraction) -> float:
@@ -90,7 +95,12 @@ def along_gradient(contractions: tuple[Contraction, ...]) -> tuple[Contraction, 
 
 
 def terms_of_order(order: int) -> tuple[Contraction, ...]:
-    """The contractions that O_s is a sum of."""
+    """The contractions that O_s is a sum of.
+
+    Example: O₂ is the tangent kernel.
+        >>> terms_of_order(2), terms_of_order(3)
+        ((('a', 'a'),), (('ab', 'a', 'b'),))
+    """
     if order < 1:
         raise ValueError(f"order must be at least 1, got {order}.")
     terms: tuple[Contraction, ...] = (("",),)
@@ -100,7 +110,12 @@ def terms_of_order(order: int) -> tuple[Contraction, ...]:
 
 
 def velocity(contractions: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
-    """dC/dt = ⟨∇C, ∇f⟩(y − f) of a sum of contractions: the terms with y, and those with f."""
+    """dC/dt = ⟨∇C, ∇f⟩(y − f) of a sum of contractions: the terms with y, and those with f.
+
+    Example: the velocity of the tangent kernel has the term of y, and the term of f.
+        >>> velocity(terms_of_order(2))
+        (('ab', 'a', 'b'), ('ab', 'a', 'b', ''))
+    """
     moved = along_gradient(contractions)
     return moved + tuple(_ordered((*term, "")) for term in moved)
 

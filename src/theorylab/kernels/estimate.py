@@ -37,15 +37,21 @@ class Estimate(NamedTuple):
         return self.mean - factor * self.error, self.mean + factor * self.error
 
 
-class Draws(NamedTuple):
-    """What is kept of draws: how many, their mean, and the sum of squared deviations from it."""
+class RunningMean(NamedTuple):
+    """What is kept of draws: how many, their mean, and the sum of squared deviations from it.
+
+    Example:
+        >>> draws = with_draw(no_draws(jnp.zeros(())), jnp.asarray(3.0))
+        >>> float(draws.count), float(draws.mean), float(draws.deviations)
+        (1.0, 3.0, 0.0)
+    """
 
     count: Float[Array, ""]
     mean: Float[Array, "..."]
     deviations: Float[Array, "..."]
 
 
-def no_draws(like: Float[Array, "..."]) -> Draws:
+def no_draws(like: Float[Array, "..."]) -> RunningMean:
     """Begin.
 
     Example:
@@ -53,10 +59,10 @@ def no_draws(like: Float[Array, "..."]) -> Draws:
         >>> float(draws.count), draws.mean.tolist()
         (0.0, [0.0, 0.0, 0.0])
     """
-    return Draws(jnp.zeros((), like.dtype), jnp.zeros_like(like), jnp.zeros_like(like))
+    return RunningMean(jnp.zeros((), like.dtype), jnp.zeros_like(like), jnp.zeros_like(like))
 
 
-def with_draw(draws: Draws, new: Float[Array, "..."]) -> Draws:
+def with_draw(draws: RunningMean, new: Float[Array, "..."]) -> RunningMean:
     """Add a draw: x̄ ← x̄ + (x − x̄)/M, and the squared deviations by (x − x̄)(x − x̄′).
 
     Example:
@@ -68,10 +74,10 @@ def with_draw(draws: Draws, new: Float[Array, "..."]) -> Draws:
     count = draws.count + 1
     difference = new - draws.mean
     mean = draws.mean + difference / count
-    return Draws(count, mean, draws.deviations + difference * (new - mean))
+    return RunningMean(count, mean, draws.deviations + difference * (new - mean))
 
 
-def estimate(draws: Draws) -> Estimate:
+def estimate(draws: RunningMean) -> Estimate:
     """The mean and its standard error.
 
     Example:

@@ -63,7 +63,7 @@ class _WideNetwork(BaseEstimator):
     # Without types: scikit-learn gives a constructor anything, and settings are checked by `fit`.
     def __init__(
         self,
-        num_hidden=1,
+        depth=2,
         activation="relu",
         weight_scale=_HE,
         bias_scale=0.1,
@@ -76,7 +76,7 @@ class _WideNetwork(BaseEstimator):
         random_state=None,
         precision="float64",
     ) -> None:
-        self.num_hidden = num_hidden
+        self.depth = depth
         self.activation = activation
         self.weight_scale = weight_scale
         self.bias_scale = bias_scale
@@ -90,8 +90,8 @@ class _WideNetwork(BaseEstimator):
         self.precision = precision
 
     def _check_settings(self) -> None:
-        if self.num_hidden < 0:
-            raise ValueError(f"num_hidden must be at least 0, got {self.num_hidden}.")
+        if self.depth < 1:
+            raise ValueError(f"depth must be at least 1, got {self.depth}.")
         if not 0 <= self.ridge < math.inf:
             raise ValueError(f"ridge must be at least 0, got {self.ridge}.")
         if self.solver not in _SOLVERS:
@@ -105,7 +105,7 @@ class _WideNetwork(BaseEstimator):
 
     def _kernel(self) -> Callable[[Any, Any], Array]:
         """(x1, x2) ─► the kernel of the network."""
-        widths = [1] * self.num_hidden  # read as infinite
+        widths = [1] * (self.depth - 1)  # of the hidden layers, read as infinite
         architecture = self.architecture or mlp(widths, activation=self.activation)
         bias = "normal" if self.bias_scale > 0 else "none"
         scales = NTK(weight_scale=self.weight_scale, bias_scale=self.bias_scale or 1.0)
@@ -173,7 +173,7 @@ def _by_conjugate_gradients(model: _WideNetwork, x: np.ndarray, targets: np.ndar
         model.tolerance,
     )
     _warn_unless(solution.converged, solution.residual, model)
-    report = {"num_iterations": solution.num_iterations, "residual": solution.residual}
+    report = {"num_steps": solution.num_steps, "residual": solution.residual}
     return _Solved(x, solution.coefficients, report)
 
 
@@ -230,7 +230,7 @@ class NTKRegressor(_Regressor):
     """Kernel ridge regression with the tangent kernel of an infinitely wide network.
 
     Args:
-        num_hidden: Hidden layers of a fully connected network.
+        depth: Layers with weights of a fully connected network, the output layer among them.
         activation: Its activation.
         weight_scale: σ_w.
         bias_scale: σ_b; 0: no biases.
@@ -245,11 +245,11 @@ class NTKRegressor(_Regressor):
         precision: "float64" or "float32".
 
     Attributes after `fit`: `points_` and `coefficients_` of K(x, points) coefficients, and
-    `solver_report_` with jitter, conditioning and residual, or iterations.
+    `solver_report_` with jitter, conditioning and residual, or the number of steps.
 
     Example:
         >>> x = np.linspace(-1, 1, 20)[:, None]
-        >>> model = NTKRegressor(num_hidden=2).fit(x, np.sin(3 * x[:, 0]))
+        >>> model = NTKRegressor(depth=3).fit(x, np.sin(3 * x[:, 0]))
         >>> bool(model.score(x, np.sin(3 * x[:, 0])) > 0.99)
         True
     """

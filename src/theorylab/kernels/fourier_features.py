@@ -78,7 +78,13 @@ def positional_frequencies(
 def gaussian_frequencies(
     key: RandomKey, num_coordinates: int, num_frequencies: int, sigma: Scalar
 ) -> Float[Array, "m d"]:
-    """M frequencies in random directions, with entries from N(0, σ²)."""
+    """M frequencies in random directions, with entries from N(0, σ²).
+
+    Example: a thousand frequencies whose standard deviation is about σ.
+        >>> frequencies = gaussian_frequencies(jax.random.key(0), 1, 1000, sigma=10.0)
+        >>> frequencies.shape, bool(9.0 < frequencies.std() < 11.0)
+        ((1000, 1), True)
+    """
     if num_frequencies < 1:
         raise ValueError(f"num_frequencies must be at least 1, got {num_frequencies}.")
     return sigma * jax.random.normal(key, (num_frequencies, num_coordinates))

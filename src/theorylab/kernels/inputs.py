@@ -10,7 +10,14 @@ from jaxtyping import Array, Float
 def input_pair(
     x1: Float[Array, "n1 ..."], x2: Float[Array, "n2 ..."] | None
 ) -> tuple[Float[Array, "n1 ..."], Float[Array, "n2 ..."]]:
-    """x1 and x2, or x1 twice; an error if they cannot be compared or hold NaN or infinity."""
+    """x1 and x2, or x1 twice; an error if they cannot be compared or hold NaN or infinity.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> x = jnp.ones((3, 2))
+        >>> [inputs.shape for inputs in input_pair(x, None)]
+        [(3, 2), (3, 2)]
+    """
     second = x1 if x2 is None else x2
     for name, x in (("x1", x1), ("x2", second)):
         require_array(name, x)

@@ -27,12 +27,12 @@ from jaxtyping import Array, Float
 from theorylab.typing import Apply, Params, Scalar
 
 
-class Samples(NamedTuple):
+class WorkerSamples(NamedTuple):
     """What one worker has: inputs, and targets of shape (n, k).
 
     Example: two workers, with two samples and one.
-        >>> first = Samples(x=jnp.ones((2, 1)), y=jnp.zeros((2, 1)))
-        >>> second = Samples(x=jnp.ones((1, 1)), y=jnp.zeros((1, 1)))
+        >>> first = WorkerSamples(x=jnp.ones((2, 1)), y=jnp.zeros((2, 1)))
+        >>> second = WorkerSamples(x=jnp.ones((1, 1)), y=jnp.zeros((1, 1)))
         >>> [len(worker.y) for worker in (first, second)]
         [2, 1]
     """
@@ -42,13 +42,19 @@ class Samples(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What one worker gives away: columns of Z, one for each output of each sample, and y − u."""
+    """What one worker gives away: columns of Z, one for each output of each sample, and y − u.
+
+    Example:
+        >>> given = Columns(gradients=jnp.array([[2.0]]), residuals=jnp.array([4.0]))
+        >>> linear_step(jnp.array([1.0]), [given], time=100.0).round(4).tolist()  # 1 + 4/2
+        [3.0]
+    """
 
     gradients: Float[Array, "c p"]  # the columns, lying
     residuals: Float[Array, " c"]
 
 
-def columns(apply: Apply, params: Params, samples: Samples) -> Columns:
+def columns(apply: Apply, params: Params, samples: WorkerSamples) -> Columns:
     """The columns of Z and the residuals of one worker's samples.
 
     Args:
@@ -57,7 +63,7 @@ def columns(apply: Apply, params: Params, samples: Samples) -> Columns:
         samples: What the worker has.
 
     Example:
-        >>> samples = Samples(x=jnp.array([[2.0]]), y=jnp.array([[6.0]]))
+        >>> samples = WorkerSamples(x=jnp.array([[2.0]]), y=jnp.array([[6.0]]))
         >>> given = columns(lambda w, x: x * w, jnp.ones((1, 1)), samples)
         >>> given.gradients.tolist(), given.residuals.tolist()
         ([[2.0]], [4.0])
@@ -87,7 +93,7 @@ def linear_step(params: Params, given: Sequence[Columns], time: Scalar) -> Param
 
     Example: after a long time the line y = 3x is fitted.
         >>> line, start = lambda w, x: x * w, jnp.ones((1, 1))
-        >>> given = columns(line, start, Samples(x=jnp.array([[2.0]]), y=jnp.array([[6.0]])))
+        >>> given = columns(line, start, WorkerSamples(x=jnp.array([[2.0]]), y=jnp.array([[6.0]])))
         >>> [round(float(linear_step(start, [given], time)[0, 0]), 4) for time in (0.0, 100.0)]
         [1.0, 3.0]
     """
@@ -106,7 +112,7 @@ def linear_step(params: Params, given: Sequence[Columns], time: Scalar) -> Param
 def relinearized_flow(
     apply: Apply,
     params: Params,
-    workers: Sequence[Samples],
+    workers: Sequence[WorkerSamples],
     durations: Float[Array, " t"],
     measure: Callable[[Params], Any] = lambda params: params,
 ) -> Any:
@@ -123,7 +129,8 @@ def relinearized_flow(
         The records, with the pieces as the leading axis.
 
     Example: w² = 4 from w = 1, linearised again and again.
-        >>> square, worker = lambda w, x: w**2 * x, Samples(jnp.ones((1, 1)), jnp.array([[4.0]]))
+        >>> square = lambda w, x: w**2 * x
+        >>> worker = WorkerSamples(x=jnp.ones((1, 1)), y=jnp.array([[4.0]]))
         >>> durations = jnp.array([0.05, 1.0, 1.0, 1.0])
         >>> path = relinearized_flow(square, jnp.array(1.0), [worker], durations)
         >>> [round(float(w), 2) for w in path]

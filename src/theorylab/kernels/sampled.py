@@ -20,7 +20,7 @@ from theorylab.models.own_network import as_static, check_one_by_one
 from theorylab.typing import Apply, Params, RandomKey
 
 from .estimate import Estimate, estimate, no_draws, with_draw
-from .finite import Method, ntk
+from .finite import NTKMethod, ntk
 from .inputs import input_pair
 
 
@@ -45,7 +45,7 @@ def sampled_kernels(
     x2: Float[Array, "n2 ..."] | None,
     num_samples: int,
     key: RandomKey,
-    method: Method = "structured",
+    method: NTKMethod = "structured",
 ) -> SampledKernels:
     """Average the kernels of random networks; memory is that of one network and a few kernels.
 
@@ -83,7 +83,7 @@ def _sampled(
     x1: Array,
     x2: Array | None,
     keys: Key[Array, " m"],
-    method: Method,
+    method: NTKMethod,
 ) -> SampledKernels:
     def draw(key: RandomKey) -> tuple[Array, Array]:
         params = init(key)

@@ -49,7 +49,7 @@ def tangent_regression(
     start: Params,
     train: Dataset,
     x: Float[Array, "m ..."],
-    num_iterations: int,
+    num_steps: int,
 ) -> TangentFit:
     """Fit the linearised network to the targets by least squares, and evaluate it elsewhere too.
 
@@ -58,7 +58,7 @@ def tangent_regression(
         start: w₀, where it is linearised.
         train: The examples to fit.
         x: Other inputs.
-        num_iterations: Of conjugate gradients.
+        num_steps: Of conjugate gradients.
 
     Example: the line y = 3x, seen at two points, at a third.
         >>> from theorylab.data import Dataset
@@ -68,8 +68,8 @@ def tangent_regression(
         >>> round(float(fit.elsewhere[0, 0]), 4)
         15.0
     """
-    if num_iterations < 1:
-        raise ValueError(f"num_iterations must be at least 1, got {num_iterations}.")
+    if num_steps < 1:
+        raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
     value, forward = jax.linearize(lambda w: apply(w, train.x), start)
     backward = jax.linear_transpose(forward, start)
 
@@ -87,8 +87,8 @@ def tangent_regression(
     still = jax.tree.map(jnp.zeros_like, start)
     endless, one = jnp.asarray(jnp.inf, value.dtype), jnp.ones((), value.dtype)
     state = _Conjugate(still, still, value, endless, one)
-    middle = jax.lax.scan(step, state, length=num_iterations // 2)[0]
-    end = jax.lax.scan(step, middle, length=num_iterations - num_iterations // 2)[0]
+    middle = jax.lax.scan(step, state, length=num_steps // 2)[0]
+    end = jax.lax.scan(step, middle, length=num_steps - num_steps // 2)[0]
     there, elsewhere = jax.linearize(lambda w: apply(w, x), start)
     return TangentFit(
         examples=end.outputs,

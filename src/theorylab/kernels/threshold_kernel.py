@@ -90,6 +90,11 @@ def weight_kernel(
         x1: Samples of patches.
         x2: Others, which may have another number of patches.
         threshold: t = −b, at least 0.
+
+    Example: without a threshold, the product of the sums (1, 2) of all patches.
+        >>> x = jnp.array([[[1.0, 0.0], [0.0, 2.0]]])
+        >>> round(float(weight_kernel(x, x, threshold=0.0)[0, 0]), 4)
+        5.0
     """
     return _summed(x1, x2, threshold, _weight_part)
 
@@ -103,6 +108,11 @@ def bias_kernel(
         x1: Samples of patches.
         x2: Others, which may have another number of patches.
         threshold: t = −b, at least 0.
+
+    Example: without a threshold, (2/π) arcsin ρ of all pairs: here 1, 0, 0 and 1.
+        >>> x = jnp.array([[[1.0, 0.0], [0.0, 2.0]]])
+        >>> round(float(bias_kernel(x, x, threshold=0.0)[0, 0]), 4)
+        2.0
     """
     return _summed(x1, x2, threshold, _bias_part)
 

@@ -43,14 +43,27 @@ Bound = Any  # as many numbers as came in
 
 
 class Network(NamedTuple):
-    """The learning weights of the first layer and the fixed signs of the second."""
+    """The learning weights of the first layer and the fixed signs of the second.
+
+    Example: two neurons with opposite signs and equal weights cancel.
+        >>> network = Network(weights=jnp.ones((2, 3)), signs=jnp.array([1.0, -1.0]))
+        >>> outputs(network, jnp.ones((1, 3))).tolist()
+        [0.0]
+    """
 
     weights: Float[Array, "m d"]  # w, one row for each neuron
     signs: Float[Array, " m"]  # a, ±1; 0 for a neuron that is switched off
 
 
-class Descent(NamedTuple):
-    """What gradient descent did to a network; axes: t recorded times, n samples, m neurons."""
+class FirstLayerTraining(NamedTuple):
+    """What gradient descent did to a network; axes: t recorded times, n samples, m neurons.
+
+    Example: one record at the beginning, and one after each of two steps.
+        >>> network = Network(weights=jnp.ones((1, 1)), signs=jnp.ones(1))
+        >>> run = descend(network, jnp.ones((1, 1)), jnp.ones(1), 0.5, 2, 1)
+        >>> run.times.tolist(), run.outputs[:, 0].tolist()
+        ([0.0, 0.5, 1.0], [0.0, 0.5, 0.75])
+    """
 
     network: Network  # at the end
     times: Float[Array, " t"]  # step size times the number of steps
@@ -61,7 +74,13 @@ class Descent(NamedTuple):
 
 
 def init(key: RandomKey, width: int, dimension: int) -> Network:
-    """Draw wᵣ ~ N(0, I) and aᵣ = ±1 with equal probability."""
+    """Draw wᵣ ~ N(0, I) and aᵣ = ±1 with equal probability.
+
+    Example:
+        >>> network = init(jax.random.key(0), width=100, dimension=3)
+        >>> network.weights.shape, sorted(set(network.signs.tolist()))
+        ((100, 3), [-1.0, 1.0])
+    """
     for name, size in (("width", width), ("dimension", dimension)):
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}.")
@@ -71,7 +90,13 @@ def init(key: RandomKey, width: int, dimension: int) -> Network:
 
 
 def doubled(network: Network) -> Network:
-    """Put a copy with opposite signs beside the network: f = 0 everywhere, and the same H."""
+    """Put a copy with opposite signs beside the network: f = 0 everywhere, and the same H.
+
+    Example:
+        >>> network, x = doubled(init(jax.random.key(0), width=5, dimension=3)), jnp.ones((2, 3))
+        >>> len(network.signs), bool(jnp.allclose(outputs(network, x), 0.0))
+        (10, True)
+    """
     weights, signs = network
     return Network(jnp.concatenate([weights, weights]), jnp.concatenate([signs, -signs]))
 
@@ -81,6 +106,12 @@ def narrowed(network: Network, width: Scalar | Int[Array, ""]) -> Network:
 
     The signs of the others are multiplied by √(m/width), which turns m^(−1/2) into width^(−1/2).
     So one compiled program serves networks of every width.
+
+    Example: the network of the first neuron alone.
+        >>> weights, x = jnp.array([[1.0], [5.0]]), jnp.array([[3.0]])
+        >>> network = narrowed(Network(weights, signs=jnp.ones(2)), width=1)
+        >>> [round(float(output), 6) for output in outputs(network, x)]
+        [3.0]
     """
     first = jnp.arange(len(network.signs)) < width
     scale = jnp.sqrt(len(network.signs) / width)
@@ -90,7 +121,13 @@ def narrowed(network: Network, width: Scalar | Int[Array, ""]) -> Network:
 def outputs(
     network: Network, x: Float[Array, "n d"], activation: str = "relu"
 ) -> Float[Array, " n"]:
-    """f(x) = m^(−1/2) Σᵣ aᵣ σ(wᵣᵀx)."""
+    """f(x) = m^(−1/2) Σᵣ aᵣ σ(wᵣᵀx).
+
+    Example: four equal neurons, 4^(−1/2) · 4 · 3.
+        >>> network = Network(weights=jnp.ones((4, 1)), signs=jnp.ones(4))
+        >>> outputs(network, jnp.array([[3.0], [-3.0]])).tolist()
+        [6.0, 0.0]
+    """
     sigma = ACTIVATIONS[_checked(activation)]
     return sigma(x @ network.weights.T) @ network.signs / math.sqrt(len(network.signs))
 
@@ -98,7 +135,13 @@ def outputs(
 def slopes(
     network: Network, x: Float[Array, "n d"], activation: str = "relu"
 ) -> Float[Array, "n m"]:
-    """σ′(wᵣᵀx): for ReLU the activation pattern, 1 where a neuron is open and 0 where not."""
+    """σ′(wᵣᵀx): for ReLU the activation pattern, 1 where a neuron is open and 0 where not.
+
+    Example: the neuron (1, 0) is open where x₁ > 0, the neuron (0, 1) where x₂ > 0.
+        >>> network = Network(weights=jnp.eye(2), signs=jnp.ones(2))
+        >>> slopes(network, jnp.array([[2.0, -1.0], [1.0, 1.0]])).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+    """
     sigma = ACTIVATIONS[_checked(activation)]
     z = x @ network.weights.T
     return jax.jvp(sigma, (z,), (jnp.ones_like(z),))[1]
@@ -110,7 +153,13 @@ def tangent_kernel(
     x2: Float[Array, "n2 d"] | None = None,
     activation: str = "relu",
 ) -> Float[Array, "n n2"]:
-    """H(x, x′) = xᵀx′ (1/m) Σᵣ aᵣ² σ′(wᵣᵀx) σ′(wᵣᵀx′), of the current weights."""
+    """H(x, x′) = xᵀx′ (1/m) Σᵣ aᵣ² σ′(wᵣᵀx) σ′(wᵣᵀx′), of the current weights.
+
+    Example: x and x′ share one of two neurons, and xᵀx′ = 1.
+        >>> network = Network(weights=jnp.eye(2), signs=jnp.ones(2))
+        >>> tangent_kernel(network, jnp.array([[2.0, -1.0], [1.0, 1.0]]))[0, 1].tolist()
+        0.5
+    """
     first = slopes(network, x1, activation)
     second = first if x2 is None else slopes(network, x2, activation)
     inner = x1 @ (x1 if x2 is None else x2).T
@@ -146,6 +195,10 @@ def limit_series(cosines: Float[Array, "..."], num_terms: int) -> Float[Array, "
     Args:
         cosines: K, inner products of unit vectors.
         num_terms: How many l.
+
+    Example: at K = ½ it is `limit_kernel`'s K (π − arccos K)/2π = ⅙.
+        >>> round(float(limit_series(jnp.array(0.5), num_terms=20)), 6)
+        0.166667
     """
     total = cosines / 4
     squares = cosines**2
@@ -179,7 +232,14 @@ def series_coefficient(power: int) -> float:
 
 
 def flipped(before: Network, after: Network, x: Float[Array, "n d"]) -> Float[Array, ""]:
-    """The share of activation patterns 1[wᵣᵀx > 0] that differ, among neurons that are on."""
+    """The share of activation patterns 1[wᵣᵀx > 0] that differ, among neurons that are on.
+
+    Example: one of two neurons changes its sign.
+        >>> before = Network(weights=jnp.ones((2, 1)), signs=jnp.ones(2))
+        >>> after = before._replace(weights=jnp.array([[1.0], [-1.0]]))
+        >>> float(flipped(before, after, jnp.ones((1, 1))))
+        0.5
+    """
     one, other = (network.weights @ x.T > 0 for network in (before, after))
     num_on = jnp.sum(before.signs != 0)
     return jnp.sum(jnp.where(one != other, 1.0, 0.0)) / (num_on * len(x))
@@ -193,7 +253,7 @@ def descend(
     num_records: int,
     steps_per_record: int,
     activation: str = "relu",
-) -> Descent:
+) -> FirstLayerTraining:
     """Train the first layer by w ← w − η ∇ ½‖u − y‖², where u = f − f₀ begins at 0.
 
     Args:
@@ -204,6 +264,12 @@ def descend(
         num_records: How often to measure, after the beginning.
         steps_per_record: Steps between two measurements.
         activation: The name of σ.
+
+    Example: one neuron has H = 1, so every step halves what is left.
+        >>> network = Network(weights=jnp.ones((1, 1)), signs=jnp.ones(1))
+        >>> x, y = jnp.ones((1, 1)), jnp.ones(1)
+        >>> descend(network, x, y, 0.5, num_records=3, steps_per_record=1).outputs[:, 0].tolist()
+        [0.0, 0.5, 0.75, 0.875]
     """
     for name, count in (("num_records", num_records), ("steps_per_record", steps_per_record)):
         if count < 1:
@@ -233,11 +299,16 @@ def descend(
     start = (network.weights, jnp.zeros((), x.dtype))
     (weights, _), records = jax.lax.scan(record, start, numbers)
     times = learning_rate * steps_per_record * numbers.astype(x.dtype)
-    return Descent(network._replace(weights=weights), times, *records)
+    return FirstLayerTraining(network._replace(weights=weights), times, *records)
 
 
 def movement_limit(kernel: Float[Array, "n n"], y: Float[Array, " n"]) -> Float[Array, ""]:
-    """√(yᵀH⁻¹y): how far W travels in Frobenius norm until the frozen kernel H has fitted y."""
+    """√(yᵀH⁻¹y): how far W travels in Frobenius norm until the frozen kernel H has fitted y.
+
+    Example: √(3²/1 + 8²/4).
+        >>> round(float(movement_limit(jnp.diag(jnp.array([1.0, 4.0])), jnp.array([3.0, 8.0]))), 6)
+        5.0
+    """
     factor = jax.scipy.linalg.cho_factor(kernel, lower=True)
     return jnp.sqrt(y @ jax.scipy.linalg.cho_solve(factor, y))
 
@@ -254,7 +325,13 @@ def entrywise_bound(width: Numbers, num_samples: int, delta: float) -> Bound:
 
 
 def sufficient_width(tolerance: float, num_samples: int, delta: float) -> float:
-    """16 n² log(n/δ)/ε²: from this width on all entries are within ε/n, so ‖H(0) − H*‖ ≤ ε."""
+    """16 n² log(n/δ)/ε²: from this width on all entries are within ε/n, so ‖H(0) − H*‖ ≤ ε.
+
+    Example: half the tolerance needs four times the width.
+        >>> wide, narrow = (sufficient_width(e, num_samples=10, delta=0.1) for e in (0.05, 0.1))
+        >>> round(wide / narrow, 6)
+        4.0
+    """
     _check_delta(delta)
     if not tolerance > 0:
         raise ValueError(f"tolerance must be positive, got {tolerance}.")
@@ -262,19 +339,34 @@ def sufficient_width(tolerance: float, num_samples: int, delta: float) -> float:
 
 
 def row_movement_bound(time: Numbers, num_samples: int, width: Numbers) -> Bound:
-    """tn/√m, for |σ′|, |yᵢ|, ‖xᵢ‖ ≤ 1: no neuron moves further until time t."""
+    """tn/√m, for |σ′|, |yᵢ|, ‖xᵢ‖ ≤ 1: no neuron moves further until time t.
+
+    Example:
+        >>> row_movement_bound(time=2.0, num_samples=10, width=400)
+        1.0
+    """
     return time * num_samples / width**0.5
 
 
 def kernel_movement_bound(time: Numbers, num_samples: int, width: Numbers) -> Bound:
-    """2tn²/√m, for |σ″| ≤ 1 too: ‖H(t) − H(0)‖ is at most this (the source's O(tn³/√m))."""
+    """2tn²/√m, for |σ″| ≤ 1 too: ‖H(t) − H(0)‖ is at most this (the source's O(tn³/√m)).
+
+    Example:
+        >>> kernel_movement_bound(time=2.0, num_samples=10, width=400)
+        20.0
+    """
     return 2 * time * num_samples**2 / width**0.5
 
 
 def eventual_movement_bound(
     residual: Numbers, smallest_eigenvalue: Numbers, num_samples: int, width: Numbers
 ) -> Bound:
-    """2√n ‖y − u(0)‖/(λ₀√m): no neuron ever moves further if H stays ≥ λ₀/2 and ‖xᵢ‖ ≤ 1."""
+    """2√n ‖y − u(0)‖/(λ₀√m): no neuron ever moves further if H stays ≥ λ₀/2 and ‖xᵢ‖ ≤ 1.
+
+    Example:
+        >>> eventual_movement_bound(3.0, smallest_eigenvalue=0.5, num_samples=4, width=576)
+        1.0
+    """
     return 2 * num_samples**0.5 * residual / (smallest_eigenvalue * width**0.5)
 
 
@@ -284,6 +376,10 @@ def theorem_widths(
     """The widths that suffice for H(t) ≥ λ₀/2 at all times, up to a constant.
 
     Theorem 2.6.1: max(n⁶/(λ₀⁴δ³), n²/λ₀² log(2n/δ)); Theorem 2.6.2: n⁴/λ₀⁴ log³(n/δ).
+
+    Example: two samples with λ₀ = 1; the first is 2⁶/0.1³.
+        >>> [round(float(width)) for width in theorem_widths(2, 1.0, delta=0.1)]
+        [64000, 430]
     """
     _check_delta(delta)
     n, eigenvalue = num_samples, smallest_eigenvalue

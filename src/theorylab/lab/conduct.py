@@ -23,6 +23,7 @@ import numpy as np
 
 import theorylab
 from theorylab.claims.claim import Claim, Demand, Finding, Verdict
+from theorylab.claims.regime import fulfils
 from theorylab.experiments.drawing import tidy_ticks
 from theorylab.experiments.entry import Entry
 from theorylab.experiments.reader import read
@@ -147,20 +148,32 @@ def precision(name: str) -> Iterator[None]:
 def judge(entry: Entry, claim: Claim, result: Any, config: Any) -> Judged:
     """Judge one claim by what was measured; a judge that fails leaves it inconclusive."""
     try:
-        finding = claim.judge(result, config)
+        if not fulfils(dataclasses.asdict(config), claim.regime):
+            needed = f"needs {claim.regime}"
+            finding = _without_number(Verdict.NOT_JUDGED, needed)
+        else:
+            finding = claim.judge(result, config)
         if not isinstance(finding, Finding):
             raise TypeError(f"a judge must return a Finding, got {type(finding).__name__}.")
     except Exception as error:
         why = f"the judge failed: {reason(error, entry.path)}"
-        finding = Finding(math.nan, math.nan, math.nan, Demand(), Verdict.INCONCLUSIVE, why)
+        finding = _without_number(Verdict.INCONCLUSIVE, why)
     return Judged(
         statement=claim.statement,
         formula=claim.formula,
         source=claim.source,
         kind=claim.kind,
-        expected=claim.expected,
+        expected=Verdict(claim.expected),
         finding=finding,
+        quote=claim.quote,
+        regime=claim.regime,
+        why=claim.why,
+        demand=claim.demand,
     )
+
+
+def _without_number(verdict: Verdict, why: str) -> Finding:
+    return Finding(math.nan, math.nan, math.nan, Demand(), verdict, why)
 
 
 def as_numpy(result: Any) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from theorylab.claims.claim import Finding, Kind, Source, Verdict
+from theorylab.claims.claim import Finding, Kind, Source, Verdict, usual_verdict
 
 from .requests import Value as Value
 
@@ -24,11 +24,21 @@ class Judged:
     kind: Kind
     expected: Verdict
     finding: Finding
+    quote: str = ""  # the source's own words
+    regime: str = ""  # where it can be judged
+    why: str = ""  # the expected verdict is not the one that its kind leads to expect
+    demand: str = ""  # whose number it is: "source", "derived: …", "lab: …"
 
     @property
     def as_expected(self) -> bool:
-        """Whether the verdict surprises nobody."""
-        return self.finding.verdict == self.expected
+        """Whether the verdict surprises nobody; what was not judged cannot surprise."""
+        return self.finding.verdict in (self.expected, Verdict.NOT_JUDGED)
+
+    @property
+    def not_reproduced(self) -> bool:
+        """Whether the source's statement was found not to hold here, as was known before."""
+        known = self.expected != usual_verdict(self.kind)
+        return known and self.finding.verdict == self.expected
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # arrays have no truth value, and are long

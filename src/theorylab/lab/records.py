@@ -41,12 +41,16 @@ def judged_record(judged: Judged) -> dict[str, Any]:
         "formula": judged.formula,
         "source": asdict(judged.source),
         "kind": judged.kind,
+        "quote": judged.quote,
+        "regime": judged.regime,
+        "why": judged.why,
         "expected": str(judged.expected),
         "as_expected": judged.as_expected,
         "verdict": str(finding.verdict),
         "measured": _number(finding.measured),
         "interval": [_number(finding.low), _number(finding.high)],
         "demand": [_number(finding.demand.low), _number(finding.demand.high)],
+        "demanded_by": judged.demand,
         "method": finding.method,
     }
 
@@ -97,7 +101,16 @@ def judged_of(record: Any) -> Judged:
         kind=kind,
         expected=Verdict(_of(str, record, "expected")),
         finding=finding,
+        quote=_text(record, "quote"),
+        regime=_text(record, "regime"),
+        why=_text(record, "why"),
+        demand=_text(record, "demanded_by"),
     )
+
+
+def _text(record: Any, name: str) -> str:
+    """A text that earlier versions did not write."""
+    return _of(str, {name: ""} | record, name)
 
 
 def _of(kind: type | tuple[type, ...], record: Any, name: str) -> Any:

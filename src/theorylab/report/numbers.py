@@ -8,7 +8,7 @@ Every report writes its numbers with these functions.
 import math
 from typing import NamedTuple
 
-from theorylab.claims.claim import Demand, Finding
+from theorylab.claims.claim import Demand, Finding, Verdict
 
 DIGITS = 4
 
@@ -89,6 +89,8 @@ def reading(finding: Finding) -> Reading:
         >>> reading(Finding(at, at, at, Demand(high=1.0), Verdict.REFUTED, "exact"))
         Reading(measured='1.000004', interval='exact', demanded='≤ 1')
     """
+    if finding.verdict == Verdict.NOT_JUDGED:
+        return Reading(measured="–", interval="–", demanded="–")
     digits = _telling_digits(finding)
     return Reading(
         measured=number(finding.measured, digits),

@@ -23,7 +23,7 @@ from .alphabet import printable
 from .figures import inline_figure
 from .mathml import formula
 from .numbers import Reading, duration, reading
-from .summary import KINDS, Summary, expectation, summarise, why_inconclusive
+from .summary import KINDS, Summary, expectation, remarks, summarise
 
 
 class ClaimView(NamedTuple):
@@ -34,12 +34,14 @@ class ClaimView(NamedTuple):
     formula: Markup
     kind: str
     source: str
+    quote: str
     reading: Reading
     method: str
     verdict: Verdict
     as_expected: bool
+    mark: str  # whether it is a surprise
     expectation: str
-    why: str  # nothing is concluded, where the method does not say it
+    remarks: list[str]
 
 
 class OutcomeView(NamedTuple):
@@ -192,19 +194,22 @@ def setting(value: Value) -> str:
 
 
 def _claim_view(judged: Judged, anchor: str) -> ClaimView:
-    why = why_inconclusive(judged.finding)
+    known = f"Inconclusive: {judged.finding.method}."  # the method stands beside the number
+    plain = judged.not_reproduced or judged.finding.verdict == Verdict.NOT_JUDGED
     return ClaimView(
         anchor=anchor,
         statement=judged.statement,
         formula=formula(judged.formula),
         kind=KINDS[judged.kind],
         source=str(judged.source),
+        quote=judged.quote,
         reading=reading(judged.finding),
         method=judged.finding.method,
         verdict=judged.finding.verdict,
         as_expected=judged.as_expected,
+        mark="" if plain else "✓ " if judged.as_expected else "✗ ",
         expectation=expectation(judged),
-        why="" if why == judged.finding.method else why,
+        remarks=[remark for remark in remarks(judged) if remark != known],
     )
 
 

@@ -18,13 +18,14 @@ from theorylab.lab.outcome import Judged, Outcome
 from . import alphabet
 from .alphabet import Stream, printable
 from .numbers import duration, reading
-from .summary import KINDS, expectation, summarise, why_inconclusive
+from .summary import KINDS, expectation, remarks, summarise
 
 _WIDE = 120  # columns from which every number gets a column of its own
 _COLOURS = {
     Verdict.SUPPORTED: "green",
     Verdict.REFUTED: "red",
     Verdict.INCONCLUSIVE: "yellow",
+    Verdict.NOT_JUDGED: "dim",
 }
 
 
@@ -68,7 +69,7 @@ def _wide_claims(outcome: Outcome, console: Console) -> Table:
     for judged in outcome.judged:
         numbers = (_text(number, console) for number in reading(judged.finding))
         source = _text(str(judged.source), console)
-        statement = Text("\n").join((_statement(judged, console), *_why(judged, console)))
+        statement = Text("\n").join((_statement(judged, console), *_beside(judged, console)))
         table.add_row(_verdict(judged, console), statement, *numbers, source)
     return table
 
@@ -85,7 +86,7 @@ def _narrow_claims(outcome: Outcome, console: Console) -> Padding:
         lines = (
             _statement(judged, console),
             Text("" if short else "\n").join(_text(part, console) for part in numbers),
-            *_why(judged, console),
+            *_beside(judged, console),
             _text(str(judged.source), console, "dim"),
         )
         table.add_row(_verdict(judged, console), Text("\n").join(lines))
@@ -95,8 +96,10 @@ def _narrow_claims(outcome: Outcome, console: Console) -> Padding:
 def _verdict(judged: Judged, console: Console) -> Text:
     """The verdict, and under it whether it surprises."""
     verdict = judged.finding.verdict
-    mark, style = ("✓", "dim") if judged.as_expected else ("✗", "bold red")
-    expected = _text(f"{mark} {expectation(judged)}", console, style)
+    mark, style = ("✓ ", "dim") if judged.as_expected else ("✗ ", "bold red")
+    if judged.not_reproduced or verdict == Verdict.NOT_JUDGED:
+        mark = ""
+    expected = _text(f"{mark}{expectation(judged)}", console, style)
     return Text("\n").join((_text(verdict, console, _COLOURS[verdict]), expected))
 
 
@@ -105,10 +108,10 @@ def _statement(judged: Judged, console: Console) -> Text:
     return _text(judged.statement + (f" ({kind})" if kind else ""), console)
 
 
-def _why(judged: Judged, console: Console) -> list[Text]:
-    """A line that says why nothing is concluded, or none."""
-    why = why_inconclusive(judged.finding)
-    return [_text(f"Inconclusive: {why}.", console, "yellow")] if why else []
+def _beside(judged: Judged, console: Console) -> list[Text]:
+    """Lines under a statement: the source's words, and what has to be said of the verdict."""
+    quote = [_text(f"“{judged.quote}”", console, "italic")] if judged.quote else []
+    return [*quote, *(_text(remark, console, "yellow") for remark in remarks(judged))]
 
 
 def _text(text: str, console: Console, style: str = "") -> Text:

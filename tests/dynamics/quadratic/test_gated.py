@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from theorylab.dynamics.quadratic import gated
-from theorylab.dynamics.quadratic.gated import Weights
+from theorylab.dynamics.quadratic.gated import GatedWeights
 from theorylab.models import quadratize
 
 
@@ -17,7 +17,7 @@ def setting():
         keys = jax.random.split(key, 2)
         initial = gated.init(keys[0], width=7, dimension=3)
         noise = jax.random.normal(keys[1], (15, 3))
-        moved = Weights(initial.first + noise[:7], initial.second + noise[7:14, 0])
+        moved = GatedWeights(initial.first + noise[:7], initial.second + noise[7:14, 0])
         return initial, moved, noise[5:10]
 
     return draw(jax.random.key(0))

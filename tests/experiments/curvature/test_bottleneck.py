@@ -20,7 +20,9 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 
 
 def test_bad_configs_are_told():
-    with pytest.raises(ValueError, match="narrow must be in 1 to 4"):
+    with pytest.raises(
+        ValueError, match="narrow must be at most 4, half of the least width, got 5"
+    ):
         experiment.Config(widths=(8, 16), narrow=5)
     with pytest.raises(ValueError, match="two or more and increasing"):
         experiment.Config(widths=(8,))

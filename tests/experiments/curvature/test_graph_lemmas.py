@@ -15,33 +15,43 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Norms that all stay; that all grow like m; blocks and counts beyond what bounds them."""
+    start, ball = smoke.start, smoke.ball
+    ones = {name: np.ones_like(getattr(start, name)) for name in start._fields[:5]}
     still = smoke._replace(
-        **{name: np.ones_like(getattr(smoke, name)) for name in GROW},
-        blocks=np.ones_like(smoke.blocks),
+        start=start._replace(**ones),
+        reads=np.ones_like(smoke.reads),
+        knowing=np.ones_like(smoke.knowing),
     )
+    still.start.norms[..., -1, :] /= np.sqrt(start.in_degrees)[..., None]  # of the derivatives
     for words in ("What a neuron reads", "from neuron to neuron", "root of their ratio"):
         assert verdict(words, still) == Verdict.REFUTED
     for words in ("Frobenius", "Behind a layer", "largest block", "know the signs"):
         assert verdict(words, still) == Verdict.REFUTED
-    steep = np.broadcast_to(np.asarray(SMOKE.widths, float), smoke.lengths.shape)
+    steep = np.array(SMOKE.widths, float)
     fast = smoke._replace(
-        largest=steep, jacobians=np.stack([steep] * 2, axis=-1), counts=smoke.totals
+        start=start._replace(
+            largest=0 * start.largest + steep, norms=0 * start.norms + steep[:, None, None]
+        ),
+        counts=smoke.totals,
     )
     for words in ("largest of the values", "grow alike", "stays even then", "that number does not"):
         assert verdict(words, fast) == Verdict.REFUTED
-    ball = {name: fast.largest[0] for name in ("ball_lengths", "ball_jacobians", "ball_blocks")}
+    further = ball._replace(
+        lengths=0 * ball.lengths + steep, norms=0 * ball.norms + steep[:, None, None]
+    )
     for words in ("uphill", "grows no faster, either", "blocks still falls"):
-        assert verdict(words, smoke._replace(**ball)) == Verdict.REFUTED
-    wrong = smoke._replace(whole=smoke.whole * 100, margins=smoke.margins - 1)
+        assert verdict(words, smoke._replace(ball=further)) == Verdict.REFUTED
+    wrong = smoke._replace(start=start._replace(whole=start.whole * 100), margins=smoke.margins - 1)
     for words in ("norm of the whole", "no more weights"):
         assert verdict(words, wrong) == Verdict.REFUTED
+    curved = start.norms.copy()
+    curved[..., 2, 2] = 1e-3
+    last = smoke._replace(start=start._replace(norms=curved))
+    assert verdict("last layer's weights with themselves", last) == Verdict.REFUTED
 
 
 def test_bad_configs_are_told():
-    with pytest.raises(ValueError, match="widths must be at least 8"):
+    with pytest.raises(ValueError, match="increasing, each at least 8"):
         experiment.Config(widths=(4, 8))
     with pytest.raises(ValueError, match="num_steps must be a whole number, at least 2"):
         experiment.Config(num_steps=1)
-
-
-GROW = ("lengths", "jacobians", "frobenius", "reads", "knowing")

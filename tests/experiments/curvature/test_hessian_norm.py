@@ -37,11 +37,12 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"widths": (4, 8)}, "widths must be at least 8"),
+        ({"widths": (4, 8)}, "increasing, each at least 8"),
         ({"widths": (64, 32)}, "two or more and increasing"),
         ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1, got 0"),
-        ({"radii": (0.5, 1.0)}, "radii must begin with 1"),
-        ({"radii": (1.0, 1.0)}, "radii must be one or more and increasing"),
+        ({"radii": (0.5, 1.0)}, "radii must be finite numbers, one or more, each at least 1"),
+        ({"radii": (2.0, 4.0)}, "radii must begin with 1"),
+        ({"radii": (1.0, 1.0)}, "radii must begin with 1, of which a claim speaks, and increase"),
     ],
 )
 def test_bad_configs_are_told(fields, words):

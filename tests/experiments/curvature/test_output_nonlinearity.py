@@ -4,6 +4,7 @@ import pytest
 
 from theorylab.claims import Verdict
 from theorylab.experiments.curvature import output_nonlinearity as experiment
+from theorylab.experiments.curvature.output_nonlinearity import Fits
 
 
 def test_smoke_run_has_the_expected_verdicts(surprises):
@@ -12,18 +13,17 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """With and without ψ exchanged; a formula without its square; a loss that stays."""
-    exchanged = smoke._replace(linear_norm=smoke.curved_norm, curved_norm=smoke.linear_norm)
+    norms, fits = smoke
+    exchanged = smoke._replace(norms=norms._replace(linear=norms.curved, curved=norms.linear))
     assert verdict("as large at every width", exchanged) == Verdict.REFUTED
     assert verdict("With the identity", exchanged) == Verdict.REFUTED
-    wrong = smoke._replace(formula=smoke.formula**0.5)
+    wrong = smoke._replace(norms=norms._replace(formula=norms.formula**0.5))
     assert verdict("within a tenth", wrong) != Verdict.SUPPORTED
-    one = smoke.last_loss.copy()
-    one[0, 1] = 0.002
-    assert verdict("below 0.001", smoke._replace(last_loss=one)) == Verdict.REFUTED
-    assert verdict("at least the least", smoke._replace(margins=smoke.margins - 1)) == (
-        Verdict.REFUTED
-    )
-    assert verdict("positive all the way", smoke._replace(least=-smoke.least)) == Verdict.REFUTED
+    loss = fits.loss.copy()
+    loss[0, 1] = 0.002
+    broken = smoke._replace(fits=Fits(loss=loss, least=-fits.least, margin=fits.margin - 1))
+    for words in ("below 0.001", "at least the least", "positive all the way"):
+        assert verdict(words, broken) == Verdict.REFUTED
 
 
 def test_bad_configs_are_told():

@@ -12,8 +12,8 @@ def test_the_smoke_run_says_what_is_expected(surprises):
     ("words", "change"),
     [
         ("bound of every eigenvalue", {"margin": np.array([[0.1, -1e-9]])}),
-        ("orthonormal to 1e-12", {"orthogonality": 1e-10}),
-        ("Residuals alone", {"missed": np.zeros(5, int)}),
+        ("orthonormal to 1e-12", {"orthogonality": np.full((5, 60), 1e-10)}),
+        ("Residuals alone", {"missed": np.zeros((5, 60), bool)}),
         ("never wider", {"excess": np.array([[0.0, 0.2]])}),
         ("three times repeated", {"bound": np.full((5, 60), 0.1)}),
         ("clustered", {"bound": np.full((5, 60), 0.1)}),
@@ -24,13 +24,17 @@ def test_the_smoke_run_says_what_is_expected(surprises):
     ],
 )
 def test_a_corrupted_result_is_not_supported(smoke, verdict, words, change):
-    assert verdict(words, smoke._replace(**change)) != "supported"
+    parts = {"certified": smoke.certified, "pairs": smoke.pairs}
+    inside = {
+        name: part._replace(**change) for name, part in parts.items() if hasattr(part, *change)
+    }
+    assert verdict(words, smoke._replace(**(inside or change))) != "supported"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_operators": 4}, "num_operators must be at least 5, got 4"),
+        ({"num_operators": 4}, "num_operators must be a whole number, at least 5, got 4"),
         ({"density_probes": 1}, "density_probes must be a whole number, at least 2, got 1"),
         ({"size": 31}, "size must be even, got 5, 24 and 31"),
     ],

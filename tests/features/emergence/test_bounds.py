@@ -7,7 +7,7 @@ import pytest
 
 from theorylab.features.emergence import (
     General,
-    Sizes,
+    TheoremSizes,
     balancing_steps,
     classifier_sizes,
     drift,
@@ -22,7 +22,7 @@ def test_the_needed_width_and_the_balancing_steps_give_the_accuracy(accuracy):
     """Oracle: with m = k¹²/ε^{3/2} and T = m^{4/3} the terms are ε, ε/k⁵ and ε/k⁶."""
     k = 4
     m = round(needed_pairs(10, k, accuracy))
-    bound = emergence_bound(Sizes(10, k, m, round(balancing_steps(m))))
+    bound = emergence_bound(TheoremSizes(10, k, m, round(balancing_steps(m))))
     terms = [bound.features, bound.drift, bound.regret]
     assert terms == pytest.approx([accuracy, accuracy / k**5, accuracy / k**6], rel=1e-6)
     assert bound.total == pytest.approx(sum(terms))
@@ -31,7 +31,7 @@ def test_the_needed_width_and_the_balancing_steps_give_the_accuracy(accuracy):
 
 def test_more_steps_trade_regret_for_drift():
     """Oracle: drift is linear in T, regret inverse, features do not depend on it."""
-    short, long = (emergence_bound(Sizes(100, 5, 300, steps)) for steps in (100, 1000))
+    short, long = (emergence_bound(TheoremSizes(100, 5, 300, steps)) for steps in (100, 1000))
     assert long.drift == pytest.approx(10 * short.drift)
     assert long.regret == pytest.approx(short.regret / 10)
     assert long.features == short.features
@@ -40,10 +40,10 @@ def test_more_steps_trade_regret_for_drift():
 @pytest.mark.parametrize(
     ("sizes", "violated"),
     [
-        (Sizes(10**4, 60, 10**8, 10**6, structure=0.9, failure=0.9), ("relevant k",)),
-        (Sizes(10**4, 100, 10**8, 10**6, structure=0.9, failure=0.9), ("background p_o",)),
-        (Sizes(2 * 10**4, 99, 10**7, 10**6, 0.9, 0.5, 0.9), ("relevant k", "width m")),
-        (Sizes(4 * 10**4, 130, 10**9, 10**6, 0.9, 0.5, 0.9), ()),
+        (TheoremSizes(10**4, 60, 10**8, 10**6, structure=0.9, failure=0.9), ("relevant k",)),
+        (TheoremSizes(10**4, 100, 10**8, 10**6, structure=0.9, failure=0.9), ("background p_o",)),
+        (TheoremSizes(2 * 10**4, 99, 10**7, 10**6, 0.9, 0.5, 0.9), ("relevant k", "width m")),
+        (TheoremSizes(4 * 10**4, 130, 10**9, 10**6, 0.9, 0.5, 0.9), ()),
     ],
 )
 def test_every_requirement_is_named_when_it_fails(sizes, violated):
@@ -55,7 +55,7 @@ def test_every_requirement_is_named_when_it_fails(sizes, violated):
 
 def test_the_general_theorem_asks_for_more():
     """Oracle: a clean orthonormal dictionary meets what is new, noise beyond it does not."""
-    sizes = Sizes(100, 5, 300, 600)
+    sizes = TheoremSizes(100, 5, 300, 600)
     clean = emergence_bound(sizes, General(dimension=500, scale=5.0))
     assert clean.violated == ("relevant k", "width m")
     assert clean.requirements[1].needed > emergence_bound(sizes).requirements[1].needed
@@ -110,9 +110,9 @@ def test_the_regret_holds_for_descent_on_the_hinge_loss_and_not_for_ascent():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Sizes(10, 0, 5, 5), "num_relevant must be in"),
-        (lambda: Sizes(3, 5, 5, 5), "num_patterns must be in"),
-        (lambda: Sizes(10, 5, 5, 5, structure=0.0), "structure must be in"),
+        (lambda: TheoremSizes(10, 0, 5, 5), "num_relevant must be in"),
+        (lambda: TheoremSizes(3, 5, 5, 5), "num_patterns must be in"),
+        (lambda: TheoremSizes(10, 5, 5, 5, structure=0.0), "structure must be in"),
         (lambda: General(0, 1.0), "dimension must be in"),
         (lambda: General(1, 1.0, noise=-1.0), "noise must be at least 0"),
         (lambda: General(1, 1.0, least_class=0.6), "least_class must be in"),

@@ -5,7 +5,7 @@ import pytest
 
 from theorylab.data import all_sums, modular_addition
 from theorylab.features.fourier import (
-    Neurons,
+    PolynomialNeurons,
     group_norm,
     initial_neurons,
     neuron_norms,
@@ -48,7 +48,7 @@ def test_norms_are_lengths_and_their_k_plus_1_norm():
 
 def test_the_norm_has_a_gradient_where_a_neuron_is_zero():
     params = initial_neurons(jax.random.key(3), 2, 3, 2)
-    dead = Neurons(params.inputs.at[:, :, 0].set(0.0), params.output.at[:, 0].set(0.0))
+    dead = PolynomialNeurons(params.inputs.at[:, :, 0].set(0.0), params.output.at[:, 0].set(0.0))
     gradient = jax.jit(jax.grad(group_norm))(dead)
     assert all(np.isfinite(leaf).all() for leaf in gradient)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from theorylab.features.fourier import (
-    Neurons,
+    PolynomialNeurons,
     attention_concentration,
     attention_power,
     concentration,
@@ -50,7 +50,7 @@ def test_neurons_are_told_by_frequency_phase_and_life():
         axis=2,
     )
     vectors = vectors.at[0, :, 0].add(1.0)
-    spectra = jax.jit(neuron_spectra)(Neurons(vectors[:-1], vectors[-1]))
+    spectra = jax.jit(neuron_spectra)(PolynomialNeurons(vectors[:-1], vectors[-1]))
     assert spectra.live.tolist() == [True, True, False]
     assert spectra.frequency.tolist() == [2, 5, 1]
     assert spectra.same.tolist() == [True, True, False]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from theorylab.data import all_sums
-from theorylab.features.fourier import Transformer, token_scores, weight_norm
+from theorylab.features.fourier import AdditionTransformer, token_scores, weight_norm
 
 
 def by_loops(params, terms, normalize):
@@ -33,7 +33,7 @@ def by_loops(params, terms, normalize):
 def test_the_transformer_is_its_formula(normalize):
     """Oracle: numpy loops."""
     shape = {"channels": 6, "num_heads": 2, "head_width": 3, "depth": 2, "num_neurons": 5}
-    model = Transformer(3, 4, normalize=normalize, **shape)
+    model = AdditionTransformer(3, 4, normalize=normalize, **shape)
     params = model.init(jax.random.key(0))
     terms = all_sums(3, 4).terms[::7]
     expected = by_loops(jax.tree.map(np.asarray, params), terms, normalize)
@@ -42,7 +42,7 @@ def test_the_transformer_is_its_formula(normalize):
 
 def test_scores_are_those_of_the_attention_between_tokens():
     """Oracle: the definition, and the weights that two tokens without places get."""
-    model = Transformer(2, 5, channels=6, num_heads=3, head_width=2)
+    model = AdditionTransformer(2, 5, channels=6, num_heads=3, head_width=2)
     params = model.init(jax.random.key(1))
     scores = np.asarray(token_scores(params))
     layer = params.layers[0]
@@ -54,7 +54,7 @@ def test_scores_are_those_of_the_attention_between_tokens():
 
 def test_weights_start_with_variance_one_over_the_channels_that_come_in():
     """Oracle: variances, to six standard errors; and the norm is that of all numbers together."""
-    model = Transformer(2, 31, channels=40, num_heads=5, head_width=8, num_neurons=50)
+    model = AdditionTransformer(2, 31, channels=40, num_heads=5, head_width=8, num_neurons=50)
     params = model.init(jax.random.key(2))
     layer = params.layers[0]
     scales = [(params.tokens, 1), (layer.query, 40), (layer.output, 40), (layer.down, 50)]
@@ -65,7 +65,7 @@ def test_weights_start_with_variance_one_over_the_channels_that_come_in():
 
 
 def test_without_neurons_there_is_attention_only():
-    model = Transformer(2, 5, channels=4, num_heads=1, head_width=2)
+    model = AdditionTransformer(2, 5, channels=4, num_heads=1, head_width=2)
     params = model.init(jax.random.key(3))
     assert params.layers[0].up.shape == (4, 0)
     assert jnp.isfinite(model.apply(params, all_sums(2, 5).terms)).all()
@@ -73,11 +73,11 @@ def test_without_neurons_there_is_attention_only():
 
 def test_a_transformer_needs_heads():
     with pytest.raises(ValueError, match="num_heads must be at least 1, got 0"):
-        Transformer(2, 5, num_heads=0)
+        AdditionTransformer(2, 5, num_heads=0)
 
 
 def test_terms_that_are_not_of_the_transformer_are_refused():
-    model = Transformer(2, 5, channels=4, num_heads=1, head_width=2)
+    model = AdditionTransformer(2, 5, channels=4, num_heads=1, head_width=2)
     params = model.init(jax.random.key(0))
     with pytest.raises(ValueError, match="terms must be from 0 to 4, got 0 to 5"):
         model.apply(params, jnp.array([[0, 5]]))

@@ -7,7 +7,7 @@ import pytest
 
 from theorylab.features.gradient import (
     Budget,
-    Constants,
+    TheoremConstants,
     hyper_parameters,
     main_bound,
     needed_width,
@@ -15,7 +15,7 @@ from theorylab.features.gradient import (
     untuned_terms,
 )
 
-CONSTANTS = Constants(
+CONSTANTS = TheoremConstants(
     num_neurons=3,
     entry_bound=0.5,
     norm_bound=0.9,

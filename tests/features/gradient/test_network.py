@@ -8,8 +8,8 @@ import pytest
 from theorylab.data import Dataset
 from theorylab.features.gradient import (
     FiniteLaw,
+    OnlineSchedule,
     ReluNetwork,
-    Schedule,
     error_rate,
     forgetting_schedule,
     gradient_step,
@@ -100,7 +100,7 @@ def test_later_steps_descend_without_a_penalty(start, law):
 
 def test_blocks_have_their_own_step_sizes(start, law):
     """A step of W alone leaves a as it is."""
-    schedule = Schedule(jnp.zeros(1), jnp.ones(1), jnp.zeros(1))
+    schedule = OnlineSchedule(jnp.zeros(1), jnp.ones(1), jnp.zeros(1))
     found = gradient_step(start, law, schedule, 0)
     np.testing.assert_array_equal(found.outputs, start.outputs)
     assert np.abs(found.weights - start.weights).max() > 0.01

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from theorylab.features.gradient import (
-    Constants,
     FiniteLaw,
     ReluNetwork,
+    TheoremConstants,
     best_floor,
     blockwise_risk,
     drawn_subnetwork,
@@ -22,7 +22,7 @@ from theorylab.features.gradient import (
     subnetwork_bound,
 )
 
-CONSTANTS = Constants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 0.01, 0.5)
+CONSTANTS = TheoremConstants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 0.01, 0.5)
 
 
 def test_a_nice_neuron_points_along_its_direction_after_the_step():

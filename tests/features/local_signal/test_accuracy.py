@@ -13,7 +13,7 @@ from theorylab.features.local_signal import accuracy, projected
 
 
 def _state(c, v, b):
-    return projected.State(jnp.array(c), jnp.array(v), jnp.array(b))
+    return projected.FilterState(jnp.array(c), jnp.array(v), jnp.array(b))
 
 
 def test_linear_filter_has_the_linear_error():
@@ -67,7 +67,7 @@ def test_a_dead_network_errs_and_a_finer_grid_changes_little():
     state = _state(0.85, 0.02, -0.3765)
     rates = [accuracy.error_rate(state, law, cells) for cells in (2**14, 2**16)]
     assert rates[0] == pytest.approx(rates[1], abs=3e-6)
-    both = accuracy.error_rates(projected.State(*[jnp.stack([p, p]) for p in state]), law)
+    both = accuracy.error_rates(projected.FilterState(*[jnp.stack([p, p]) for p in state]), law)
     np.testing.assert_allclose(both, rates[0])
 
 

@@ -17,7 +17,7 @@ SPREAD = jax.jit(batches.gradient_spread, static_argnums=1)
 
 
 def _state(c, v, b):
-    return projected.State(jnp.array(c), jnp.array(v), jnp.array(b))
+    return projected.FilterState(jnp.array(c), jnp.array(v), jnp.array(b))
 
 
 @pytest.mark.parametrize(("k", "d"), [(1, 2), (3, 2), (2, 5), (12, 10)])

@@ -13,7 +13,7 @@ from theorylab.features.local_signal import accuracy, lemmas, network, populatio
 from theorylab.numerics import truncated_gaussian
 
 LAW = patch_law(1000, 10)
-STATE = projected.State(jnp.array(0.6), jnp.array(0.3), jnp.array(-0.2))
+STATE = projected.FilterState(jnp.array(0.6), jnp.array(0.3), jnp.array(-0.2))
 SCALE = math.hypot(0.6, 0.3) * LAW.noise
 RISK = jax.jit(population.risk, static_argnums=1)
 
@@ -62,7 +62,7 @@ def test_error_is_below_the_union_bound_if_the_signal_passes():
     """At k = 10⁴ a threshold of 2√log k spares the signal; at k = 1000 it kills it."""
     for k, sound in ((10**4, True), (1000, False)):
         law, alpha = patch_law(k, 10), lemmas.largest_threshold(k)
-        state = projected.State(jnp.array(1.0), jnp.array(0.0), jnp.array(-alpha * law.noise))
+        state = projected.FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(-alpha * law.noise))
         assert float(lemmas.relative_threshold(state, law)) == pytest.approx(alpha)
         error = accuracy.error_rate(state, law)
         assert (error <= float(lemmas.union_bound(alpha, k))) == sound
@@ -74,7 +74,7 @@ def test_error_is_below_the_union_bound_if_the_signal_passes():
 
 def test_within_is_a_normal_probability_without_a_threshold():
     """Oracle: b = 0 gives S ~ N(0, ks²)."""
-    state = projected.State(jnp.array([0.5, 1.0]), jnp.zeros(2), jnp.zeros(2))
+    state = projected.FilterState(jnp.array([0.5, 1.0]), jnp.zeros(2), jnp.zeros(2))
     deviation = np.array([0.5, 1.0]) * math.log(1000)
     expected = 1 - 2 * stats.norm.sf((np.array([0.5, 1.0]) + 2) / deviation)
     np.testing.assert_allclose(lemmas.within(state, LAW, slack=2.0), expected, atol=1e-4)
@@ -87,7 +87,7 @@ def test_within_is_that_of_one_patch():
     tail = integrate.quad(
         lambda z: stats.norm.pdf(z / scale) / scale, level + 0.2, 8.0, epsabs=1e-14
     )[0]
-    found = lemmas.within(projected.State(*(part[None] for part in STATE)), law, slack=0.3)
+    found = lemmas.within(projected.FilterState(*(part[None] for part in STATE)), law, slack=0.3)
     assert found == pytest.approx([1 - 2 * tail], abs=1e-10)
 
 
@@ -108,18 +108,18 @@ def test_the_signal_is_bounded_by_the_mean_shortfall(k):
 def test_beyond_that_signal_the_loss_is_above_one():
     """The risk itself, at a threshold with an error of 0.3; and none is bounded without errors."""
     ratio = lemmas.ratio_with_error(0.3, LAW)
-    state = projected.State(jnp.array(1.0), jnp.array(0.0), jnp.array(-ratio))
+    state = projected.FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(-ratio))
     assert accuracy.error_rate(state, LAW) == pytest.approx(0.3, abs=1e-4)
     c = lemmas.largest_signal(ratio, LAW)
-    assert RISK(projected.State(*(c * part for part in state)), LAW).loss > 1
+    assert RISK(projected.FilterState(*(c * part for part in state)), LAW).loss > 1
     assert lemmas.largest_signal(0.9, patch_law(10**5, 2)) > 1e6
     assert math.isnan(lemmas.ratio_with_error(0.01, patch_law(100, 2)))
 
 
 def test_schedule_is_that_of_constant_rates():
     """Oracle: steps of c and b at the constant rates, counted one by one."""
-    law, rates = patch_law(10**4, 2), network.Rates(0.02, 2e-6)  # η_b = η/k
-    known = lemmas.Constants(growth=0.4, fall=0.3, reached=50.0, length=0.001)
+    law, rates = patch_law(10**4, 2), network.FilterRates(0.02, 2e-6)  # η_b = η/k
+    known = lemmas.ScheduleConstants(growth=0.4, fall=0.3, reached=50.0, length=0.001)
     first, second = lemmas.schedule(law, rates, known, start=1e-3)
     logarithm, c, b, counts = math.log(10**4), -1e-3, 50.0 / 1e4 / math.log(1e4) ** 4, [0, 0]
     while c < 2 * 50.0 / logarithm**4:

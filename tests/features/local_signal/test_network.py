@@ -25,7 +25,7 @@ def test_step_is_the_gradient_written_out(bias):
         by_weights += pull * (up.astype(float) + down) @ x
         by_bias += pull * np.sum(up.astype(float) - down)
     before = network.Filter(jnp.asarray(weights), jnp.asarray(bias))
-    after = network.descend_on_batch(before, data.x, data.y, network.Rates(0.7, 0.3))
+    after = network.descend_on_batch(before, data.x, data.y, network.FilterRates(0.7, 0.3))
     np.testing.assert_allclose(after.weights, weights - 0.7 * by_weights, rtol=1e-12)
     np.testing.assert_allclose(after.bias, bias - 0.3 * by_bias, rtol=1e-12)
 
@@ -41,7 +41,7 @@ def test_without_a_threshold_it_is_linear():
 
 def test_learning_is_steps_on_fresh_batches():
     """Oracle: the same steps one by one, on samples drawn from the key and the step."""
-    key, rates = jax.random.key(4), network.Rates(0.5, 0.1)
+    key, rates = jax.random.key(4), network.FilterRates(0.5, 0.1)
     params = start = network.small_filter(jax.random.key(5), 3)
     for step in range(2):
         batch = signal_among_noise(jax.random.fold_in(key, step), LAW, 5)
@@ -56,4 +56,4 @@ def test_what_makes_no_sense_is_refused():
         network.small_filter(jax.random.key(0), 3, radius=0.0)
     start = network.small_filter(jax.random.key(0), 3)
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
-        network.learn_filter(jax.random.key(0), start, LAW, network.Rates(0.1, 0.1), 0, [1])
+        network.learn_filter(jax.random.key(0), start, LAW, network.FilterRates(0.1, 0.1), 0, [1])

@@ -13,7 +13,7 @@ from theorylab.features.local_signal import network, population, projected
 
 
 def _state(c, v, b):
-    return projected.State(jnp.array(c), jnp.array(v), jnp.array(b))
+    return projected.FilterState(jnp.array(c), jnp.array(v), jnp.array(b))
 
 
 GRADIENT = jax.jit(jax.grad(lambda state, law: population.risk(state, law).loss), static_argnums=1)
@@ -106,7 +106,7 @@ def test_descent_has_known_values():
 
     k = 1000, η = 0.1, η_b = 10⁻⁴: c = 0.05, b = 5·10⁻⁵ after one step; 0.0455 and −0.0011 after 10.
     """
-    law, rates = patch_law(1000, 2), network.Rates(0.1, 1e-4)
+    law, rates = patch_law(1000, 2), network.FilterRates(0.1, 1e-4)
     run = population.descend_population(_state(1e-6, 0.0, 0.0), law, rates, [0, 1, 10])
     states, risks = run.records
     np.testing.assert_allclose(states.signal[1:], [0.05, 0.0455], atol=5e-5)
@@ -117,7 +117,7 @@ def test_descent_has_known_values():
 
 def test_many_laws_are_each_by_itself():
     """Oracle: the descent of one law, whose size is known to the compiler."""
-    laws, rates = [patch_law(30, 2), patch_law(90, 2)], [network.Rates(0.1, 0.01)] * 2
+    laws, rates = [patch_law(30, 2), patch_law(90, 2)], [network.FilterRates(0.1, 0.01)] * 2
     start = _state(0.1, 0.1, 0.0)
     states, _ = population.descend_each(start, laws, rates, [0, 3]).records
     single = population.descend_population(start, laws[1], rates[1], [0, 3]).records[0]

@@ -9,13 +9,13 @@ from theorylab.data import PatchLaw, patch_law, signal_among_noise
 from theorylab.features.local_signal import network, projected
 
 LAW = PatchLaw(num_patches=6, dimension=4, noise=0.6)
-RATES = network.Rates(0.8, 0.3)
+RATES = network.FilterRates(0.8, 0.3)
 
 
 @pytest.mark.parametrize("bias", [-0.2, 0.15])
 def test_sums_over_patches_are_brute_force(bias):
     """Oracle: autodiff of φ_b patch by patch."""
-    state = projected.State(jnp.array(0.6), jnp.array(0.8), jnp.array(bias))
+    state = projected.FilterState(jnp.array(0.6), jnp.array(0.8), jnp.array(bias))
     normal = jax.random.normal(jax.random.key(0), (3, 6))
     found = jax.jit(projected.noise_sums, static_argnums=1)(state, LAW, normal)
     z = np.asarray(normal) * 0.6  # the filter has length 1
@@ -56,7 +56,7 @@ def test_one_step_has_the_law_of_sgd_on_all_patches(bias):
 
 def test_learning_begins_small_and_moves_along_the_signal():
     """Oracle: at w ≈ 0 the mean gradient is −w*/2, and E v² = η²(d − 1)σ²k/4n after one step."""
-    law, rates = patch_law(50, 10), network.Rates(1.0, 0.0)
+    law, rates = patch_law(50, 10), network.FilterRates(1.0, 0.0)
     start = projected.small_state(jax.random.key(2), law)
     assert float(jnp.hypot(start.signal, start.rest)) == pytest.approx(1e-6)
 

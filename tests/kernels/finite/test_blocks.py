@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theorylab.kernels.finite import blocks
-from theorylab.kernels.finite.blocks import Side, kernel_by_blocks
+from theorylab.kernels.finite.blocks import JacobianBlocks, kernel_by_blocks
 from theorylab.kernels.finite.contraction import MEAN
 from theorylab.kernels.finite.jacobian import Jacobian
 
@@ -20,7 +20,7 @@ def compare(first, second):
 
 @pytest.mark.parametrize(("size", "starts"), [(3, [0, 3, 4]), (7, [0]), (1, list(range(7)))])
 def test_blocks_cover_all_inputs_and_are_of_one_size(size, starts):
-    assert Side(7, size, lambda start: []).starts == starts
+    assert JacobianBlocks(7, size, lambda start: []).starts == starts
 
 
 @pytest.mark.parametrize("block_size", [None, 1, 3, 7])

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from theorylab.kernels import ntk_costs
-from theorylab.kernels.finite.cost import Task, cheapest_way, multiplications
-from theorylab.kernels.finite.uses import Sizes
+from theorylab.kernels.finite.cost import Workload, cheapest_way, multiplications
+from theorylab.kernels.finite.uses import FactorSizes
 from theorylab.models import Activation, Conv, Dense, GlobalPool, Serial, mlp, network
 
 X = jax.ShapeDtypeStruct((10, 6), jnp.float64)
@@ -68,10 +68,11 @@ def test_loops_count_with_their_length_and_branches_with_the_dearest():
 
 def test_weights_of_few_positions_stay_in_factors():
     """Oracle: the two counts. One position: factors; an image: multiplied out."""
-    task = Task(100, 100, symmetric=True, outputs=1, pairs=1)
-    assert cheapest_way(Sizes(1, 1, 512, 512), task) == "factors"
-    assert cheapest_way(Sizes(1, 256, 288, 32), task) == "outer"
-    assert cheapest_way(Sizes(256, 1, 288, 32), task) == "factors"  # a weight for every position
+    workload = Workload(100, 100, symmetric=True, outputs=1, pairs=1)
+    assert cheapest_way(FactorSizes(1, 1, 512, 512), workload) == "factors"
+    assert cheapest_way(FactorSizes(1, 256, 288, 32), workload) == "outer"
+    weight_for_every_position = FactorSizes(256, 1, 288, 32)
+    assert cheapest_way(weight_for_every_position, workload) == "factors"
 
 
 def test_products_are_chosen_where_outputs_are_many_and_uses_few():

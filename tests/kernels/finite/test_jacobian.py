@@ -8,7 +8,7 @@ import pytest
 from theorylab.kernels import ntk_full
 from theorylab.kernels.finite.jacobian import jacobian_of
 from theorylab.kernels.finite.program import program_of, uses_of
-from theorylab.kernels.finite.uses import Factors
+from theorylab.kernels.finite.uses import WeightFactors
 from theorylab.models import mlp, network
 
 X = jax.random.normal(jax.random.key(0), (3, 4, 5))
@@ -151,7 +151,7 @@ def test_factors_multiply_out_to_the_jacobian(name):
         outer = parts_of(apply, params, ["outer" if f else "plain" for f in in_factors], x)
         parts = parts_of(apply, params, ["factors" if f else "plain" for f in in_factors], x)
         multiplied = [
-            jnp.einsum("gsc,kgsm->kgcm", *part) if isinstance(part, Factors) else part
+            jnp.einsum("gsc,kgsm->kgcm", *part) if isinstance(part, WeightFactors) else part
             for part in parts
         ]
         return expected, gram(outer), gram(multiplied)
@@ -167,7 +167,7 @@ def test_factors_are_what_comes_in_and_what_comes_back():
     apply, shapes, _ = NETWORKS["shared"]
     params = weights(*shapes)
     part = jax.jit(lambda x: parts_of(apply, params, ["factors"] * 3, x)[1])(X[0])
-    assert isinstance(part, Factors)
+    assert isinstance(part, WeightFactors)
     assert part.forward.shape == (1, 2, 9)
     product = jnp.einsum("gsc,kgsm->kgcm", *part)[:, 0]
     expected = jax.jacrev(lambda w: apply([params[0], w, params[2]], X[:1])[0])(params[1])

@@ -29,7 +29,7 @@ def test_solution_is_numpys_and_the_residual_is_true():
     np.testing.assert_allclose(found.coefficients, EXPECTED, rtol=1e-6, atol=1e-7)
     assert found.converged
     assert found.residual < 1e-10
-    assert len(found.residuals) == found.num_iterations + 1
+    assert len(found.residuals) == found.num_steps + 1
     misfit = (KERNEL + RIDGE * np.eye(60)) @ found.coefficients - Y
     scale = np.linalg.norm(Y, axis=0)[:2]
     worst = np.max(np.linalg.norm(misfit, axis=0)[:2] / scale)
@@ -41,7 +41,7 @@ def test_distinct_eigenvalues_bound_the_iterations():
     basis = np.linalg.qr(RANDOM.normal(size=(20, 20)))[0]
     matrix = (basis * np.repeat([1.0, 5.0, 20.0, 100.0], 5)) @ basis.T
     found = conjugate_gradients(matrix.__matmul__, RANDOM.normal(size=(20, 2)), tolerance=1e-10)
-    assert found.num_iterations == 4
+    assert found.num_steps == 4
 
 
 def test_low_rank_preconditioners_are_woodbury_and_spare_iterations():
@@ -52,7 +52,7 @@ def test_low_rank_preconditioners_are_woodbury_and_spare_iterations():
         np.testing.assert_allclose(precondition(Y), inverse @ Y, rtol=1e-6, atol=1e-7)
         found = conjugate_gradients(KERNEL.__matmul__, Y, RIDGE, precondition, tolerance=1e-9)
         np.testing.assert_allclose(found.coefficients, EXPECTED, rtol=1e-4, atol=1e-5)
-        assert found.num_iterations < plain.num_iterations / 2
+        assert found.num_steps < plain.num_steps / 2
 
 
 def test_pivoted_cholesky_is_exact_at_full_rank_and_stops_when_done():
@@ -74,9 +74,9 @@ def test_nystrom_factor_is_the_projection_on_its_centres():
 
 
 def test_too_few_iterations_are_told():
-    found = conjugate_gradients(KERNEL.__matmul__, Y, RIDGE, max_iterations=3)
+    found = conjugate_gradients(KERNEL.__matmul__, Y, RIDGE, max_steps=3)
     assert not found.converged
-    assert found.num_iterations == 3
+    assert found.num_steps == 3
     assert found.residual > 1e-6
 
 
@@ -86,7 +86,7 @@ def test_too_few_iterations_are_told():
         (lambda: conjugate_gradients(KERNEL.__matmul__, Y, -1.0), "ridge must be at least 0"),
         (lambda: conjugate_gradients(KERNEL.__matmul__, Y * np.nan), "targets must be finite"),
         (lambda: conjugate_gradients(KERNEL.__matmul__, Y, tolerance=0.0), "tolerance must be in"),
-        (lambda: conjugate_gradients(KERNEL.__matmul__, Y, max_iterations=0), "max_iterations"),
+        (lambda: conjugate_gradients(KERNEL.__matmul__, Y, max_steps=0), "max_steps"),
         (lambda: low_rank_preconditioner(np.ones((3, 1)), 0.0), "needs a positive ridge, got 0.0"),
         (lambda: pivoted_cholesky(bell, X, 0), "rank must be from 1 to the 60 points, got 0"),
     ],

@@ -29,16 +29,16 @@ def test_solution_solves_the_normal_equations(keep):
 
 def test_all_points_as_centres_give_the_exact_solution():
     """(K² + λK)α̃ = Ky has the solution of (K + λI)α = y, and the ridge is λ, not 2λ."""
-    found = nystrom_solve(laplace, X, X, Y, 0.5, tolerance=1e-13, max_iterations=500)
+    found = nystrom_solve(laplace, X, X, Y, 0.5, tolerance=1e-13, max_steps=500)
     exact = np.linalg.solve(laplace(X, X) + 0.5 * np.eye(120), Y)
     np.testing.assert_allclose(found.coefficients, exact, rtol=1e-6, atol=1e-8)
 
 
 def test_the_preconditioner_keeps_iterations_few_and_operations_are_counted():
     found = nystrom_solve(laplace, X, CENTRES, Y, 1e-3, tolerance=1e-6)
-    assert found.num_iterations < 20
+    assert found.num_steps < 20
     again = nystrom_solve(laplace, X, CENTRES, Y, 1e-3, tolerance=1e-6, keep=False)
-    passes = found.num_iterations + 2
+    passes = found.num_steps + 2
     assert again.num_operations - found.num_operations == 120 * 15 * (passes - 1)
     assert found.num_operations == (
         120 * 15 + 15**2 + 15**3 + passes * (2 * 120 * 15 * 2 + 4 * 15**2 * 2)

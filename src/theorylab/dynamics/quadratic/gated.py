@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 from theorylab.typing import Apply, RandomKey
 
 
-class Weights(NamedTuple):
+class GatedWeights(NamedTuple):
     """The weights of both layers."""
 
     first: Float[Array, "m d"]  # u, one row for each neuron
@@ -35,7 +35,7 @@ class Weights(NamedTuple):
 
 def init(
     key: RandomKey, width: int, dimension: int, second: Literal["signs", "normal"] = "signs"
-) -> Weights:
+) -> GatedWeights:
     """Draw uᵢ ~ N(0, I), and vᵢ = ±1 with equal probability or vᵢ ~ N(0, 1).
 
     Args:
@@ -43,6 +43,12 @@ def init(
         width: The width m.
         dimension: The number of inputs d.
         second: The law of v: the source has signs in its theorems, a normal law in B.9.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> weights = init(jax.random.key(0), width=4, dimension=2)
+        >>> weights.first.shape, jnp.abs(weights.second).tolist()
+        ((4, 2), [1.0, 1.0, 1.0, 1.0])
     """
     for name, size in (("width", width), ("dimension", dimension)):
         if size < 1:
@@ -52,8 +58,8 @@ def init(
         raise ValueError(f"second must be 'signs' or 'normal', got {second!r}.")
     first = jax.random.normal(key_first, (width, dimension))
     if second == "normal":
-        return Weights(first, jax.random.normal(key_second, (width,)))
-    return Weights(first, jax.random.rademacher(key_second, (width,), first.dtype))
+        return GatedWeights(first, jax.random.normal(key_second, (width,)))
+    return GatedWeights(first, jax.random.rademacher(key_second, (width,), first.dtype))
 
 
 def curvature_deviation(width: int, second: Literal["signs", "normal"] = "signs") -> float:
@@ -66,33 +72,70 @@ def curvature_deviation(width: int, second: Literal["signs", "normal"] = "signs"
     return ({"signs": 2, "normal": 3}[second] / width) ** 0.5
 
 
-def gates(weights: Weights, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
-    """Say which neurons each input opens, M: 1 or 0, without gradient."""
+def gates(weights: GatedWeights, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
+    """Say which neurons each input opens, M: 1 or 0, without gradient.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> weights = GatedWeights(jnp.array([[1.0], [-1.0]]), jnp.array([3.0, 5.0]))
+        >>> gates(weights, jnp.array([[2.0], [-2.0]])).tolist()  # each input opens one neuron
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
     return (x @ weights.first.T >= 0).astype(x.dtype)
 
 
 def gated(
-    weights: Weights, open_gates: Float[Array, "n m"], x: Float[Array, "n d"]
+    weights: GatedWeights, open_gates: Float[Array, "n m"], x: Float[Array, "n d"]
 ) -> Float[Array, "n 1"]:
-    """Compute 1/√(md) Σᵢ vᵢ Mᵢ uᵢᵀx through the given gates."""
+    """Compute 1/√(md) Σᵢ vᵢ Mᵢ uᵢᵀx through the given gates.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> weights = GatedWeights(jnp.array([[2.0]]), jnp.array([3.0]))
+        >>> x = jnp.array([[-1.0]])
+        >>> float(gated(weights, jnp.ones((1, 1)), x)[0, 0])  # 3 · 2x, though relu would give 0
+        -6.0
+    """
     scale = weights.first.size**-0.5
     return scale * ((x @ weights.first.T) * open_gates) @ weights.second[:, None]
 
 
-def network(weights: Weights, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
-    """Apply the ReLU network."""
+def network(weights: GatedWeights, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+    """Apply the ReLU network.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> weights = GatedWeights(jnp.array([[2.0]]), jnp.array([3.0]))
+        >>> abs(network(weights, jnp.array([[1.0], [-1.0]])).ravel()).tolist()  # 3 relu(2x)
+        [6.0, 0.0]
+    """
     return gated(weights, gates(weights, x), x)
 
 
-def quadratic_model(initial: Weights) -> Apply:
-    """Expand the network to second order around initial weights: its gates are frozen there."""
+def quadratic_model(initial: GatedWeights) -> Apply:
+    """Expand the network to second order around initial weights: its gates are frozen there.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> initial = GatedWeights(jnp.array([[2.0]]), jnp.array([3.0]))
+        >>> moved = GatedWeights(jnp.array([[-2.0]]), jnp.array([3.0]))
+        >>> float(quadratic_model(initial)(moved, jnp.array([[1.0]]))[0, 0])  # the gate stays open
+        -6.0
+    """
     return lambda weights, x: gated(weights, gates(initial, x), x)
 
 
 def tangent_kernel(
-    weights: Weights, open_gates: Float[Array, "n m"], x: Float[Array, "n d"]
+    weights: GatedWeights, open_gates: Float[Array, "n m"], x: Float[Array, "n d"]
 ) -> Float[Array, "n n"]:
-    """Compute the kernel K = ∇f ∇fᵀ of `gated`, in closed form."""
+    """Compute the kernel K = ∇f ∇fᵀ of `gated`, in closed form.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> weights = GatedWeights(jnp.array([[2.0]]), jnp.array([3.0]))
+        >>> tangent_kernel(weights, jnp.ones((1, 1)), jnp.array([[1.0]])).tolist()  # u² + v²
+        [[13.0]]
+    """
     hidden = (x @ weights.first.T) * open_gates
     spread = open_gates * weights.second[None, :]
     return (hidden @ hidden.T + (spread @ spread.T) * (x @ x.T)) / weights.first.size

@@ -57,7 +57,13 @@ class GeneralProblem(NamedTuple):
 
 
 def random_model(key: RandomKey, num_parameters: int, nonlinearity: Scalar) -> QuadraticModel:
-    """Draw φ uniformly on the unit sphere, and Σ diagonal with random signs."""
+    """Draw φ uniformly on the unit sphere, and Σ diagonal with random signs.
+
+    Example:
+        >>> model = random_model(jax.random.key(0), num_parameters=3, nonlinearity=0.1)
+        >>> round(float(jnp.linalg.norm(model.features)), 3), jnp.abs(model.matrix).tolist()
+        (1.0, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    """
     if num_parameters < 1:
         raise ValueError(f"num_parameters must be at least 1, got {num_parameters}.")
     feature_key, sign_key = jax.random.split(key)
@@ -87,13 +93,26 @@ def linear_network(x: Float[Array, " d"], width: int) -> QuadraticModel:
 
 
 def output(model: QuadraticModel, weights: Float[Array, " p"]) -> Float[Array, ""]:
-    """Compute g = wᵀφ + ½γ wᵀΣw."""
+    """Compute g = wᵀφ + ½γ wᵀΣw.
+
+    Example:
+        >>> model = QuadraticModel(jnp.array([1.0]), jnp.array([[2.0]]), nonlinearity=0.5)
+        >>> float(output(model, jnp.array([3.0])))  # w + ½w²
+        7.5
+    """
     phi, sigma, gamma = model
     return weights @ phi + gamma * (weights @ sigma @ weights) / 2
 
 
 def state(model: QuadraticModel, weights: Float[Array, " p"]) -> PlaneState:
-    """Compute the output g and the curvature λ = ‖φ + γΣw‖²."""
+    """Compute the output g and the curvature λ = ‖φ + γΣw‖².
+
+    Example:
+        >>> model = QuadraticModel(jnp.array([1.0]), jnp.array([[2.0]]), nonlinearity=0.5)
+        >>> here = state(model, jnp.array([3.0]))
+        >>> float(here.output), float(here.curvature)  # w + ½w², and (1 + w)²
+        (7.5, 16.0)
+    """
     phi, sigma, gamma = model
     slope = phi + gamma * sigma @ weights
     return PlaneState(output(model, weights), slope @ slope)
@@ -106,6 +125,11 @@ def problem(model: QuadraticModel, target: Scalar, learning_rate: Scalar) -> Gen
         model: The model; that it has such an s is checked where its numbers are known.
         target: The target y.
         learning_rate: The step size η.
+
+    Example:
+        >>> model = linear_network(jnp.array([3.0, 4.0]), width=2)
+        >>> round(float(problem(model, target=0.0, learning_rate=0.1).square), 3)  # s = ‖x‖²
+        25.0
     """
     phi, sigma, gamma = model
     squared = sigma @ sigma
@@ -145,7 +169,13 @@ def step(state: PlaneState, problem: GeneralProblem) -> PlaneState:
 
 
 def printed_step(state: PlaneState, problem: GeneralProblem) -> PlaneState:
-    """Take one step as Prop. B.13.1 prints it, for φ = 0 and y = 0; it is not gradient descent."""
+    """Take one step as Prop. B.13.1 prints it, for φ = 0 and y = 0; it is not gradient descent.
+
+    Example:
+        >>> problem = GeneralProblem(0.0, 1.0, 0.5, overlap=0.0, square=1.0)
+        >>> printed_step(PlaneState(output=2.0, curvature=3.0), problem)  # exactly: −2.0 and 2.0
+        PlaneState(output=0.0, curvature=1.0)
+    """
     (g, lam), (_, eta, gamma, _, s) = state, problem
     return PlaneState(
         output=(1 - eta * lam + gamma * eta**2 * s * g**2) * g,
@@ -154,7 +184,13 @@ def printed_step(state: PlaneState, problem: GeneralProblem) -> PlaneState:
 
 
 def trajectory(initial: PlaneState, problem: GeneralProblem, num_steps: int) -> PlaneState:
-    """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on."""
+    """Run the map; every field gets a leading axis of num_steps + 1 times, from `initial` on.
+
+    Example:
+        >>> problem = GeneralProblem(0.0, 1.0, 0.5, overlap=0.0, square=1.0)
+        >>> trajectory(PlaneState(output=2.0, curvature=3.0), problem, num_steps=2).output.tolist()
+        [2.0, -2.0, 0.0]
+    """
     check_positive("learning_rate", problem.learning_rate)
     return iterated(lambda state: step(state, problem), initial, num_steps)
 
@@ -174,6 +210,13 @@ def descended(
         target: The target y.
         learning_rate: The step size η.
         num_steps: The number of steps.
+
+    Example:
+        >>> model = linear_network(jnp.array([1.0]), width=1)  # uv
+        >>> path = descended(model, jnp.array([1.0, 2.0]), 0.0, learning_rate=0.1, num_steps=5)
+        >>> mapped = trajectory(PlaneState(2.0, 5.0), problem(model, 0.0, 0.1), num_steps=5)
+        >>> bool(jnp.allclose(path.output, mapped.output))
+        True
     """
 
     def objective(w: Float[Array, " p"]) -> Float[Array, ""]:
@@ -186,7 +229,16 @@ def descended(
 def as_one_example(
     state: PlaneState, problem: GeneralProblem
 ) -> tuple[PlaneState, plane.PlaneProblem]:
-    """Shift outputs by q/(2γs), so that `plane.step` and `phases` hold; γ must not be 0."""
+    """Shift outputs by q/(2γs), so that `plane.step` and `phases` hold; γ must not be 0.
+
+    Example:
+        >>> problem = GeneralProblem(0.0, 0.1, 0.5, overlap=1.0, square=1.0)
+        >>> start = PlaneState(output=2.0, curvature=3.0)
+        >>> one, reduced = as_one_example(start, problem)
+        >>> after = as_one_example(step(start, problem), problem)[0]
+        >>> bool(jnp.allclose(jnp.array(after), jnp.array(plane.step(one, reduced))))
+        True
+    """
     (g, lam), (y, eta, gamma, q, s) = state, problem
     shift = q / (2 * gamma * s)
     return PlaneState(g + shift, lam), plane.PlaneProblem(y + shift, eta, gamma**2 * s)

@@ -77,6 +77,12 @@ def derivatives(
         params: Its parameters.
         x: The inputs.
         y: The targets.
+
+    Example:
+        >>> square = lambda w, x: x * w[0] ** 2 / 2  # at w = 3: J = 3, H = 1, r = 4.5 − 2.5
+        >>> found = derivatives(square, jnp.array([3.0]), jnp.ones((1, 1)), jnp.array([[2.5]]))
+        >>> float(found.residual[0]), float(found.jacobian[0, 0]), float(found.bend[0, 0])
+        (2.0, 3.0, 6.0)
     """
     shape = jax.eval_shape(apply, params, x).shape
     if y.shape != shape:
@@ -99,6 +105,13 @@ def step(derivatives: Derivatives, learning_rate: Scalar) -> KernelStep:
     Args:
         derivatives: r, J and G before the step.
         learning_rate: The step size η, for the loss ½‖r‖².
+
+    Example:
+        >>> square = lambda w, x: x * w[0] ** 2 / 2
+        >>> found = derivatives(square, jnp.array([3.0]), jnp.ones((1, 1)), jnp.array([[2.5]]))
+        >>> after = step(found, learning_rate=0.5)  # w' = 3 − 0.5 · 6 = 0
+        >>> float(after.residual[0]), float(after.kernel[0, 0])  # 0 − 2.5, and w'²
+        (-2.5, 0.0)
     """
     check_positive("learning_rate", learning_rate)
     (r, jacobian, bend), eta = derivatives, learning_rate
@@ -110,7 +123,14 @@ def step(derivatives: Derivatives, learning_rate: Scalar) -> KernelStep:
 
 
 def printed_kernel(derivatives: Derivatives, learning_rate: Scalar) -> Float[Array, "nk nk"]:
-    """Predict the kernel as Eq. 3.16 prints it: K − ¼η(4GJᵀ − ηGGᵀ)."""
+    """Predict the kernel as Eq. 3.16 prints it: K − ¼η(4GJᵀ − ηGGᵀ).
+
+    Example:
+        >>> square = lambda w, x: x * w[0] ** 2 / 2
+        >>> found = derivatives(square, jnp.array([3.0]), jnp.ones((1, 1)), jnp.array([[2.5]]))
+        >>> float(printed_kernel(found, learning_rate=0.5)[0, 0])  # `step` gives w'² = 0
+        2.25
+    """
     (_, jacobian, bend), eta = derivatives, learning_rate
     change = 4 * bend @ jacobian.T - eta * bend @ bend.T
     return jacobian @ jacobian.T - eta * change / 4
@@ -133,6 +153,13 @@ def course(
         y: The targets.
         learning_rate: The step size η.
         num_steps: The number of steps.
+
+    Example:
+        >>> square = lambda w, x: x * w[0] ** 2 / 2
+        >>> x, y = jnp.ones((1, 1)), jnp.array([[2.5]])
+        >>> path = course(square, jnp.array([3.0]), x, y, learning_rate=0.5, num_steps=1)
+        >>> path.residuals.ravel().tolist(), path.kernels.ravel().tolist()
+        ([2.0, -2.5], [9.0, 0.0])
     """
     loss = squared("half_sum")
 
@@ -152,6 +179,14 @@ def remainders(course: KernelCourse, learning_rate: Scalar) -> Remainders:
     Args:
         course: Residuals and kernels at successive steps.
         learning_rate: The step size η between them.
+
+    Example:
+        >>> linear = lambda w, x: x @ w
+        >>> one = jnp.ones((1, 1))
+        >>> path = course(linear, one, 2 * one, one, 0.1, num_steps=2)
+        >>> left = remainders(path, learning_rate=0.1)  # a linear model leaves none
+        >>> bool(jnp.allclose(left.output, 0, atol=1e-5)), left.kernel.tolist()
+        (True, [0.0, 0.0])
     """
 
     def one(r, kernel, next_r, next_kernel) -> Remainders:

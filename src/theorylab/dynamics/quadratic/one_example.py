@@ -20,11 +20,11 @@ from theorylab.typing import Scalar
 
 from ..thresholds import threshold
 from . import gated, plane
-from .gated import Weights
+from .gated import GatedWeights
 from .plane import PlaneProblem, PlaneState
 
 
-class Comparison(NamedTuple):
+class MapComparison(NamedTuple):
     """The models' losses in time beside the map's, and the largest errors of the map."""
 
     loss: Float[Array, "*t"]  # of the quadratic model
@@ -44,8 +44,8 @@ class Travel(NamedTuple):
 
 
 def compare(
-    weights: Weights, x: Float[Array, " d"], target: Scalar, ratio: Scalar, num_steps: int
-) -> Comparison:
+    weights: GatedWeights, x: Float[Array, " d"], target: Scalar, ratio: Scalar, num_steps: int
+) -> MapComparison:
     """Train the quadratic and the linear model, and follow the map beside them.
 
     Args:
@@ -54,18 +54,26 @@ def compare(
         target: Its target y.
         ratio: The learning rate in units of 1/λ₀.
         num_steps: The number of steps.
+
+    Example:
+        >>> weights = gated.init(jax.random.key(0), width=20, dimension=2)
+        >>> found = compare(weights, jnp.ones(2), target=0.0, ratio=3.0, num_steps=10)
+        >>> bool(found.map_error < 1e-3)  # the map is exact
+        True
+        >>> bool(found.linear_loss[-1] > 100 * found.linear_loss[0])  # it diverges beyond 2
+        True
     """
     learning_rate = ratio / initial_curvature(weights, x)
     quadratic_model = gated.quadratic_model(weights)
     linear_model = linearize(gated.network, weights)
 
-    def output(w: Weights) -> Float[Array, ""]:
+    def output(w: GatedWeights) -> Float[Array, ""]:
         return quadratic_model(w, x[None])[0, 0]
 
-    def linear_output(w: Weights) -> Float[Array, ""]:
+    def linear_output(w: GatedWeights) -> Float[Array, ""]:
         return linear_model(w, x[None])[0, 0]
 
-    def state(w: Weights) -> PlaneState:
+    def state(w: GatedWeights) -> PlaneState:
         value, slope = jax.value_and_grad(output)(w)
         return PlaneState(value, sum(jnp.vdot(leaf, leaf) for leaf in slope))
 
@@ -75,7 +83,7 @@ def compare(
     start = PlaneState(path.output[0], path.curvature[0])
     predicted = plane.trajectory(start, problem, num_steps)
     reduced = plane.reduced_trajectory(plane.reduce(start, problem), num_steps)
-    return Comparison(
+    return MapComparison(
         loss=_loss(path.output, target),
         map_loss=_loss(predicted.output, target),
         linear_loss=_loss(line, target),
@@ -85,7 +93,7 @@ def compare(
 
 
 def highest_loss(
-    weights: Weights,
+    weights: GatedWeights,
     x: Float[Array, " d"],
     target: Scalar,
     ratio: Scalar,
@@ -102,6 +110,12 @@ def highest_loss(
         num_steps: The number of steps.
         frozen: Whether gates stay as the initial weights open them; may be traced, so that one
             program trains both.
+
+    Example:
+        >>> weights = GatedWeights(jnp.array([[1.0]]), jnp.array([1.0]))  # f = uv, λ₀ = 2
+        >>> run = {"target": 0.0, "ratio": 1.0, "num_steps": 3, "frozen": True}
+        >>> float(highest_loss(weights, jnp.ones(1), **run))  # the first: η²f₀²/2 with η = ½
+        0.125
     """
     learning_rate = ratio / initial_curvature(weights, x)
     output = _chosen(weights, x, frozen)
@@ -110,7 +124,7 @@ def highest_loss(
 
 
 def travel(
-    weights: Weights,
+    weights: GatedWeights,
     x: Float[Array, " d"],
     target: Scalar,
     ratio: Scalar,
@@ -120,11 +134,19 @@ def travel(
     """Train the network or its quadratic model, and say how far the weights went.
 
     Arguments are those of `highest_loss`. The step from w has the length η|g − y|‖∇g‖.
+
+    Example:
+        >>> weights = GatedWeights(jnp.array([[1.0]]), jnp.array([1.0]))  # f = uv, λ₀ = 2
+        >>> found = travel(weights, jnp.ones(1), target=0.0, ratio=1.0, num_steps=1, frozen=True)
+        >>> round(float(found.distance), 3)  # from (1, 1) to (½, ½)
+        0.707
+        >>> float(found.curvature), float(found.loss)  # u² + v² is a quarter, (uv)² a sixteenth
+        (0.25, 0.0625)
     """
     learning_rate = ratio / initial_curvature(weights, x)
     output = _chosen(weights, x, frozen)
 
-    def measure(w: Weights) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    def measure(w: GatedWeights) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
         value, slope = jax.value_and_grad(output)(w)
         change = jax.tree.map(jnp.subtract, w, weights)
         square, distance = (sum(jnp.vdot(leaf, leaf) for leaf in tree) for tree in (slope, change))
@@ -143,7 +165,7 @@ def travel(
 
 
 def largest_ratio(
-    weights: Weights,
+    weights: GatedWeights,
     x: Float[Array, " d"],
     target: Scalar,
     num_steps: int,
@@ -161,6 +183,12 @@ def largest_ratio(
         frozen: Whether gates stay as the initial weights open them.
         highest: A ratio at which the loss is not halved; a network that dies is not, usually.
         num_halvings: How often the interval is halved.
+
+    Example:
+        >>> weights = gated.init(jax.random.key(0), width=200, dimension=1)
+        >>> run = {"target": 0.0, "num_steps": 100, "frozen": True, "highest": 6.0}
+        >>> abs(float(largest_ratio(weights, jnp.ones(1), **run)) - 4) < 0.1  # catapults end near 4
+        True
     """
 
     def converges(ratio: Scalar) -> Bool[Array, ""]:
@@ -169,18 +197,24 @@ def largest_ratio(
     return threshold(converges, 2.0, highest, num_halvings)
 
 
-def initial_curvature(weights: Weights, x: Float[Array, " d"]) -> Float[Array, ""]:
-    """Give λ₀ = 1/(md) Σᵢ Mᵢ [(uᵢᵀx)² + vᵢ²‖x‖²], the same for all three models."""
+def initial_curvature(weights: GatedWeights, x: Float[Array, " d"]) -> Float[Array, ""]:
+    """Give λ₀ = 1/(md) Σᵢ Mᵢ [(uᵢᵀx)² + vᵢ²‖x‖²], the same for all three models.
+
+    Example:
+        >>> weights = GatedWeights(jnp.array([[2.0]]), jnp.array([3.0]))
+        >>> float(initial_curvature(weights, jnp.ones(1)))  # u² + v²
+        13.0
+    """
     return gated.tangent_kernel(weights, gated.gates(weights, x[None]), x[None])[0, 0]
 
 
 def _chosen(
-    weights: Weights, x: Float[Array, " d"], frozen: bool | Bool[Array, ""]
-) -> Callable[[Weights], Float[Array, ""]]:
+    weights: GatedWeights, x: Float[Array, " d"], frozen: bool | Bool[Array, ""]
+) -> Callable[[GatedWeights], Float[Array, ""]]:
     """The output of the network, or with frozen gates of its quadratic model."""
     initial_gates = gated.gates(weights, x[None])
 
-    def output(w: Weights) -> Float[Array, ""]:
+    def output(w: GatedWeights) -> Float[Array, ""]:
         open_gates = jnp.where(frozen, initial_gates, gated.gates(w, x[None]))
         return gated.gated(w, open_gates, x[None])[0, 0]
 
@@ -192,12 +226,12 @@ def _loss(output: Scalar | Float[Array, "*t"], target: Scalar) -> Float[Array, "
 
 
 def _descend(
-    output: Callable[[Weights], Float[Array, ""]],
-    weights: Weights,
+    output: Callable[[GatedWeights], Float[Array, ""]],
+    weights: GatedWeights,
     target: Scalar,
     learning_rate: Scalar,
     num_steps: int,
-    measure: Callable[[Weights], Any],
+    measure: Callable[[GatedWeights], Any],
 ) -> Any:
     """Descend on ½(output − y)² and measure at every step."""
     optimizer, steps = gradient_descent(learning_rate), np.arange(num_steps + 1)

@@ -37,7 +37,16 @@ class PhaseCourse(NamedTuple):
 
 
 def course(initial: PlaneState, problem: PlaneProblem, num_steps: int) -> PhaseCourse:
-    """Run the map and keep its extremes only, so that many runs need little memory."""
+    """Run the map and keep its extremes only, so that many runs need little memory.
+
+    Example:
+        >>> problem = PlaneProblem(target=0.0, learning_rate=1.0, coupling=1e-4)
+        >>> past = course(PlaneState(output=1.0, curvature=3.0), problem, num_steps=100)
+        >>> bool(past.highest_loss > 100 * past.first_loss)  # a catapult
+        True
+        >>> bool(past.last.curvature < 2)  # that ends below 2/η
+        True
+    """
     initial = PlaneState(*(jnp.asarray(value, dtype=float) for value in initial))
     first_loss = jnp.asarray(loss(initial, problem))
 
@@ -71,6 +80,12 @@ def courses(
         target: The target y.
         settings: Pairs of arrays (ηλ₀, m), of one shape each; every pair gives one `PhaseCourse`.
         num_steps: The number of steps.
+
+    Example:
+        >>> ratios, widths = jnp.array([1.0, 3.0, 5.0]), jnp.full(3, 1e4)
+        >>> (past,) = courses(1.0, 0.0, [(ratios, widths)], num_steps=200)
+        >>> observed_phase(past).tolist()
+        [0, 1, 2]
     """
 
     def one(ratio: Scalar, width: Scalar) -> PhaseCourse:
@@ -101,7 +116,14 @@ def predicted_phase(ratio: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
 
 
 def observed_phase(past: PhaseCourse) -> Int[Array, "..."]:
-    """Name the phase that a run showed: did the loss explode, rise above its start, or neither?"""
+    """Name the phase that a run showed: did the loss explode, rise above its start, or neither?
+
+    Example:
+        >>> problem = PlaneProblem(target=0.0, learning_rate=1.0, coupling=1e-4)
+        >>> past = course(PlaneState(output=1.0, curvature=3.0), problem, num_steps=100)
+        >>> int(observed_phase(past)) == CATAPULT
+        True
+    """
     exploded = ~jnp.isfinite(past.highest_loss)
     rose = past.highest_loss > past.first_loss
     return jnp.where(exploded, DIVERGENT, jnp.where(rose, CATAPULT, SUBCRITICAL))
@@ -115,6 +137,10 @@ def largest_ratio(output: Scalar, target: Scalar, width: Scalar, num_steps: int)
         target: The target y.
         width: The width m; ‖x‖² = d.
         num_steps: After how many steps divergence must have shown.
+
+    Example:
+        >>> round(float(largest_ratio(1.0, 0.0, width=1e6, num_steps=300)), 1)
+        4.0
     """
 
     def stays(ratio: Scalar) -> Bool[Array, ""]:
@@ -125,7 +151,12 @@ def largest_ratio(output: Scalar, target: Scalar, width: Scalar, num_steps: int)
 
 
 def band(width: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Give 2 log m / √m: that near to ηλ₀ = 0, 2 and 4 the theorems say nothing."""
+    """Give 2 log m / √m: that near to ηλ₀ = 0, 2 and 4 the theorems say nothing.
+
+    Example:
+        >>> round(float(band(jnp.array(1e8))), 4)  # 16 ln 10 · 10⁻⁴
+        0.0037
+    """
     return 2 * jnp.log(width) / jnp.sqrt(width)
 
 
@@ -136,6 +167,12 @@ def draw_settings(
 
     Returns:
         Ratios and widths.
+
+    Example:
+        >>> ratios, widths = draw_settings(jax.random.key(0), 100)
+        >>> off = jnp.abs(ratios[:, None] - jnp.array([0.0, 2.0, 4.0])[None, :]).min(axis=1)
+        >>> bool((off >= band(widths) - 1e-6).all())
+        True
     """
     phase, place, power = jax.random.uniform(key, (3, num_settings))
     widths = 10 ** (3 + 5 * power)
@@ -144,7 +181,15 @@ def draw_settings(
 
 
 def diagram(resolution: int) -> tuple[Float[Array, "h h"], Float[Array, "h h"]]:
-    """Give a grid for the phase diagram: ratios up to 5 along rows, widths 10² to 10⁸ down."""
+    """Give a grid for the phase diagram: ratios up to 5 along rows, widths 10² to 10⁸ down.
+
+    Example:
+        >>> ratios, widths = diagram(3)
+        >>> [round(float(ratio), 3) for ratio in ratios[0]]
+        [1.667, 3.333, 5.0]
+        >>> [round(float(width)) for width in widths[:, 0]]
+        [100, 100000, 100000000]
+    """
     check_resolution(resolution)
     ratios, widths = (
         jnp.linspace(5 / resolution, 5, resolution),
@@ -155,6 +200,13 @@ def diagram(resolution: int) -> tuple[Float[Array, "h h"], Float[Array, "h h"]]:
 
 
 def check_resolution(resolution: int) -> None:
-    """Refuse a diagram without extent."""
+    """Refuse a diagram without extent.
+
+    Example:
+        >>> check_resolution(1)
+        Traceback (most recent call last):
+            ...
+        ValueError: resolution must be at least 2, got 1.
+    """
     if resolution < 2:
         raise ValueError(f"resolution must be at least 2, got {resolution}.")

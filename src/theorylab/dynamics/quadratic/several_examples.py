@@ -28,13 +28,13 @@ from jaxtyping import Array, Float
 from theorylab.typing import Apply, RandomKey, Scalar
 
 from . import gated
-from .gated import Weights
+from .gated import GatedWeights
 from .plane import PlaneProblem, PlaneState
 
 SIGNS = np.array([[1.0], [-1.0]])  # one example of each sign
 
 
-class Directions(NamedTuple):
+class SignDirections(NamedTuple):
     """The two directions that the kernel has: positive examples first, then negative ones."""
 
     vectors: Float[Array, "2 n"]  # q, of length 1
@@ -53,6 +53,11 @@ def two_gaussians(
 
     Returns:
         Inputs x and labels y.
+
+    Example:
+        >>> x, y = two_gaussians(jax.random.key(0), num_samples=4, distance=100.0)
+        >>> y.tolist(), jnp.sign(x).tolist()
+        ([1.0, -1.0, 1.0, -1.0], [1.0, -1.0, 1.0, -1.0])
     """
     if num_samples < 2:
         raise ValueError(f"num_samples must be at least 2, got {num_samples}.")
@@ -60,7 +65,7 @@ def two_gaussians(
     return distance * y + jax.random.normal(key, (num_samples,)), y
 
 
-def directions(x: Float[Array, " n"]) -> Directions:
+def directions(x: Float[Array, " n"]) -> SignDirections:
     """Split the examples by sign; a sign without examples has a direction 0 and s = 0.
 
     Example:
@@ -69,29 +74,42 @@ def directions(x: Float[Array, " n"]) -> Directions:
     """
     parts = jnp.stack([jnp.maximum(x, 0), jnp.minimum(x, 0)])
     squares = jnp.sum(parts**2, axis=1)
-    return Directions(parts / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))[:, None], squares)
+    return SignDirections(parts / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))[:, None], squares)
 
 
-def kernel(weights: Weights, initial: Weights, x: Float[Array, " n"]) -> Float[Array, "n n"]:
-    """Compute the tangent kernel K of the quadratic model around `initial`."""
+def kernel(
+    weights: GatedWeights, initial: GatedWeights, x: Float[Array, " n"]
+) -> Float[Array, "n n"]:
+    """Compute the tangent kernel K of the quadratic model around `initial`.
+
+    Example:
+        >>> weights = GatedWeights(jnp.array([[2.0], [-1.0]]), jnp.array([3.0, 1.0]))
+        >>> kernel(weights, weights, jnp.array([1.0, -1.0])).tolist()  # (u² + v²)/m for each sign
+        [[6.5, 0.0], [0.0, 1.0]]
+    """
     inputs = x[:, None]
     return gated.tangent_kernel(weights, gated.gates(initial, inputs), inputs)
 
 
-def outputs(apply: Apply, weights: Weights, x: Float[Array, " n"]) -> Float[Array, " n"]:
+def outputs(apply: Apply, weights: GatedWeights, x: Float[Array, " n"]) -> Float[Array, " n"]:
     """Compute f(x) = |x| f(±1), so that the cost of a network does not grow with the examples.
 
     Args:
         apply: The network without biases, or its quadratic model: homogeneous in the input.
         weights: Its weights.
         x: The examples.
+
+    Example:
+        >>> weights = GatedWeights(jnp.array([[2.0]]), jnp.array([3.0]))
+        >>> outputs(gated.network, weights, jnp.array([1.0, 2.0, 3.0])).tolist()  # 3 relu(2x)
+        [6.0, 12.0, 18.0]
     """
     positive, negative = apply(weights, jnp.asarray(SIGNS))[:, 0]
     return jnp.abs(x) * jnp.where(x >= 0, positive, negative)
 
 
 def state(
-    weights: Weights, initial: Weights, x: Float[Array, " n"]
+    weights: GatedWeights, initial: GatedWeights, x: Float[Array, " n"]
 ) -> tuple[PlaneState, Float[Array, " n"]]:
     """Give outputs qᵀg and curvatures λ± = s±/m Σ± (uₖ² + vₖ²) of both directions, and g itself.
 
@@ -99,6 +117,12 @@ def state(
         weights: The current weights (u, v).
         initial: The weights around which the model is quadratic.
         x: The examples.
+
+    Example:
+        >>> weights = GatedWeights(jnp.array([[2.0], [-1.0]]), jnp.array([3.0, 1.0]))
+        >>> here, _ = state(weights, weights, jnp.array([1.0, -1.0]))
+        >>> [round(float(value), 3) for value in here.curvature]  # the eigenvalues of `kernel`
+        [6.5, 1.0]
     """
     g = outputs(gated.quadratic_model(initial), weights, x)
     (q, squares), (u, v) = directions(x), weights
@@ -109,7 +133,14 @@ def state(
 def projected(
     outputs: Float[Array, " n"], kernel: Float[Array, "n n"], x: Float[Array, " n"]
 ) -> PlaneState:
-    """Project outputs and kernel of any model on both directions: qᵀg and qᵀKq."""
+    """Project outputs and kernel of any model on both directions: qᵀg and qᵀKq.
+
+    Example:
+        >>> x = jnp.array([1.0, -1.0])
+        >>> here = projected(jnp.array([4.0, 5.0]), jnp.diag(jnp.array([2.0, 3.0])), x)
+        >>> here.output.tolist(), here.curvature.tolist()  # q₊ = (1, 0), q₋ = (0, −1)
+        ([4.0, -5.0], [2.0, 3.0])
+    """
     q = directions(x).vectors
     return PlaneState(q @ outputs, jnp.sum((q @ kernel) * q, axis=1))
 
@@ -124,6 +155,12 @@ def problem(
         y: Their targets.
         width: The width m.
         learning_rate: The step size η, for the loss ½ Σᵢ (gᵢ − yᵢ)².
+
+    Example:
+        >>> x, y = jnp.array([2.0, -1.0]), jnp.array([1.0, -1.0])
+        >>> posed = problem(x, y, width=4, learning_rate=0.1)
+        >>> posed.target.tolist(), posed.coupling.tolist()  # qᵀy, s/m
+        ([1.0, 1.0], [1.0, 0.25])
     """
     if width < 1:
         raise ValueError(f"width must be at least 1, got {width}.")
@@ -134,7 +171,14 @@ def problem(
 def printed_problem(
     x: Float[Array, " n"], y: Float[Array, " n"], width: int, learning_rate: Scalar
 ) -> PlaneProblem:
-    """Pose it as (B.9)–(B.12) do, with the coupling 1/m: the factor s = ‖p‖² is missing."""
+    """Pose it as (B.9)–(B.12) do, with the coupling 1/m: the factor s = ‖p‖² is missing.
+
+    Example:
+        >>> x, y = jnp.array([2.0, -1.0]), jnp.array([1.0, -1.0])
+        >>> posed = printed_problem(x, y, width=4, learning_rate=0.1)
+        >>> posed.coupling.tolist()  # without s = 4 and 1
+        [0.25, 0.25]
+    """
     exact = problem(x, y, width, learning_rate)
     return exact._replace(coupling=jnp.ones(2) / width)
 
@@ -156,6 +200,12 @@ def matrix_step(
         y: Their targets.
         width: The width m.
         learning_rate: The step size η.
+
+    Example:
+        >>> g, kernel = jnp.array([2.0]), jnp.array([[3.0]])  # one example: the map of `plane`
+        >>> after = matrix_step(g, kernel, jnp.ones(1), jnp.zeros(1), width=4, learning_rate=1.0)
+        >>> float(after[0][0]), float(after[1][0, 0])
+        (-2.0, 2.0)
     """
     g, r, eta, m = outputs, outputs - y, learning_rate, width
     bent, curved = jnp.zeros_like(kernel), jnp.zeros_like(kernel)
@@ -171,7 +221,14 @@ def matrix_step(
 def projected_losses(
     outputs: Float[Array, " n"], x: Float[Array, " n"], y: Float[Array, " n"]
 ) -> Float[Array, " 3"]:
-    """Split ½‖g − y‖² into both directions' ½(qᵀ(g − y))² and what is orthogonal to them."""
+    """Split ½‖g − y‖² into both directions' ½(qᵀ(g − y))² and what is orthogonal to them.
+
+    Example:
+        >>> x, y = jnp.array([3.0, 4.0, -1.0]), jnp.zeros(3)
+        >>> parts = projected_losses(jnp.array([-4.0, 3.0, 2.0]), x, y)
+        >>> [round(float(part), 3) for part in parts]  # of ½‖(−4, 3, 2)‖² = 14.5
+        [0.0, 2.0, 12.5]
+    """
     q, r = directions(x).vectors, outputs - y
     along = q @ r
     rest = r - along @ q  # and not ½‖r‖² less the others, which cancels at the peak of a catapult
@@ -179,7 +236,12 @@ def projected_losses(
 
 
 def largest_eigenvalue_bounds(x: Float[Array, " n"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Bound λ_max(K) of wide networks initially: M/2 and 3M/2, M = max(s₊, s₋) (Prop. B.11.2)."""
+    """Bound λ_max(K) of wide networks initially: M/2 and 3M/2, M = max(s₊, s₋) (Prop. B.11.2).
+
+    Example:
+        >>> [float(bound) for bound in largest_eigenvalue_bounds(jnp.array([2.0, -1.0]))]  # M = 4
+        [2.0, 6.0]
+    """
     largest = directions(x).squares.max()
     return largest / 2, 3 * largest / 2
 
@@ -191,6 +253,12 @@ def map_error(seen: PlaneState, predicted: PlaneState, problem: PlaneProblem) ->
         seen: Outputs and curvatures along both directions, (t, 2) each.
         predicted: The same by a map.
         problem: Whose targets are subtracted from the outputs.
+
+    Example:
+        >>> one = jnp.ones((3, 2))
+        >>> problem = PlaneProblem(jnp.zeros(2), learning_rate=0.1, coupling=0.1)
+        >>> float(map_error(PlaneState(one, one), PlaneState(one, 1.5 * one), problem))
+        0.5
     """
 
     def relative(a: Float[Array, "t 2"], b: Float[Array, "t 2"]) -> Float[Array, ""]:

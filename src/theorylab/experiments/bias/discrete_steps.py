@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab import bias
-from theorylab.claims import Claim, Source, exponent_between, identity, median_at_least
+from theorylab.claims import Source, exponent_between, identity, median_at_least
 from theorylab.data import Dataset
 from theorylab.experiments.drawing import panels, scaling
 from theorylab.fields import Count, Positive, Several
@@ -123,23 +123,18 @@ def _linear_descents(data: Dataset) -> Float[Array, "s d"]:
 
 
 CLAIMS = (
-    Claim(
+    STEPS.claim(
         "Gradient descent in steps misses the end of the flow in proportion to the step.",
         lambda r, c: exponent_between(c.step_ratios, r.step_error, 0.9, 1.1),
-        STEPS,
         formula=r"\|w_\eta - w_\alpha\| \propto \eta",
     ),
-    Claim(
+    STEPS.control(
         "A step of one over the curvature ends visibly elsewhere, with zero loss all the same.",
         lambda r, c: median_at_least(r.step_error[:, 0] - r.step_residual[:, 0], 1e-3),
-        STEPS,
-        kind="control",
     ),
-    Claim(
+    LINEAR.control(
         "Without the network, gradient descent on w itself ends at the least ℓ₂ norm.",
         lambda r, c: identity(r.linear_end, r.least_l2, 1e-8),
-        LINEAR,
-        kind="control",
     ),
 )
 

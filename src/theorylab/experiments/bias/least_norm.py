@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab import bias
-from theorylab.claims import Claim, Source, at_least, at_most, erratum, identity, median_between
+from theorylab.claims import Source, at_least, at_most, identity, median_between
 from theorylab.dynamics import linear
 from theorylab.experiments.drawing import THEORY, curves, panels
 from theorylab.fields import Count
@@ -225,14 +225,12 @@ def _distance(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    DESCENT.claim(
         "Every iterate of descent is the one of the closed form.",
         lambda r, c: identity(r.iterates, r.closed_form, 1e-12),
-        DESCENT,
         formula=r"w_t = (I - (I - \eta X^\top X)^t) X^+ y",
     ),
-    *erratum(
-        DESCENT,
+    *DESCENT.erratum(
         # The catalogue says no more than that the exponent is misplaced; this is one reading.
         printed=(
             "The iterate is a sum in which the exponent j stands on XᵀX, inside the bracket.",
@@ -245,32 +243,26 @@ CLAIMS = (
             r"w_{t+1} = \sum_{j=0}^{t} (I - \eta X^\top X)^j\, \eta X^\top y",
         ),
     ),
-    Claim(
+    DESCENT.claim(
         "The error along every singular direction shrinks by its own factor.",
         lambda r, c: identity(r.errors, r.predicted_errors, 1e-11),
-        DESCENT,
         formula=r"u_i^\top(y - Xw_t) = (1 - \eta\sigma_i^2)^t\, u_i^\top y",
     ),
-    Claim(
+    LIMIT.claim(
         "From 0, descent ends at the solution of least norm.",
         lambda r, c: at_most(_distance(r)[:, -1].max(), 1e-8),
-        LIMIT,
         formula=r"w_\infty = X^+ y = X^\top(XX^\top)^{-1} y",
     ),
-    Claim(
+    LIMIT.claim(
         "From w₀, and in steps of random size, it ends at the solution nearest to w₀.",
         lambda r, c: identity(r.random_end, r.nearest, 1e-8),
-        LIMIT,
         formula=r"w_\infty = \arg\min_{Xw=y} \|w - w_0\|",
     ),
-    Claim(
+    LIMIT.control(
         "That is not the solution of least norm.",
         lambda r, c: at_least(np.linalg.norm(r.random_end - r.least_norm, axis=1).min(), 0.1),
-        LIMIT,
-        kind="control",
     ),
-    *erratum(
-        STEP,
+    *STEP.erratum(
         printed=(
             "Descent converges for η up to 1/λ_max only.",
             lambda r, c: median_between(r.threshold, 0.99, 1.01),
@@ -282,26 +274,22 @@ CLAIMS = (
             r"\eta < 2/\lambda_{\max}(X^\top X)",
         ),
     ),
-    Claim(
+    INVERSE.claim(
         "The pseudo-inverse of matrices of deficient rank has the four properties of Penrose.",
         lambda r, c: at_most(r.penrose.max(), 1e-10),
-        INVERSE,
         formula=r"MM^+M = M,\ M^+MM^+ = M^+,\ (MM^+)^\top = MM^+,\ (M^+M)^\top = M^+M",
     ),
-    Claim(
+    INVERSE.claim(
         "With independent rows, two formulas for the solution of least norm agree.",
         lambda r, c: at_most(r.right_inverse.max(), 1e-10),
-        INVERSE,
         formula=r"(X^\top X)^+ X^\top = X^\top (XX^\top)^{-1}",
     ),
-    Claim(
+    NEUMANN.claim(
         "The powers of a matrix of norm below 1 sum to the inverse of I − A.",
         lambda r, c: at_most(r.neumann.max(), 1e-10),
-        NEUMANN,
         formula=r"\sum_j A^j = (I - A)^{-1}",
     ),
-    *erratum(
-        NEUMANN,
+    *NEUMANN.erratum(
         printed=(
             "The powers of A = I − ηXᵀX sum to the pseudo-inverse of I − A.",
             lambda r, c: at_most(r.neumann_singular.max(), 1e-6),

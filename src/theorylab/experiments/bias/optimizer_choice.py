@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab import bias
-from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, at_most, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset
 from theorylab.dynamics import linear
 from theorylab.experiments.drawing import COLOURS, medians, panels
@@ -207,45 +207,36 @@ def _sign_cosines(every_labels: Float[Array, "s l"], num_steps: int) -> Float[Ar
 # parts outside the row space was 0.56 in the median, and the cosine of descent with the signs 0.56
 # (with few labels 0.79 at most).
 CLAIMS = (
-    Claim(
+    LIMIT.claim(
         "Descent, SGD and momentum end at the solution nearest to w₀.",
         lambda r, c: at_most(r.distance[:, :NUM_LINEAR, -1].max(), 1e-8),
-        LIMIT,
         formula=r"w_\infty = \arg\min_{Xw=y} \|w - w_0\|",
     ),
-    Claim(
+    LIMIT.claim(
         "On their way they stay in the row space, to rounding.",
         lambda r, c: at_most(r.outside[:, :NUM_LINEAR].max(), 1e-12),
-        LIMIT,
         formula=r"(I - X^+X)(w_t - w_0) = 0",
     ),
-    Claim(
+    ADAPTIVE.claim(
         "AdaGrad and Adam fit as well as they do.",
         lambda r, c: median_at_most(r.residual[:, NUM_LINEAR:].max(axis=1), 1e-6),
-        ADAPTIVE,
     ),
-    Claim(
+    ADAPTIVE.control(
         "AdaGrad and Adam leave the row space.",
         lambda r, c: median_at_least(r.outside[:, NUM_LINEAR:, -1].min(axis=1), 1e-2),
-        ADAPTIVE,
-        kind="control",
     ),
-    Claim(
+    ADAPTIVE.claim(
         "So they end farther from w₀ than descent does.",
         lambda r, c: ordered(r.length[:, 0], r.length[:, NUM_LINEAR:].min(axis=1)),
-        ADAPTIVE,
     ),
-    Claim(
+    ADAPTIVE.claim(
         "Where the signs of Xᵀy solve the equations up to a factor, AdaGrad and Adam find them.",
         lambda r, c: median_at_least(r.sign_cosine[:, 1:].min(axis=1), 0.999),
-        ADAPTIVE,
         formula=r"X\,\mathrm{sign}(X^\top y) = cy \Rightarrow w_\infty = \mathrm{sign}(X^\top y)/c",
     ),
-    Claim(
+    ADAPTIVE.control(
         "Descent does not find those signs.",
         lambda r, c: median_at_most(r.sign_cosine[:, 0], 0.95),
-        ADAPTIVE,
-        kind="control",
     ),
 )
 

@@ -1,49 +1,38 @@
-"""Why wide networks are linear: their Hessian is a Gaussian series, and such series are small.
+"""Tail bounds of Gaussian matrix series explain why wide networks become linear.
 
 The output of a network on a graph is a sum over the neurons that it reads, f = Σ γₖ fₖ/√m with
 Gaussian weights γ, so that the Hessian in all other weights is Σ γₖ Bₖ, Bₖ = ∇²fₖ/√m. Its norm
 exceeds t + R√ν, after the weights were moved by R in the worst direction, with probability at most
 (d₁ + d₂) exp(−t²/2ν), where ν = ‖Σ BₖBₖᵀ‖ is of the order 1/m. Here the bounds of the proof are
-compared with what happens, in draws of γ, on graphs that are fully connected, densely connected,
-thinned out, or uneven.
+compared with the frequency in draws of γ, on graphs that are fully connected, densely connected,
+sparse, or of uneven in-degree.
 
-Three of them are printed otherwise: with Rν for R√ν, with ‖Σ Uᵢ‖² for the variance ‖Σ UᵢUᵢᵀ‖, and
-for activations whose φ″ and φ‴ are bounded, such as z², where φ′ and φ″ must be.
+Three of them are misprinted: with Rν for R√ν, with ‖Σ Uᵢ‖² for the variance ‖Σ UᵢUᵢᵀ‖, and for
+activations whose φ″ and φ‴ are bounded, such as z², where φ′ and φ″ must be.
 
 Source: zhu · dag-bounds · A.11.2, A.11.4–A.11.10, Eqs 2.13–2.14.
 """
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, between, exponent_between, probability_at_most
-from theorylab.curvature import (
-    columns_bound,
-    dag_series,
-    form_bound,
-    image_bound,
-    series_bound,
-    series_variance,
-    worst_move,
-)
+from theorylab import curvature
+from theorylab.claims import Source, between, exponent_between, probability_at_most
 from theorylab.data import sphere
-from theorylab.experiments.checks import (
-    refuse_below,
-)
-from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Increasing, Plural, Positive, Seeded
+from theorylab.experiments.drawing import THEORY, label_axes, panels, scaling
+from theorylab.fields import Increasing, Plural, Positive, Seeded, within
 from theorylab.models import Dag, activation
 from theorylab.models.dag_builders import densely_connected, drop_edges, fully_connected, random_dag
 from theorylab.numerics import power_law
 from theorylab.progress import report
-from theorylab.typing import RandomKey, Scalar
+from theorylab.typing import Measured, RandomKey, Scalar
 
 PRECISION = "float64"
 FORMULA = (
@@ -59,6 +48,7 @@ IMAGE = Source("zhu", "dag-bounds", "A.11.7")
 NEURONS = Source("zhu", "dag-bounds", "A.11.2")
 ORDER = Source("zhu", "dag-bounds", "A.11.9")
 
+RADII = np.geomspace(4.0, 64.0, 5)  # R of single neurons
 NAMES = ("fully connected", "densely connected", "half of the edges", "in-degrees m to m^1.5")
 
 
@@ -66,18 +56,12 @@ NAMES = ("fully connected", "densely connected", "half of the edges", "in-degree
 class Config(Seeded):
     """Gaussian weights of the last layer, drawn again and again over the same other weights."""
 
-    widths: Increasing[Count] = (4, 6, 9, 13)  # neurons m of each of two hidden layers
+    widths: Increasing[Annotated[int, within(4)]] = (4, 6, 9, 13)  # m of both hidden layers
     dimension: Plural = 2  # inputs d
     radius: Positive = 3.0  # R, by which the weights are moved
-    failure: float = 0.05  # probability with which the bounds may fail
+    failure: Annotated[Positive, within(0, 0.49)] = 0.05  # probability that a bound may fail with
     num_draws: Plural = 2000  # draws of the last layer's weights
     num_seeds: Plural = 64  # other weights, for the order of ν
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_below(self, 4, "widths")
-        if not 0 < self.failure < 0.5:
-            raise ValueError(f"failure must be in (0, 0.5), got {self.failure}.")
 
 
 PRESETS = {
@@ -87,15 +71,14 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Counts are of draws in which a bound failed.
+    """Counts (int) are of draws in which a bound failed.
 
-    Axes: s seeds, w widths, q draws, r radii, g kinds of graphs (`NAMES`).
+    Axes: s seeds, w widths, q draws, r distances (`RADII`), g kinds of graphs (`NAMES`).
     """
 
-    variances: Float[np.ndarray, "s w"]  # ν of the Hessian's series, fully connected
-    norms: Float[np.ndarray, "g q"]  # of the series at the smallest width, moved by R
-    bounds: Float[np.ndarray, " g"]  # t + R√ν there
-    series: Int[np.ndarray, " g"]
+    variances: Float[Measured, "s w"]  # ν of the Hessian's series, fully connected
+    norms: Float[Measured, "g q"]  # of the series at the smallest width, moved by R
+    bounds: Float[Measured, " g"]  # t + R√ν there
     columns: int
     unmoved: int  # t alone, without R√ν, for a series of one direction
     form: int
@@ -104,9 +87,8 @@ class Result(NamedTuple):
     corrected_series: int  # t + R√ν for the same
     printed_variance: int  # with ‖Σ Uᵢ‖² as the variance of a series that alternates
     corrected_variance: int  # with ‖Σ UᵢUᵢᵀ‖
-    radii: Float[np.ndarray, " r"]
-    square_neuron: Float[np.ndarray, " r"]  # a first neuron with φ(z) = z², moved by R
-    softplus_neuron: Float[np.ndarray, " r"]  # the same with softplus, whose φ′ is bounded
+    square_neuron: Float[Measured, " r"]  # a first neuron with φ(z) = z², moved by R
+    softplus_neuron: Float[Measured, " r"]  # the same with softplus, whose φ′ is bounded
 
 
 def memory(config: Config) -> int:
@@ -121,29 +103,26 @@ def run(config: Config) -> Result:
     """Take the Hessian apart, draw the last weights, and count."""
     report("Hessians neuron by neuron", 0.05)
     x_key, graph_key, draw_key = jax.random.split(jax.random.key(config.seed), 3)
-    x = sphere(x_key, 1, config.dimension, radius=math.sqrt(config.dimension))
-    d, number = config.dimension, config.num_seeds
+    d = config.dimension
+    x = sphere(x_key, 1, d, radius=math.sqrt(d))[0]
     plain = [fully_connected(d, [m, m], activation="tanh") for m in config.widths]
-    parts = [_series(graph_key, graph, x[0], number) for graph in plain]
+    variance = jax.jit(jax.vmap(curvature.series_variance))
+    variances = [variance(_series(graph_key, graph, x, config.num_seeds)) for graph in plain]
     report("draws of the last weights", 0.5)
-    variance = jax.jit(jax.vmap(series_variance))
-    variances = np.stack([np.asarray(variance(each)) for each in parts], axis=1)
     graphs = _graphs(graph_key, d, config.widths[0])
-    several = [_series(graph_key, graph, x[0], 1)[0] for graph in graphs]
-    found = [_exceeding(draw_key, each, config) for each in several]
-    matrices = several[0]
-    draws = jax.random.normal(draw_key, (config.num_draws, matrices.shape[0]))
-    radii = np.geomspace(4.0, 64.0, 5)
+    several = [_series(graph_key, graph, x, 1)[0] for graph in graphs]
+    norms, bounds = zip(*(_moved(draw_key, each, config) for each in several), strict=True)
+    first = several[0]
+    draws = np.asarray(jax.random.normal(draw_key, (config.num_draws, len(first))))
+    before = jnp.asarray(RADII) * jnp.linalg.norm(x) / math.sqrt(d)  # moved by R along x, from 0
     return Result(
-        variances=variances,
-        norms=np.stack([norms for norms, _ in found]),
-        bounds=np.array([bound for _, bound in found]),
-        series=np.array([int((norms > bound).sum()) for norms, bound in found]),
-        columns=_columns(draw_key, matrices, config),
-        **_counts(matrices[-1][:, : draws.shape[1]], draws, config),
-        radii=radii,
-        square_neuron=_neuron("square", x[0], radii),
-        softplus_neuron=_neuron("softplus", x[0], radii),
+        variances=np.stack(variances, axis=1),
+        norms=np.stack(norms),
+        bounds=np.array(bounds),
+        columns=_columns(draw_key, first, config),
+        **_counts(np.asarray(first[-1][:, : len(first)]), draws, config),
+        square_neuron=activation("square")(before),
+        softplus_neuron=activation("softplus")(before),
     )
 
 
@@ -152,7 +131,7 @@ def _series(
 ) -> Float[Array, "s m p p"]:
     """Bₖ = ∇²fₖ/√m of the neurons that the output reads, for many weights before them."""
     draws = jax.random.normal(key, (num_seeds, graph.num_weights))
-    return jax.jit(jax.vmap(lambda weights: dag_series(graph, weights, x)))(draws)
+    return jax.jit(jax.vmap(lambda weights: curvature.dag_series(graph, weights, x)))(draws)
 
 
 def _graphs(key: RandomKey, d: int, m: int) -> list[Dag]:
@@ -172,14 +151,28 @@ def _distance(variance: Scalar, dimensions: int, failure: float) -> float:
     return math.sqrt(2 * float(variance) * math.log(dimensions / failure))
 
 
-def _exceeding(
+def _moved(
     key: RandomKey, matrices: Float[Array, "m p p"], config: Config
-) -> tuple[Float[np.ndarray, " q"], float]:
-    """Norms of a series in many draws, moved in the worst direction, and their bound."""
-    draws = jax.random.normal(key, (config.num_draws, matrices.shape[0]))
-    t = _distance(series_variance(matrices), sum(matrices.shape[1:]), config.failure)
-    moved = np.asarray(_moved_norms(matrices, draws, config.radius))
-    return moved, float(series_bound(matrices, t, config.radius).value)
+) -> tuple[Float[Array, " q"], Scalar]:
+    """Norms of a series in many draws, moved by R in the worst direction, and their bound."""
+    draws = jax.random.normal(key, (config.num_draws, len(matrices)))
+    variance = curvature.series_variance(matrices)
+    t = _distance(variance, sum(matrices.shape[1:]), config.failure)
+    bound = curvature.series_bound(matrices, t, config.radius).value
+    return _moved_norms(matrices, draws, config.radius), bound
+
+
+@jax.jit
+def _moved_norms(
+    matrices: Float[Array, "m p p"], draws: Float[Array, "q m"], radius: Scalar
+) -> Float[Array, " q"]:
+    """‖Σ (γₖ + Δₖ)Bₖ‖ with the worst Δ of length R."""
+
+    def one(gamma: Float[Array, " m"]) -> Float[Array, ""]:
+        moved = gamma + curvature.worst_move(matrices, gamma, radius)
+        return jnp.linalg.norm(jnp.einsum("k,kij->ij", moved, matrices), 2)
+
+    return jax.lax.map(one, draws)
 
 
 def _columns(key: RandomKey, matrices: Float[Array, "m p p"], config: Config) -> int:
@@ -188,7 +181,7 @@ def _columns(key: RandomKey, matrices: Float[Array, "m p p"], config: Config) ->
     Chevet's inequality has the failure exp(−t²/2); √2 makes that the stated exp(−t²).
     """
     t = math.sqrt(math.log(2 / config.failure))
-    bound = columns_bound(matrices, t, config.radius, math.sqrt(2)).value
+    bound = curvature.columns_bound(matrices, t, config.radius, math.sqrt(2)).value
 
     def one(key: RandomKey) -> Float[Array, ""]:
         m, p = matrices.shape[:2]
@@ -202,154 +195,120 @@ def _columns(key: RandomKey, matrices: Float[Array, "m p p"], config: Config) ->
     return int((found > bound).sum())
 
 
-@jax.jit
-def _moved_norms(
-    matrices: Float[Array, "m p p"], draws: Float[Array, "q m"], radius: Scalar
-) -> Float[Array, " q"]:
-    """‖Σ (γₖ + Δₖ)Bₖ‖ with the worst Δ of length R."""
-
-    def one(gamma: Float[Array, " m"]) -> Float[Array, ""]:
-        moved = gamma + worst_move(matrices, gamma, radius)
-        return jnp.linalg.norm(jnp.einsum("k,kij->ij", moved, matrices), 2)
-
-    return jax.lax.map(one, draws)
-
-
-def _counts(matrix: Float[Array, "p m"], draws: Float[Array, "q m"], config: Config):
+def _counts(
+    image: Float[Measured, "p m"], draws: Float[Measured, "q m"], config: Config
+) -> dict[str, int]:
     """How often each of the other bounds fails."""
     radius, failure, size = config.radius, config.failure, draws.shape[1]
-    numbers, image = np.asarray(draws), np.asarray(matrix)
     b = np.full(size, 0.2 / math.sqrt(size))  # ν = ‖b‖² = 0.04, below 1
     signs = np.where(np.arange(size) % 2 == 0, 1.0, -1.0)
     t = _distance(0.04, 2, failure)
     far = float(np.linalg.norm(image, 2)) * math.sqrt(2 * math.log(1 / failure))
     bounds = jax.jit(
-        lambda b, matrix: (
-            form_bound(b, t, radius).value,
-            image_bound(matrix, far, radius).value,
-            series_bound(b[:, None, None], t, radius).value,
+        lambda b, image: (
+            curvature.form_bound(b, t, radius).value,
+            curvature.image_bound(image, far, radius).value,
+            curvature.series_bound(b[:, None, None], t, radius).value,
         )
     )
-    form_at, image_at, series_at = bounds(jnp.asarray(b), matrix)
-    form = np.abs(numbers @ b) + radius * 0.2  # moved in the worst direction
+    form_bound, image_bound, series_bound = map(float, bounds(b, image))
+    form = np.abs(draws @ b) + radius * 0.2  # moved in the worst direction
     top = np.linalg.svd(image)[2][0]
-    moves = radius * np.where(numbers @ top > 0, 1.0, -1.0)[:, None] * top[None, :]
-    alternating = np.abs(numbers @ signs)
+    moves = radius * np.where(draws @ top > 0, 1.0, -1.0)[:, None] * top[None, :]
+    alternating = np.abs(draws @ signs)
     failed = {
         "unmoved": form > t,
-        "form": form > float(form_at),
-        "image": np.linalg.norm((numbers + moves) @ image.T, axis=1) > float(image_at),
+        "form": form > form_bound,
+        "image": np.linalg.norm((draws + moves) @ image.T, axis=1) > image_bound,
         "printed_series": form > t + radius * 0.04,
-        "corrected_series": form > float(series_at),
-        "printed_variance": alternating > _distance(float(signs.sum() ** 2), 2, failure),
-        "corrected_variance": alternating > _distance(float(size), 2, failure),
+        "corrected_series": form > series_bound,
+        "printed_variance": alternating > _distance(signs.sum() ** 2, 2, failure),
+        "corrected_variance": alternating > _distance(size, 2, failure),
     }
     return {name: int(each.sum()) for name, each in failed.items()}
 
 
-def _neuron(name: str, x: Float[Array, " d"], radii: Float[np.ndarray, " r"]):
-    """φ(R‖x‖/√d): a neuron of the first layer whose weights were moved by R along x, from 0."""
-    before = jnp.asarray(radii) * jnp.linalg.norm(x) / math.sqrt(x.shape[0])
-    return np.asarray(activation(name)(before), float)
-
-
 def _seldom(kind: int):
-    return lambda r, c: probability_at_most(r.series[kind], c.num_draws, c.failure)
+    """In draws a series of the Hessian exceeds its bound with the stated probability at most."""
+    return lambda r, c: probability_at_most(
+        (r.norms[kind] > r.bounds[kind]).sum(), c.num_draws, c.failure
+    )
 
 
 CLAIMS = (
-    Claim(
+    SERIES.claim(
         "The Hessian's series exceeds t + R√ν as seldom as stated, fully connected.",
-        judge=_seldom(0),
-        source=SERIES,
+        _seldom(0),
     ),
-    Claim("It does so densely connected.", judge=_seldom(1), source=SERIES),
-    Claim("It does so without half of the edges.", judge=_seldom(2), source=SERIES),
-    Claim("It does so where in-degrees differ, m to m^1.5.", judge=_seldom(3), source=SERIES),
-    Claim(
+    SERIES.claim("It does so densely connected.", _seldom(1)),
+    SERIES.claim("It does so without half of the edges.", _seldom(2)),
+    SERIES.claim("It does so where in-degrees differ, m to m^1.5.", _seldom(3)),
+    ORDER.claim(
         "Its variance ν falls with the width, nearly like one over it.",
-        # Twice the exponents of the norm, which the catalogue gives −0.65 to −0.35.
-        judge=lambda r, c: exponent_between(c.widths, r.variances, -1.3, -0.7),
-        source=ORDER,
+        # Twice the exponents of the norm, −0.65 to −0.35.
+        lambda r, c: exponent_between(c.widths, r.variances, -1.3, -0.7),
         formula=r"\nu = \tilde O(1/m)",
     ),
-    Claim(
+    FORM.claim(
         "A Gaussian form exceeds t + ‖b‖R as seldom as stated.",
-        judge=lambda r, c: probability_at_most(r.form, c.num_draws, c.failure),
-        source=FORM,
+        lambda r, c: probability_at_most(r.form, c.num_draws, c.failure),
         formula=r"P(|(a + \Delta)^T b| > t + \|b\| R) \le 2 e^{-t^2/2\|b\|^2}",
     ),
-    Claim(
+    IMAGE.claim(
         "The image of a Gaussian vector, moved by R, exceeds t + ‖B‖_F + ‖B‖R as seldom as stated.",
-        judge=lambda r, c: probability_at_most(r.image, c.num_draws, c.failure),
-        source=IMAGE,
+        lambda r, c: probability_at_most(r.image, c.num_draws, c.failure),
     ),
-    Claim(
+    COLUMNS.claim(
         "Columns B₁a₁, …, moved by R, exceed their bound as seldom as stated, with C = √2.",
-        judge=lambda r, c: probability_at_most(r.columns, c.num_draws, c.failure),
-        source=COLUMNS,
+        lambda r, c: probability_at_most(r.columns, c.num_draws, c.failure),
     ),
-    Claim(
-        "A series of one direction exceeds t + Rν as seldom as stated, with ν < 1.",
-        judge=lambda r, c: probability_at_most(r.printed_series, c.num_draws, c.failure),
-        source=SERIES,
-        kind="printed",
-        formula=r"\|Z\| \le t + R\nu",
+    *SERIES.erratum(
+        printed=(
+            "A series of one direction exceeds t + Rν as seldom as stated, with ν < 1.",
+            lambda r, c: probability_at_most(r.printed_series, c.num_draws, c.failure),
+            r"\|Z\| \le t + R\nu",
+        ),
+        corrected=(
+            "It exceeds t + R√ν as seldom as stated.",
+            lambda r, c: probability_at_most(r.corrected_series, c.num_draws, c.failure),
+            r"\|Z\| \le t + R\sqrt\nu",
+        ),
     ),
-    Claim(
-        "It exceeds t + R√ν as seldom as stated.",
-        judge=lambda r, c: probability_at_most(r.corrected_series, c.num_draws, c.failure),
-        source=SERIES,
-        kind="corrected",
-        formula=r"\|Z\| \le t + R\sqrt\nu",
-    ),
-    Claim(
+    SERIES.control(
         "Without anything for the move it is exceeded much more often.",
-        judge=lambda r, c: probability_at_most(c.num_draws - r.unmoved, c.num_draws, 0.5),
-        source=SERIES,
-        kind="control",
+        lambda r, c: probability_at_most(c.num_draws - r.unmoved, c.num_draws, 0.5),
     ),
-    Claim(
-        "‖Σ Uᵢ‖² is the variance of a series.",
-        judge=lambda r, c: probability_at_most(r.printed_variance, c.num_draws, c.failure),
-        source=VARIANCE,
-        kind="printed",
+    *VARIANCE.erratum(
+        printed=(
+            "‖Σ Uᵢ‖² is the variance of a series.",
+            lambda r, c: probability_at_most(r.printed_variance, c.num_draws, c.failure),
+        ),
+        corrected=(
+            "‖Σ UᵢUᵢᵀ‖ is.",
+            lambda r, c: probability_at_most(r.corrected_variance, c.num_draws, c.failure),
+        ),
     ),
-    Claim(
-        "‖Σ UᵢUᵢᵀ‖ is.",
-        judge=lambda r, c: probability_at_most(r.corrected_variance, c.num_draws, c.failure),
-        source=VARIANCE,
-        kind="corrected",
-    ),
-    Claim(
-        "Bounds of φ″ and φ‴ keep a first neuron at the order of R: z² has them.",
-        judge=lambda r, c: between(power_law(r.radii, r.square_neuron).exponent, 0.0, 1.1),
-        source=NEURONS,
-        kind="printed",
-        formula=r"|f_v| = O((\log m + R)^\ell)",
-    ),
-    Claim(
-        "Bounds of φ′ and φ″ do: softplus has them.",
-        judge=lambda r, c: between(power_law(r.radii, r.softplus_neuron).exponent, 0.0, 1.1),
-        source=NEURONS,
-        kind="corrected",
+    *NEURONS.erratum(
+        printed=(
+            "Bounds of φ″ and φ‴ keep a first neuron at the order of R: z² has them.",
+            lambda r, c: between(power_law(RADII, r.square_neuron).exponent, 0.0, 1.1),
+            r"|f_v| = O((\log m + R)^\ell)",
+        ),
+        corrected=(
+            "Bounds of φ′ and φ″ do: softplus has them.",
+            lambda r, c: between(power_law(RADII, r.softplus_neuron).exponent, 0.0, 1.1),
+        ),
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Norms of the series with their bound, its variance over widths, and a neuron over R."""
-    figure, (norms, variance, neuron) = panels(
-        "norm of the Hessian's series / bound", "its variance ν", "a neuron, moved by R"
-    )
+    """Norms of the series over their bound, and its variance over widths."""
+    figure, (norms, variance) = panels("norm of the Hessian's series / bound", "its variance ν")
     for name, each, bound in zip(NAMES, result.norms, result.bounds, strict=True):
         norms.hist(each / bound, bins=40, histtype="step", label=name)
     norms.axvline(1.0, **THEORY)
     norms.legend(fontsize=6)
-    variance.loglog(config.widths, result.variances.T, "o", markersize=3, color="#0072B2")
-    variance.set_xlabel("width m")
-    neuron.loglog(result.radii, result.square_neuron, "o-", label="z²")
-    neuron.loglog(result.radii, result.softplus_neuron, "o-", label="softplus")
-    neuron.set_xlabel("distance R")
-    neuron.legend(fontsize=7)
+    scaling(variance, config.widths, {"fully connected": result.variances}, exponent=-1.0)
+    label_axes(variance, "width m")
     return figure

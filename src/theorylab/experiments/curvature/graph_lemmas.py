@@ -1,15 +1,15 @@
-"""Layer by layer through the proof that wide networks are linear: what neurons read and depend on.
+"""The lemmas that make a wide network linear hold layer by layer, on graphs of several kinds.
 
 The Hessian of a wide network is small because of what is true of its parts. What a neuron reads has
 a length of the order of √in(v), and no single value is large. The derivative of all these values in
 the weights of a layer p has a norm of the order of √(in(v)/m_q), m_q the least in-degree on the
 way: it stays while layers grow alike, grows like √(M/m) where M neurons read a layer of m, and like
-√M behind a narrow layer, which is why that breaks the theorem. Blocks of the Hessian between two
-layers fall like m^(−1/2) each, that of the last layer is 0, and together they bound the whole.
+√M behind a narrow layer, which breaks the theorem. Blocks of the Hessian between two layers fall
+like m^(−1/2) each, that of the last layer is 0, and together they bound the whole.
 
-A neuron depends on no more weights than its in-degrees allow, even if the layers are as large as
-one likes; and a sum Σ Uᵢ ∂f̃/∂f̃ᵢ over the m neurons of a layer stays bounded, because the signs of
-the weights differ. If the matrices Uᵢ know these signs, it grows like √m.
+A neuron depends on no more weights than its in-degrees allow, however large the layers are; and a
+sum Σ Uᵢ ∂f̃/∂f̃ᵢ over the m neurons of a layer stays bounded, because the signs of the weights
+differ. If the matrices Uᵢ have these signs too, it grows like √m.
 
 All this holds in a ball around the start. Networks whose layers grow alike are measured again at
 its edge, where what the output reads grows fastest: there no norm grows faster with the width.
@@ -20,7 +20,7 @@ Source: zhu · dag-bounds · Lemmas A.2.1, A.2.2, A.9.1, A.11.1–A.11.3, A.11.1
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,20 +28,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, exponent_between, holds, identity
-from theorylab.curvature import (
-    DagBlocks,
-    dag_blocks,
-    dependence,
-    dependence_bound,
-    read_lengths,
-)
+from theorylab.claims import Source, exponent_between, holds, identity
+from theorylab.curvature import DagBlocks, dag_blocks, dependence, dependence_bound, read_lengths
 from theorylab.data import sphere
-from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Increasing, Plural, Positive, Seeded
+from theorylab.experiments.drawing import label_axes, panels, scaling
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded, within
 from theorylab.models.dag_builders import densely_connected, fully_connected, random_dag
 from theorylab.progress import report
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = (
@@ -67,17 +61,12 @@ FEW = 4  # in-degree of neurons that read little, and size of the matrices U
 class Config(Seeded):
     """Random softplus networks of two hidden layers that grow alike, or one faster."""
 
-    widths: Increasing[Count] = (12, 24, 48, 64)  # neurons m of the first layer
+    widths: Increasing[Annotated[int, within(8)]] = (12, 24, 48, 64)  # m of the first layer
     dimension: Count = 4  # inputs d
     num_seeds: Count = 20  # random networks of each kind and width
     num_steps: Plural = 8  # products with the Hessian for one norm
     radius: Positive = 1.0  # R, the distance from the start at which some networks are measured
     num_moved: Count = 20  # networks of each width there; of 8 an interval is ±0.2 wide
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.widths[0] < 8:
-            raise ValueError(f"widths must be at least 8, got {self.widths}.")
 
 
 PRESETS = {
@@ -87,25 +76,17 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Axes: a kinds (`NAMES`), s, r seeds, w widths, l layers, v neurons, g graphs, q draws."""
+    """Axes: v neurons, s seeds, g graphs, l layers, w widths, q draws."""
 
-    in_degrees: Int[np.ndarray, "a w"]  # of the output
-    lengths: Float[np.ndarray, "a s w"]  # ‖f_S‖ of what it reads
-    largest: Float[np.ndarray, "a s w"]  # max |f_u|
-    jacobians: Float[np.ndarray, "a s w l"]  # ‖∂f_S/∂w⁽ᵖ⁾‖, p = 1, 2
-    frobenius: Float[np.ndarray, "a s w l"]
-    whole: Float[np.ndarray, "s w"]  # ‖∇²f‖ of layers that grow alike
-    blocks: Float[np.ndarray, "s w 3 3"]  # and of its blocks
-    ball_lengths: Float[np.ndarray, "r w"]  # ‖f_S‖ at the distance R, layers that grow alike
-    ball_jacobians: Float[np.ndarray, "r w"]  # ‖∂f_S/∂w⁽¹⁾‖ there
-    ball_blocks: Float[np.ndarray, "r w"]  # the largest block there
-    degrees: Int[np.ndarray, " v"]  # in-degrees in a graph where they differ, rising
-    reads: Float[np.ndarray, "s v"]  # ‖f_S‖ of its neurons
-    margins: Float[np.ndarray, "g l"]  # bound of A.9.1 over the count, less 1
-    counts: Int[np.ndarray, "s w"]  # weights that the output depends on, in-degrees 4
-    totals: Int[np.ndarray, "s w"]  # weights of these graphs
-    series: Float[np.ndarray, "q w"]  # ‖Σ Uᵢ ∂f̃/∂f̃ᵢ‖ with fixed U
-    knowing: Float[np.ndarray, "q w"]  # with Uᵢ = ± I that know the signs
+    start: DagBlocks  # every array of it by kind (`NAMES`), seed and width
+    ball: DagBlocks  # at the distance R, layers that grow alike; by network and width
+    degrees: Int[Measured, " v"]  # in-degrees in a graph where they differ, rising
+    reads: Float[Measured, "s v"]  # ‖f_S‖ of its neurons
+    margins: Float[Measured, "g l"]  # bound of A.9.1 over the count, less 1
+    counts: Int[Measured, "s w"]  # weights that the output depends on, in-degrees 4
+    totals: Int[Measured, "s w"]  # weights of these graphs
+    series: Float[Measured, "q w"]  # ‖Σ Uᵢ ∂f̃/∂f̃ᵢ‖ with fixed U
+    knowing: Float[Measured, "q w"]  # with Uᵢ = ± I that know the signs
 
 
 def memory(config: Config) -> int:
@@ -118,39 +99,19 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Measure the parts of random networks."""
-    x_key, block_key, read_key, count_key, series_key = jax.random.split(
-        jax.random.key(config.seed), 5
-    )
+    keys = jax.random.split(jax.random.key(config.seed), 5)
+    x_key, block_key, read_key, count_key, series_key = keys
     d = config.dimension
     x = sphere(x_key, 1, d, radius=math.sqrt(d))[0]
     report("blocks of the Hessian", 0.05)
-    sizes = [[(m, m), (m, _more(m)), (2, _more(m))] for m in config.widths]
-    shape = (len(NAMES), config.num_seeds, len(config.widths))
-    build = partial(fully_connected, d, activation="softplus")
-    chosen = [[build(pair[kind]) for pair in sizes] for kind in range(len(NAMES))]
-    graphs = [graph for kind in chosen for graph in kind * config.num_seeds]
-    num_started = len(graphs)
-    graphs += chosen[EQUAL] * config.num_moved  # at the distance R
-    radii = [0.0] * num_started + [config.radius] * (len(graphs) - num_started)
-    everywhere = dag_blocks(graphs, x, block_key, config.num_steps, num_probes=16, radii=radii)
-    found = DagBlocks(*(part[:num_started] for part in everywhere))
-    ball = DagBlocks(*(part[num_started:] for part in everywhere))
-    blocks = found.norms.reshape(*shape, 3, 3)
+    start, ball = _blocks(block_key, x, config)
     report("what neurons read and depend on", 0.8)
     degrees, reads = _reads(read_key, x, config)
     counts, totals = _counts(count_key, config)
     series, knowing = _series(series_key, x, config)
     return Result(
-        in_degrees=found.in_degrees.reshape(shape)[:, 0],
-        lengths=found.lengths.reshape(shape),
-        largest=found.largest.reshape(shape),
-        jacobians=found.jacobians.reshape(*shape, 3)[..., :2],
-        frobenius=found.frobenius.reshape(*shape, 3)[..., :2],
-        whole=found.whole.reshape(shape)[EQUAL],
-        blocks=blocks[EQUAL],
-        ball_lengths=ball.lengths.reshape(config.num_moved, -1),
-        ball_jacobians=ball.jacobians[:, FIRST].reshape(config.num_moved, -1),
-        ball_blocks=ball.norms.max(axis=(1, 2)).reshape(config.num_moved, -1),
+        start=start,
+        ball=ball,
         degrees=degrees,
         reads=reads,
         margins=_margins(count_key, d),
@@ -159,6 +120,24 @@ def run(config: Config) -> Result:
         series=series,
         knowing=knowing,
     )
+
+
+def _blocks(key: RandomKey, x: Float[Array, " d"], config: Config) -> tuple[DagBlocks, DagBlocks]:
+    """What the outputs read and the blocks of their Hessians: at the start, and at distance R."""
+    sizes = [[(m, m), (m, _more(m)), (2, _more(m))] for m in config.widths]
+    build = partial(fully_connected, config.dimension, activation="softplus")
+    kinds = [[build(pair) for pair in kind] for kind in zip(*sizes, strict=True)]
+    started = [graph for kind in kinds for graph in kind * config.num_seeds]
+    moved = kinds[EQUAL] * config.num_moved
+    radii = [0.0] * len(started) + [config.radius] * len(moved)
+    found = dag_blocks(started + moved, x, key, config.num_steps, num_probes=16, radii=radii)
+
+    def shaped(part: slice, *shape: int) -> DagBlocks:
+        whole = (*shape, len(config.widths))
+        return DagBlocks(*(each[part].reshape(*whole, *each.shape[1:]) for each in found))
+
+    start = shaped(slice(len(started)), len(NAMES), config.num_seeds)
+    return start, shaped(slice(len(started), None), config.num_moved)
 
 
 def _more(width: int) -> int:
@@ -178,7 +157,7 @@ def _reads(key: RandomKey, x: Float[Array, " d"], config: Config):
     return degrees[order], np.asarray(lengths)[:, order]
 
 
-def _counts(key: RandomKey, config: Config) -> tuple[Int[np.ndarray, "s w"], ...]:
+def _counts(key: RandomKey, config: Config) -> tuple[Int[Measured, "s w"], ...]:
     """Weights that an output depends on where neurons read few, and all weights, over m."""
     rows = []
     for seed_key in jax.random.split(key, config.num_seeds):
@@ -192,7 +171,7 @@ def _counts(key: RandomKey, config: Config) -> tuple[Int[np.ndarray, "s w"], ...
     return counts, totals
 
 
-def _margins(key: RandomKey, d: int) -> Float[np.ndarray, "g l"]:
+def _margins(key: RandomKey, d: int) -> Float[Measured, "g l"]:
     """How far counts stay below the products of in-degrees, in graphs of three layers."""
     graphs = [
         fully_connected(d, [12, 30]),
@@ -224,150 +203,120 @@ def _series(key: RandomKey, x: Float[Array, " d"], config: Config):
 
     keys = jax.random.split(key, 4 * config.num_seeds)  # they cost nothing
     rows = [jax.jit(jax.vmap(partial(one, 4 * m)))(keys) for m in config.widths]
-    return tuple(np.stack([np.asarray(row[i]) for row in rows], axis=1) for i in range(2))
+    return (np.stack(row, axis=1) for row in zip(*rows, strict=True))
 
 
-# A slope is given 0.15 on either side, as the catalogue gives the Hessian's. Where the largest of m
-# Gaussian numbers comes in, √(2 log m) adds 1/(2 log m) to a slope, 0.1 to 0.2 at these widths.
+# A slope has 0.15 on either side, as that of the whole Hessian. Where the largest of m Gaussian
+# numbers comes in, √(2 log m) adds 1/(2 log m) to a slope, 0.1 to 0.2 at these widths.
 CLAIMS = (
-    Claim(
+    READ.claim(
         "What a neuron reads has a length that grows like the root of its in-degree.",
-        judge=lambda r, c: exponent_between(r.in_degrees[EQUAL], r.lengths[EQUAL], 0.35, 0.65),
-        source=READ,
+        lambda r, c: exponent_between(c.widths, r.start.lengths[EQUAL], 0.35, 0.65),
         formula=r"\|f_S\| = \tilde O(\sqrt{\mathrm{in}(v)})",
     ),
-    Claim(
+    READ.claim(
         "So it does from neuron to neuron in one graph, with in-degrees from m to m^1.5.",
-        judge=lambda r, c: exponent_between(r.degrees, r.reads, 0.35, 0.65),
-        source=READ,
+        lambda r, c: exponent_between(r.degrees, r.reads, 0.35, 0.65),
     ),
-    Claim(
+    NEURONS.claim(
         "The largest of the values grows no faster than the logarithm of the width.",
-        judge=lambda r, c: exponent_between(
-            c.widths, r.largest[EQUAL] / np.log(np.asarray(c.widths)), -1.0, 0.15
+        lambda r, c: exponent_between(
+            c.widths, r.start.largest[EQUAL] / np.log(c.widths), -1.0, 0.15
         ),
-        source=NEURONS,
         formula=r"|f_u| = O((\log m)^\ell)",
     ),
-    Claim(
+    JACOBIAN.claim(
         "Their derivative in the first layer's weights keeps its norm if layers grow alike.",
-        judge=lambda r, c: exponent_between(c.widths, r.jacobians[EQUAL, ..., FIRST], -0.15, 0.3),
-        source=JACOBIAN,
+        lambda r, c: exponent_between(c.widths, r.start.jacobians[EQUAL, ..., FIRST], -0.15, 0.3),
     ),
-    Claim(
+    JACOBIAN.claim(
         "If m^1.5 neurons read m, that norm grows like the root of their ratio, m^(1/4).",
-        judge=lambda r, c: exponent_between(c.widths, r.jacobians[SPREAD, ..., FIRST], 0.1, 0.4),
-        source=JACOBIAN,
+        lambda r, c: exponent_between(c.widths, r.start.jacobians[SPREAD, ..., FIRST], 0.1, 0.4),
         formula=r"\sqrt{m_j / m_p} = m^{1/4}",
     ),
-    Claim(
+    JACOBIAN.claim(
         "In the weights of the layer that is read it stays even then: only layers above p count.",
-        judge=lambda r, c: exponent_between(c.widths, r.jacobians[SPREAD, ..., SECOND], -0.15, 0.3),
-        source=JACOBIAN,
+        lambda r, c: exponent_between(c.widths, r.start.jacobians[SPREAD, ..., SECOND], -0.15, 0.3),
     ),
-    Claim(
+    JACOBIAN.claim(
         "The derivative's Frobenius norm grows like the root of the in-degree.",
-        judge=lambda r, c: exponent_between(
-            r.in_degrees[SPREAD], r.frobenius[SPREAD, ..., FIRST], 0.35, 0.65
+        lambda r, c: exponent_between(
+            r.start.in_degrees[SPREAD, 0], r.start.frobenius[SPREAD, ..., FIRST], 0.35, 0.65
         ),
-        source=JACOBIAN,
         formula=r"\|\partial f_S / \partial w^{(p)}\|_F = \tilde O(\sqrt{\mathrm{in}(v)})",
     ),
-    Claim(
+    JACOBIAN.control(
         "Behind a layer of 2 neurons the norm itself grows like the root of the in-degree.",
         # Networks with two neurons in a layer differ much: a quarter on either side.
-        judge=lambda r, c: exponent_between(
-            r.in_degrees[NARROW], r.jacobians[NARROW, ..., FIRST], 0.25, 0.75
+        lambda r, c: exponent_between(
+            r.start.in_degrees[NARROW, 0], r.start.jacobians[NARROW, ..., FIRST], 0.25, 0.75
         ),
-        source=JACOBIAN,
-        kind="control",
     ),
-    Claim(
+    BLOCKS.claim(
         "The largest block of the Hessian between two layers falls like m^(−1/2), and so do all.",
-        judge=lambda r, c: exponent_between(c.widths, r.blocks.max(axis=(-2, -1)), -0.65, -0.2),
-        source=BLOCKS,
+        lambda r, c: exponent_between(
+            c.widths, r.start.norms[EQUAL].max(axis=(-2, -1)), -0.65, -0.2
+        ),
         formula=r"\|\partial^2 f / \partial w^{(p)} \partial w^{(q)}\| = \tilde O(1/\sqrt m)",
     ),
-    Claim(
+    READ.claim(
         "At a distance R from the start, uphill, what a neuron reads grows no faster.",
-        judge=lambda r, c: exponent_between(r.in_degrees[EQUAL], r.ball_lengths, -1.0, 0.65),
-        source=READ,
+        lambda r, c: exponent_between(c.widths, r.ball.lengths, -1.0, 0.65),
         formula=r"\|f_S\| = O(\sqrt{\mathrm{in}(v)} (\log m + R)^{\ell - 1})",
     ),
-    Claim(
+    JACOBIAN.claim(
         "There its derivative grows no faster, either.",
-        judge=lambda r, c: exponent_between(c.widths, r.ball_jacobians, -1.0, 0.3),
-        source=JACOBIAN,
+        lambda r, c: exponent_between(c.widths, r.ball.jacobians[..., FIRST], -1.0, 0.3),
     ),
-    Claim(
+    BLOCKS.claim(
         "There the largest of the blocks still falls with the width.",
-        judge=lambda r, c: exponent_between(c.widths, r.ball_blocks, -1.0, -0.2),
-        source=BLOCKS,
+        lambda r, c: exponent_between(c.widths, r.ball.norms.max(axis=(-2, -1)), -1.0, -0.2),
     ),
-    Claim(
+    SUM.claim(
         "The block of the last layer's weights with themselves is 0.",
-        judge=lambda r, c: identity(r.blocks[..., 2, 2], np.zeros_like(r.whole), 1e-6),
-        source=SUM,
+        lambda r, c: identity(
+            r.start.norms[EQUAL, ..., 2, 2], np.zeros_like(r.start.whole[EQUAL]), 1e-6
+        ),
     ),
-    Claim(
+    SUM.claim(
         "The norm of the whole is at most the sum of those of all blocks.",
-        judge=lambda r, c: holds(r.blocks.sum(axis=(-2, -1)) - r.whole, 1e-5),
-        source=SUM,
+        lambda r, c: holds(r.start.norms[EQUAL].sum(axis=(-2, -1)) - r.start.whole[EQUAL], 1e-5),
     ),
-    Claim(
+    COUNT.claim(
         "A neuron depends on no more weights of a layer than the product of in-degrees, in 4 kinds"
         " of graphs.",
-        judge=lambda r, c: holds(r.margins),
-        source=COUNT,
+        lambda r, c: holds(r.margins),
     ),
-    Claim(
+    COUNT.claim(
         "If neurons read 4 others, that number does not grow with the layers.",
-        judge=lambda r, c: exponent_between(c.widths, r.counts, -0.1, 0.1),
-        source=COUNT,
+        lambda r, c: exponent_between(c.widths, r.counts, -0.1, 0.1),
     ),
-    Claim(
+    COUNT.control(
         "The number of all weights does.",
-        judge=lambda r, c: exponent_between(c.widths, r.totals, 0.9, 1.1),
-        source=COUNT,
-        kind="control",
+        lambda r, c: exponent_between(c.widths, r.totals, 0.9, 1.1),
     ),
-    Claim(
+    SERIES.claim(
         "A sum of m bounded matrices, weighted by derivatives, stays bounded.",
-        judge=lambda r, c: exponent_between(c.widths, r.series, -0.15, 0.15),
-        source=SERIES,
+        lambda r, c: exponent_between(c.widths, r.series, -0.15, 0.15),
         formula=r"\|\sum_i U_i \, \partial\tilde f / \partial\tilde f_i\|"
         r" = \tilde O(\max_i \|U_i\|)",
     ),
-    Claim(
+    SERIES.control(
         "If the matrices know the signs of the weights, it grows like √m.",
-        judge=lambda r, c: exponent_between(c.widths, r.knowing, 0.35, 0.65),
-        source=SERIES,
-        kind="control",
+        lambda r, c: exponent_between(c.widths, r.knowing, 0.35, 0.65),
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Lengths, derivatives and blocks over the width."""
-    figure, (reads, jacobians, blocks) = panels(
-        "length of what a neuron reads", "norm of its derivative", "blocks of the Hessian"
-    )
-    reads.loglog(
-        result.degrees, np.median(result.reads, axis=0), ".", label="in-degrees m to m^1.5"
-    )
-    for kind, name in enumerate(NAMES):
-        lengths = np.median(result.lengths[kind], axis=0)
-        reads.loglog(result.in_degrees[kind], lengths, "o-", markersize=3, label=name)
-        norms = np.median(result.jacobians[kind, ..., FIRST], axis=0)
-        jacobians.loglog(config.widths, norms, "o-", markersize=3, label=name)
-    for p in range(3):
-        for q in range(min(p + 1, 2)):
-            middle = np.median(result.blocks[..., p, q], axis=0)
-            blocks.loglog(config.widths, middle, "o-", markersize=3, label=f"{q + 1}, {p + 1}")
-    blocks.loglog(config.widths, np.median(result.whole, axis=0), **THEORY, label="whole")
-    reads.set_xlabel("in-degree")
-    jacobians.set_xlabel("width m")
-    blocks.set_xlabel("width m")
-    for axis in (reads, jacobians, blocks):
-        axis.legend(fontsize=6)
+    """Derivatives and blocks over the width."""
+    figure, (jacobians, blocks) = panels("norm of the derivative", "blocks of the Hessian")
+    norms = result.start.jacobians[..., FIRST]
+    scaling(jacobians, config.widths, dict(zip(NAMES, norms, strict=True)))
+    equal = result.start.norms[EQUAL]
+    pairs = {f"layers {q + 1}, {p + 1}": equal[..., p, q] for p in range(3) for q in range(p + 1)}
+    pairs.pop("layers 3, 3")  # it is 0
+    scaling(blocks, config.widths, {"whole": result.start.whole[EQUAL], **pairs}, exponent=-0.5)
+    for axis in (jacobians, blocks):
+        label_axes(axis, "width m")
     return figure

@@ -1,25 +1,24 @@
-"""How far a network is from its linearisation: not at all, unless one looks in the right direction.
+"""A network differs most from its linearisation along the Hessian's top eigenvector.
 
 At distance R from its initial weights a network differs from its linearisation f_lin by at most
 ½ R² sup‖∇²f‖, which falls like one over the root of the width m. The bound is reached along the
-top eigenvector of the Hessian. A random direction hardly meets that eigenvector: there the
-difference is smaller by orders of magnitude, so that random directions alone would make any network
-look linear. The quadratic model f_quad has the same slopes as the bound.
+top eigenvector of the Hessian. A random direction is nearly orthogonal to that eigenvector: there
+the difference is smaller by orders of magnitude, so that random directions alone would make any
+network look linear. The quadratic model f_quad has the same slopes as the bound.
 
 Source: zhu · linearity-gap · Eqs 2.9–2.10, Cor. 2.3.7, Eq. 3.4.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     exponent_between,
     holds,
@@ -28,15 +27,15 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.curvature import output_hessian
-from theorylab.data import sphere
-from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Increasing, Plural, Positive, Seeded
+from theorylab.experiments.curvature._dags import input_and_key, lanczos_bytes
+from theorylab.experiments.drawing import THEORY, label_axes, panels, scaling
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded, within
 from theorylab.models import linearize
 from theorylab.models.dag_builders import fully_connected
 from theorylab.numerics import eigenpairs
 from theorylab.progress import report
 from theorylab.training import dag_ensemble
-from theorylab.typing import Apply, RandomKey
+from theorylab.typing import Apply, Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = (
@@ -56,17 +55,12 @@ class Config(Seeded):
     """Random fully connected tanh networks, and points at distance R from their weights."""
 
     widths: Increasing[Count] = (64, 128, 256, 512)  # width m of every hidden layer
-    radii: Increasing[Positive] = (0.25, 0.5, 1.0)  # distances R
+    radii: Increasing[Annotated[Positive, within(0, 1)]] = (0.25, 0.5, 1.0)  # distances R
     depth: Plural = 3  # layers with weights L
     dimension: Count = 4  # inputs d
     num_seeds: Count = 16  # random networks at each width
     num_steps: Count = 16  # products with the Hessian for one eigenvector
     num_descent: Count = 20  # steps of gradient descent on one example
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.radii[0] <= self.radii[-1] <= 1:
-            raise ValueError(f"radii must be in (0, 1], got {self.radii}.")
 
 
 PRESETS = {
@@ -78,67 +72,53 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, w widths, g directions (`DIRECTIONS`), r radii."""
 
-    widths: Int[np.ndarray, " w"]
-    radii: Float[np.ndarray, " r"]
-    gaps: Float[np.ndarray, "s w g r"]  # |f − f_lin|
-    quadratic: Float[np.ndarray, "s w"]  # |f_quad − f_lin| at the last radius, top eigenvector
-    arrived: Float[np.ndarray, "s w"]  # |f − f_lin| where descent ended, at its own distance
-    distance: Float[np.ndarray, "s w"]  # that descent went
-    norms: Float[np.ndarray, "s w"]  # ‖∇²f(w₀)‖
-    largest: Float[np.ndarray, "s w r"]  # the largest ‖∇²f‖ found on the way
-
-
-class Gaps(NamedTuple):
-    """What is measured of one network."""
-
-    gaps: Float[Array, "g r"]
-    quadratic: Float[Array, ""]
-    arrived: Float[Array, ""]
-    distance: Float[Array, ""]
-    norm: Float[Array, ""]
-    largest: Float[Array, " r"]
+    gaps: Float[Measured, "s w g r"]  # |f − f_lin|
+    quadratic: Float[Measured, "s w"]  # |f_quad − f_lin| at the last radius, top eigenvector
+    arrived: Float[Measured, "s w"]  # |f − f_lin| where descent ended, at its own distance
+    distance: Float[Measured, "s w"]  # that descent went
+    norms: Float[Measured, "s w"]  # ‖∇²f(w₀)‖
+    largest: Float[Measured, "s w r"]  # the largest ‖∇²f‖ found on the way
 
 
 def memory(config: Config) -> int:
     """Bytes of one network's Lanczos basis on each of two cores, and of the wirings."""
-    widest = max(config.widths)
+    widest, num_networks = max(config.widths), config.num_seeds * len(config.widths)
     weights = widest * (widest * (config.depth - 1) + config.dimension)
-    wirings = 4 * config.num_seeds * len(config.widths) * weights
-    return 8 * (config.num_steps + 24) * weights + wirings
+    return lanczos_bytes(weights, config.num_steps + 16, num_networks)
 
 
 def run(config: Config) -> Result:
     """Draw networks, go a distance in every direction, and compare."""
     report("networks and their linearisations", 0.05)
-    x_key, key = jax.random.split(jax.random.key(config.seed))
-    x = sphere(x_key, 1, config.dimension, radius=config.dimension**0.5)[0]
+    x, key = input_and_key(config.seed, config.dimension)
     graphs = config.num_seeds * [
         fully_connected(config.dimension, [width] * (config.depth - 1), activation="tanh")
         for width in config.widths
     ]
-    radii = jnp.asarray(config.radii)
-    run_one = _measured(x, radii, config.num_steps, config.num_descent)
-    found = dag_ensemble(run_one, graphs, jax.random.split(key, len(graphs)))
+    found = dag_ensemble(_measured(x, config), graphs, jax.random.split(key, len(graphs)))
     shape = (config.num_seeds, len(config.widths))
-    each = (part.reshape(*shape, *part.shape[1:]) for part in found)
-    return Result(np.asarray(config.widths), np.asarray(radii), *each)
+    return jax.tree.map(lambda part: part.reshape(*shape, *part.shape[1:]), found)
 
 
-def _measured(x: Float[Array, " d"], radii: Float[Array, " r"], num_steps: int, num_descent: int):
+def _measured(x: Float[Array, " d"], config: Config):
     """Gaps of one network in all directions and at all distances."""
+    radii = jnp.asarray(config.radii)
 
-    def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey) -> Gaps:
+    def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey) -> Result:
         def top(w: Float[Array, " p"]):
-            pair = eigenpairs(output_hessian(apply, w, x), w, 1, num_steps, key, "magnitude")
+            operator = output_hessian(apply, w, x)
+            pair = eigenpairs(operator, w, 1, config.num_steps, key, "magnitude")
             return jnp.abs(pair.values[0]), pair.vectors[0]
 
-        output = lambda w: apply(w, x[None])[0, 0]  # noqa: E731
+        def output(w: Float[Array, " p"]) -> Float[Array, ""]:
+            return apply(w, x[None])[0, 0]
+
         linear = linearize(apply, weights)
         norm, vector = top(weights)
         slope = jax.grad(output)(weights)
         # Entries that are no weights are exactly 0, and have no direction.
         random = jnp.where(weights == 0, 0.0, jax.random.normal(key, weights.shape))
-        descent = _descended(output, weights, num_descent) - weights
+        descent = _descended(output, weights, config.num_descent) - weights
         directions = jnp.stack([vector, slope, random, descent])
         units = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
 
@@ -151,12 +131,12 @@ def _measured(x: Float[Array, " d"], radii: Float[Array, " r"], num_steps: int, 
         on_the_way = jax.lax.map(lambda move: top(weights + move)[0], moves[TOP])
         last = radii[-1] * units[TOP]
         bent = jax.jvp(jax.grad(output), (weights,), (last,))[1]
-        return Gaps(
+        return Result(
             gaps=gaps,
             quadratic=jnp.abs(jnp.vdot(last, bent)) / 2,
             arrived=gap(descent),
             distance=jnp.linalg.norm(descent),
-            norm=norm,
+            norms=norm,
             largest=jnp.maximum(norm, jax.lax.cummax(on_the_way)),
         )
 
@@ -171,82 +151,70 @@ def _descended(output, weights: Float[Array, " p"], num_steps: int) -> Float[Arr
     return jax.lax.fori_loop(0, num_steps, lambda _, w: w - rate * gradient(w), weights)
 
 
-# The intervals that the catalogue states; radii are at most 1.
+def _bound(result: Result, config: Config) -> Float[Measured, "s w r"]:
+    """½ R² times the largest norm on the way."""
+    return result.largest * np.square(config.radii)[None, None, :] / 2
+
+
+# Slopes in the width have 0.15 on either side, slopes in R have 0.2.
 CLAIMS = (
-    Claim(
+    ORDER.claim(
         "Along the top eigenvector the gap falls like one over the root of the width.",
-        judge=lambda r, c: exponent_between(r.widths, r.gaps[:, :, TOP, -1], -0.65, -0.35),
-        source=ORDER,
+        lambda r, c: exponent_between(c.widths, r.gaps[:, :, TOP, -1], -0.65, -0.35),
         formula=r"|f - f_{\mathrm{lin}}| \propto m^{-1/2}",
     ),
-    Claim(
+    BOUND.claim(
         "It grows with the square of the distance.",
-        judge=lambda r, c: exponent_between(r.radii, r.gaps[:, -1, TOP], 1.8, 2.2),
-        source=BOUND,
+        lambda r, c: exponent_between(c.radii, r.gaps[:, -1, TOP], 1.8, 2.2),
         formula=r"|f - f_{\mathrm{lin}}| \propto R^2",
     ),
-    Claim(
+    BOUND.claim(
         "In no direction the gap exceeds half the squared distance times the largest Hessian norm.",
         # Lanczos gives the norm from below: one part in a hundred is left to it.
-        judge=lambda r, c: holds(1.01 * _bound(r)[:, :, None, :] - r.gaps, 1e-5),
-        source=BOUND,
+        lambda r, c: holds(1.01 * _bound(r, c)[:, :, None, :] - r.gaps, 1e-5),
     ),
-    Claim(
+    BOUND.control(
         "Half of the bound would be exceeded along the top eigenvector.",
-        judge=lambda r, c: median_at_most(
-            (0.5 * _bound(r)[:, :, -1] - r.gaps[:, :, TOP, -1]).min(axis=1), 0.0
+        lambda r, c: median_at_most(
+            (0.5 * _bound(r, c)[:, :, -1] - r.gaps[:, :, TOP, -1]).min(axis=1), 0.0
         ),
-        source=BOUND,
-        kind="control",
     ),
-    Claim(
+    BOUND.claim(
         "A random direction shows less than a tenth of the gap.",
-        judge=lambda r, c: median_at_most(r.gaps[:, -1, RANDOM, -1] / r.gaps[:, -1, TOP, -1], 0.1),
-        source=BOUND,
+        lambda r, c: median_at_most(r.gaps[:, -1, RANDOM, -1] / r.gaps[:, -1, TOP, -1], 0.1),
     ),
-    Claim(
+    ORDER.claim(
         "The direction that training takes shows a smaller gap than the top eigenvector.",
-        judge=lambda r, c: ordered(r.gaps[:, -1, DESCENT, -1], r.gaps[:, -1, TOP, -1]),
-        source=ORDER,
+        lambda r, c: ordered(r.gaps[:, -1, DESCENT, -1], r.gaps[:, -1, TOP, -1]),
     ),
-    Claim(
+    QUADRATIC.claim(
         "The quadratic model leaves the linear one by as little: one over the root of the width.",
-        judge=lambda r, c: exponent_between(r.widths, r.quadratic, -0.65, -0.35),
-        source=QUADRATIC,
+        lambda r, c: exponent_between(c.widths, r.quadratic, -0.65, -0.35),
         formula=r"\|f_{\mathrm{quad}} - f_{\mathrm{lin}}\| = \tilde O(1/\sqrt m)",
     ),
-    Claim(
+    BOUND.claim(
         "Where descent ends, at its distance D, the gap is at most ½ D² times the largest norm.",
         # D may exceed the largest radius by little; the norm is that found at that radius.
-        judge=lambda r, c: holds(1.01 * r.largest[:, :, -1] * r.distance**2 / 2 - r.arrived, 1e-5),
-        source=BOUND,
+        lambda r, c: holds(1.01 * r.largest[:, :, -1] * r.distance**2 / 2 - r.arrived, 1e-5),
     ),
-    Claim(
+    QUADRATIC.claim(
         "Along the top eigenvector the gap is that of the quadratic model, ½ R² ‖∇²f‖.",
-        judge=lambda r, c: median_between(
-            r.gaps[:, -1, TOP, 0] / (r.norms[:, -1] * r.radii[0] ** 2 / 2), 0.9, 1.1
+        lambda r, c: median_between(
+            r.gaps[:, -1, TOP, 0] / (r.norms[:, -1] * c.radii[0] ** 2 / 2), 0.9, 1.1
         ),
-        source=QUADRATIC,
     ),
 )
-
-
-def _bound(result: Result) -> Float[np.ndarray, "s w r"]:
-    """½ R² times the largest norm on the way."""
-    return result.largest * np.asarray(result.radii)[None, None, :] ** 2 / 2
 
 
 def plot(result: Result, config: Config) -> Figure:
     """Gaps over widths at the largest distance, and over distances at the largest width."""
     figure, (widths, radii) = panels("gap over width", "gap over distance")
-    middle = np.median(result.gaps, axis=0)
-    for index, name in enumerate(DIRECTIONS):
-        widths.loglog(result.widths, middle[:, index, -1], "o-", markersize=3, label=name)
-        radii.loglog(result.radii, middle[-1, index], "o-", markersize=3, label=name)
-    bound = np.median(_bound(result), axis=0)
-    widths.loglog(result.widths, bound[:, -1], **THEORY, label="bound")
-    radii.loglog(result.radii, bound[-1], **THEORY, label="bound")
-    widths.set_xlabel("width m")
-    radii.set_xlabel("distance R")
-    widths.legend(fontsize=7)
+    named = dict(zip(DIRECTIONS, np.moveaxis(result.gaps, 2, 0), strict=True))
+    bound = np.median(_bound(result, config), axis=0)
+    widths.loglog(config.widths, bound[:, -1], **THEORY, label="bound")
+    radii.loglog(config.radii, bound[-1], **THEORY, label="bound")
+    scaling(widths, config.widths, {name: gaps[:, :, -1] for name, gaps in named.items()})
+    scaling(radii, config.radii, {name: gaps[:, -1] for name, gaps in named.items()})
+    label_axes(widths, "width m")
+    label_axes(radii, "distance R")
     return figure

@@ -23,10 +23,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, exponent_between, holds, identity
+from theorylab.claims import Source, at_least, at_most, exponent_between, holds, identity
 from theorylab.dynamics import linear
 from theorylab.dynamics.quadratic import gated, one_example
-from theorylab.dynamics.quadratic.gated import Weights
+from theorylab.dynamics.quadratic.gated import GatedWeights
 from theorylab.experiments.drawing import COLOURS, THEORY, label_axes, panels, scaling
 from theorylab.fields import Count, Increasing, Positive, Seeded, Several
 from theorylab.models import linearize
@@ -119,18 +119,18 @@ def run(config: Config) -> Result:
     )
 
 
-def _narrow(weights: Weights, width: int) -> Weights:
+def _narrow(weights: GatedWeights, width: int) -> GatedWeights:
     """Keep the first neurons of every seed's network, which is again a random network."""
-    return Weights(weights.first[:, :width], weights.second[:, :width])
+    return GatedWeights(weights.first[:, :width], weights.second[:, :width])
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))
 def _networks(
-    weights: Weights, width: int, ratios: tuple[float, ...], num_steps: int
-) -> one_example.Comparison:
+    weights: GatedWeights, width: int, ratios: tuple[float, ...], num_steps: int
+) -> one_example.MapComparison:
     """Quadratic and linear models beside the map, for every ratio and seed."""
 
-    def one(ratio: Scalar, weights: Weights) -> one_example.Comparison:
+    def one(ratio: Scalar, weights: GatedWeights) -> one_example.MapComparison:
         return one_example.compare(weights, x, TARGET, ratio, num_steps)
 
     x = jnp.ones(weights.first.shape[-1])  # ‖x‖² = d, so that λ₀ ≈ 1
@@ -140,10 +140,10 @@ def _networks(
 
 
 @partial(jax.jit, static_argnums=1)
-def _peaks(weights: Weights, width: int) -> Float[Array, "2 s"]:
+def _peaks(weights: GatedWeights, width: int) -> Float[Array, "2 s"]:
     """The highest η²·loss of the quadratic model and of the network itself, for every seed."""
 
-    def one(frozen: Bool[Array, ""], weights: Weights) -> Float[Array, ""]:
+    def one(frozen: Bool[Array, ""], weights: GatedWeights) -> Float[Array, ""]:
         return one_example.highest_loss(weights, x, TARGET, PEAK_RATIO, PEAK_STEPS, frozen)
 
     x = jnp.ones(weights.first.shape[-1])
@@ -153,12 +153,12 @@ def _peaks(weights: Weights, width: int) -> Float[Array, "2 s"]:
 
 
 @jax.jit
-def _linear(weights: Weights, key: RandomKey) -> dict[str, Array]:
+def _linear(weights: GatedWeights, key: RandomKey) -> dict[str, Array]:
     """Linear models with several random samples, for every seed."""
     samples = jax.random.normal(key, (NUM_SAMPLES, weights.first.shape[-1] + 1))
     x, y = samples[:, 1:], samples[:, :1]
 
-    def one(weights: Weights) -> dict[str, Array]:
+    def one(weights: GatedWeights) -> dict[str, Array]:
         apply = linearize(gated.network, weights)
         kernel = gated.tangent_kernel(weights, gated.gates(weights, x), x)
         critical = linear.largest_stable_rate(kernel)
@@ -181,55 +181,45 @@ def _beyond(losses: np.ndarray, config: Config) -> np.ndarray:
 
 # The tolerances are the catalogue's acceptance numbers; they were set on other runs than these.
 CLAIMS = (
-    Claim(
+    MAP.claim(
         "Output and curvature of the quadratic model obey a map of the plane exactly.",
         lambda r, c: at_most(r.map_error.max(), 1e-12),
-        MAP,
     ),
-    Claim(
+    REDUCED.claim(
         "In reduced coordinates the map is exact as well.",
         lambda r, c: at_most(r.reduced_error.max(), 1e-12),
-        REDUCED,
         formula=r"u' = (1 - v + u + w)^2 u, \quad v' = v - u (4 - v) - 4 w",
     ),
-    Claim(
+    NETWORK.claim(
         "The peak loss of quadratic models, trained in their weights, grows as the width.",
         lambda r, c: exponent_between(np.array(c.widths), r.quadratic_peaks, 0.9, 1.02),
-        NETWORK,
         formula=r"\max_t L(t) \propto m",
     ),
-    Claim(
+    NETWORK.claim(
         "So does the peak loss of the ReLU networks themselves.",
         lambda r, c: exponent_between(np.array(c.widths), r.network_peaks, 0.9, 1.02),
-        NETWORK,
     ),
-    Claim(
+    LINEAR.claim(
         "Linear models follow the closed form.",
         lambda r, c: identity(r.linear_outputs, r.linear_predicted, 1e-10),
-        LINEAR,
         formula=r"f(t) - y = (I - \eta K)^t (f(0) - y)",
     ),
-    Claim(
+    LINEAR.claim(
         "Linear models converge up to the critical learning rate, found by bisection within 1 %.",
         lambda r, c: at_most(np.abs(r.linear_threshold - 1).max(), 0.01),
-        LINEAR,
         formula=r"\eta_{\max} = 2 / \lambda_{\max}(K)",
     ),
-    Claim(
+    CATAPULT.claim(
         "Beyond the critical learning rate the quadratic model catapults, and converges.",
         lambda r, c: at_most(_beyond(r.loss, c).max(), 1e-6),
-        CATAPULT,
     ),
-    Claim(
+    LINEAR.claim(
         "The linear model diverges there.",
         lambda r, c: at_least(_beyond(r.linear_loss, c).min(), 1e6),
-        LINEAR,
     ),
-    Claim(
+    LINEAR.control(
         "The linear model has no catapult; its highest loss is the first or the last.",
         lambda r, c: holds(r.linear_loss[..., [0, -1]].max(-1) - r.linear_loss.max(-1)),
-        LINEAR,
-        kind="control",
     ),
 )
 

@@ -26,10 +26,8 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
-    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -171,7 +169,7 @@ def _networks(
     ]
     every_target = jnp.concatenate([targets[:1], targets])
 
-    def each(target: Array, layers: deep_linear.Weights, scale: Array) -> dict[str, Array]:
+    def each(target: Array, layers: deep_linear.LayerWeights, scale: Array) -> dict[str, Array]:
         grown = deep_linear.grow(target, layers, scale, horizon, NUM_READINGS)
         s, unit = jnp.linalg.norm(target), scale ** (depth - 2)
         half, led = (deep_linear.crossing(grown, at) for at in (s / 2, (GROWN * scale) ** depth))
@@ -221,20 +219,17 @@ def _error(result: Result) -> np.ndarray:
 # On 32 other seeds with the default sizes the error of two layers at β = 0.001 was 0.07 in the
 # median, that of deeper ones 0.63 or more, and that of the remaining time 0.003.
 CLAIMS = (
-    Claim(
+    TIME.claim(
         "From an aligned start the mode is half learned when the formula says, at all depths.",
         lambda r, c: at_most(np.abs(r.aligned / r.aligned_predicted - 1).max(), 0.02),
-        TIME,
         formula=r"t^*_{1/2} = \frac{\beta^{2-L} F(\beta^L/s) - (s/2)^{2/L-1} F(1/2)}{s(L-2)}",
     ),
-    Claim(
+    TIME.claim(
         "While the mode is small, more than two layers grow by the simpler formula.",
         lambda r, c: identity(r.aligned_early[1:, -1], r.early_predicted[1:, -1], 0.02),
-        TIME,
         formula=r"t^* = \beta^{2-L}\,\frac{1 - r^{2/L-1}}{s(L-2)} + O(\beta^2)",
     ),
-    *erratum(
-        MODE,
+    *MODE.erratum(
         printed=(
             "With two layers the solution of the mode's equation is u.",
             lambda r, c: identity(r.norms, r.formula, 1e-4),
@@ -245,36 +240,29 @@ CLAIMS = (
         ),
         formula=r"u^2(t) = \frac{s e^{2st}}{e^{2st} - 1 + s/\beta^2}",
     ),
-    Claim(
+    MODE.claim(
         "The mode of outputs of mean square 1 is at most 1.",
         lambda r, c: at_most(r.strength.max(), 1.0),
-        MODE,
         formula=r"s = \|Y\tilde X^\top\|/m \le 1",
     ),
-    Claim(
+    RANDOM.claim(
         "From a random start, two layers keep the formula's time to a tenth at the smallest β.",
         lambda r, c: median_at_most(_error(r)[:, 0, -1], 0.1),
-        RANDOM,
     ),
-    Claim(
+    RANDOM.claim(
         "The error of two layers falls with β.",
         lambda r, c: ordered(_error(r)[:, 0, -1], _error(r)[:, 0, 0]),
-        RANDOM,
     ),
-    Claim(
+    RANDOM.control(
         "At the largest β it is more than a tenth.",
         lambda r, c: median_at_least(_error(r)[:, 0, 0], 0.1),
-        RANDOM,
-        kind="control",
     ),
-    Claim(
+    RANDOM.claim(
         "With the part of the start along the mode for β, it is below a hundredth at all β.",
         lambda r, c: median_at_most(np.abs(r.random[:, 0] / r.effective - 1).max(axis=1), 0.01),
-        RANDOM,
         formula=r"\beta_\mathrm{eff} = \tfrac12 \|W_1 q + W_2^\top p\|",
     ),
-    *erratum(
-        RANDOM,
+    *RANDOM.erratum(
         printed=(
             "From a random start, deeper networks keep the formula's time to a tenth as well.",
             lambda r, c: median_at_most(_error(r)[:, 1:, -1].min(axis=1), 0.1),
@@ -290,13 +278,11 @@ CLAIMS = (
         ),
         formula=r"t_{1/2} \propto \beta^{2-L}",
     ),
-    Claim(
+    RANDOM.corrected(
         "When the mode has outgrown the start thirty-fold, the formula gives what time remains.",
         lambda r, c: median_at_most(
             np.abs(r.rest / r.rest_predicted - 1)[:, :, -1].max(axis=1), 0.05
         ),
-        RANDOM,
-        kind="corrected",
     ),
 )
 

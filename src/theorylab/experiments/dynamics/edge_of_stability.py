@@ -27,7 +27,6 @@ from jaxtyping import Array, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     median_at_least,
@@ -232,85 +231,67 @@ def _fall(watched: Watched, ratio: np.ndarray) -> np.ndarray:
 
 # Intervals are the catalogue's. Claims about several η take, seed by seed, the worst of them.
 CLAIMS = (
-    Claim(
+    EDGE.claim(
         "Sharpness begins below 2/η, at every learning rate.",
-        judge=lambda r, c: median_at_most(_curve_ratio(r, c)[..., 0].max(axis=0), 1.0),
-        source=EDGE,
+        lambda r, c: median_at_most(_curve_ratio(r, c)[..., 0].max(axis=0), 1.0),
         formula=r"\lambda(0)\,\eta / 2 \le 1",
     ),
-    Claim(
+    EDGE.claim(
         "Sharpness rises to 2/η: its median over the last third is not below, at any η.",
-        judge=lambda r, c: median_at_least(_late_ratio(r, c).min(axis=0), 0.95),
-        source=EDGE,
+        lambda r, c: median_at_least(_late_ratio(r, c).min(axis=0), 0.95),
         formula=r"\lambda\eta / 2 \ge 0.95",
     ),
-    Claim(
+    EDGE.claim(
         "It stays there: the median over the last third is hardly above 2/η, at any η.",
-        judge=lambda r, c: median_at_most(_late_ratio(r, c).max(axis=0), 1.2),
-        source=EDGE,
+        lambda r, c: median_at_most(_late_ratio(r, c).max(axis=0), 1.2),
         formula=r"\lambda\eta / 2 \le 1.2",
     ),
-    Claim(
+    EDGE.claim(
         "At the edge many steps raise the loss: at least one in five, at every η.",
-        judge=lambda r, c: median_at_least(_late_rises(r.curve).min(axis=0), 0.2),
-        source=EDGE,
+        lambda r, c: median_at_least(_late_rises(r.curve).min(axis=0), 0.2),
     ),
-    Claim(
+    EDGE.claim(
         "But not most: at most three in five, at every η.",
-        judge=lambda r, c: median_at_most(_late_rises(r.curve).max(axis=0), 0.6),
-        source=EDGE,
+        lambda r, c: median_at_most(_late_rises(r.curve).max(axis=0), 0.6),
     ),
-    Claim(
+    EDGE.claim(
         "Over many steps the loss falls all the same: to less than half of what it was when the"
         " edge was crossed, at every η.",
-        judge=lambda r, c: median_at_most(_fall(r.curve, _curve_ratio(r, c)).max(axis=0), 0.5),
-        source=EDGE,
+        lambda r, c: median_at_most(_fall(r.curve, _curve_ratio(r, c)).max(axis=0), 0.5),
     ),
-    Claim(
+    EDGE.claim(
         "Images: sharpness begins below 2/η.",
-        judge=lambda r, c: median_at_most(_ratio(r.images, c.image_learning_rate)[:, 0], 1.0),
-        source=EDGE,
+        lambda r, c: median_at_most(_ratio(r.images, c.image_learning_rate)[:, 0], 1.0),
     ),
-    Claim(
+    EDGE.claim(
         "Images: sharpness rises to 2/η and stays there over the last third.",
-        judge=lambda r, c: median_between(
+        lambda r, c: median_between(
             np.median(_late(_ratio(r.images, c.image_learning_rate)), axis=-1), 0.95, 1.2
         ),
-        source=EDGE,
         formula=r"0.95 \le \lambda\eta / 2 \le 1.2",
     ),
-    Claim(
+    EDGE.claim(
         "Images: from one in five to three in five steps raise the loss.",
-        judge=lambda r, c: median_between(_late_rises(r.images), 0.2, 0.6),
-        source=EDGE,
+        lambda r, c: median_between(_late_rises(r.images), 0.2, 0.6),
     ),
-    Claim(
+    EDGE.claim(
         "Images: over many steps the loss falls to less than half.",
-        judge=lambda r, c: median_at_most(
-            _fall(r.images, _ratio(r.images, c.image_learning_rate)), 0.5
-        ),
-        source=EDGE,
+        lambda r, c: median_at_most(_fall(r.images, _ratio(r.images, c.image_learning_rate)), 0.5),
     ),
-    Claim(
+    EDGE.control(
         "With a small η sharpness stays below 2/η.",
-        judge=lambda r, c: median_at_most(_ratio(r.control, CONTROL_RATE).max(axis=-1), 1.0),
-        source=EDGE,
-        kind="control",
+        lambda r, c: median_at_most(_ratio(r.control, CONTROL_RATE).max(axis=-1), 1.0),
     ),
-    Claim(
+    LEMMA.control(
         "There no step raises the loss.",
-        judge=lambda r, c: at_most(r.control.rises.max(), 0.0),
-        source=LEMMA,
-        kind="control",
+        lambda r, c: at_most(r.control.rises.max(), 0.0),
         formula=r"L(t + 1) \le L(t)",
     ),
-    Claim(
+    SHARPNESS.control(
         "What Lanczos calls sharpness is an eigenvalue, to 2 % of it.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             np.median(r.images.residual / r.images.sharpness, axis=-1), 0.02
         ),
-        source=SHARPNESS,
-        kind="control",
     ),
 )
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum, identity, mean_between
+from theorylab.claims import Source, identity, mean_between
 from theorylab.dynamics import gradient_bound, relu_gradient_square
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Checked, Plural, Seed
@@ -106,38 +106,30 @@ def _above(samples: Float[np.ndarray, " q"], bound: float):
 
 
 CLAIMS = (
-    Claim(
+    MOMENT.corrected(
         "The mean of ‖∇f‖² is above its bound in fully connected networks.",
         lambda r, c: _above(r.gradient_squares[0], BOUND),
-        MOMENT,
-        kind="corrected",
         formula=r"\mathbb E \|\nabla f\|^2 \ge \min(1, \min_j C^{1 + r + \dots + r^{j-1}})",
     ),
-    Claim(
+    MOMENT.claim(
         "It is so in densely connected ones.",
         lambda r, c: _above(r.gradient_squares[1], BOUND),
-        MOMENT,
     ),
-    Claim(
+    MOMENT.claim(
         "It is so in ones without half of their edges.",
         lambda r, c: _above(r.gradient_squares[2], BOUND),
-        MOMENT,
     ),
-    Claim(
+    MOMENT.claim(
         "In fully connected ReLU networks of three layers the mean of ‖∇f‖² is 3/4.",
         # A tenth tells it from 1 and ½, which two and four layers have.
         lambda r, c: mean_between(r.gradient_squares[0], 0.9 * EXACT, 1.1 * EXACT),
-        MOMENT,
         formula=r"\mathbb E \|\nabla f\|^2 = L \, 2^{1 - L}",
     ),
-    Claim(
+    MOMENT.control(
         "Eight times the bound is no bound: the mean of fully connected networks is below it.",
         lambda r, c: mean_between(r.gradient_squares[0], 0.0, 8 * BOUND),
-        MOMENT,
-        kind="control",
     ),
-    *erratum(
-        MOMENT,
+    *MOMENT.erratum(
         printed=(
             "The mean of ‖∇f‖ is above the root of the bound, at one neuron with φ = √2 ReLU.",
             lambda r, c: _above(r.narrow_gradients, math.sqrt(NARROW_BOUND)),
@@ -147,8 +139,7 @@ CLAIMS = (
             lambda r, c: _above(r.narrow_gradients**2, NARROW_BOUND),
         ),
     ),
-    *erratum(
-        MOMENT,
+    *MOMENT.erratum(
         printed=(
             "A homogeneous φ obeys φ(az) = aʳφ(z) for every a: ReLU with a = −2.",
             lambda r, c: identity(r.scaled[1], r.multiplied[1], 1e-12),

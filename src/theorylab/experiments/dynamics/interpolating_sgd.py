@@ -29,7 +29,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_most, holds, median_at_least, median_at_most
+from theorylab.claims import Source, at_most, holds, median_at_least, median_at_most
 from theorylab.curvature import output_hessian, spectral_norm
 from theorylab.data import sphere
 from theorylab.dynamics import descent_bound, drift_bound, stochastic_rate
@@ -243,55 +243,45 @@ def _drifts(result: Result, config: Config) -> Float[np.ndarray, "g z"]:
 
 
 CLAIMS = (
-    Claim(
+    CONVERGENCE.claim(
         "With batches of every size the mean loss stays below (1 − ημ)ᵗ 𝓛(0), μ the least"
         " eigenvalue on the way.",
-        judge=lambda r, c: median_at_most(_worst(r, c, _ratio(r)), 1.0),
-        source=CONVERGENCE,
+        lambda r, c: median_at_most(_worst(r, c, _ratio(r)), 1.0),
         formula=r"\mathbb E \mathcal L(t) \le (1 - \eta\mu)^t \mathcal L(0)",
     ),
-    Claim(
+    CONVERGENCE.control(
         "With the largest eigenvalue as μ it would not.",
-        judge=lambda r, c: median_at_least(_worst(r, c, r.largest.min(axis=(2, 3))), 1.0),
-        source=CONVERGENCE,
-        kind="control",
+        lambda r, c: median_at_least(_worst(r, c, r.largest.min(axis=(2, 3))), 1.0),
     ),
-    Claim(
+    CONVERGENCE.claim(
         "The exponential rate of the second half is at least ημ, with batches of every size.",
-        judge=lambda r, c: median_at_least(_late_rates(r, c).min(axis=1), 1.0),
-        source=CONVERGENCE,
+        lambda r, c: median_at_least(_late_rates(r, c).min(axis=1), 1.0),
     ),
-    Claim(
+    CONVERGENCE.claim(
         "Every run fits its data: the loss ends below a tenth of what it was.",
-        judge=lambda r, c: holds(0.1 - r.loss[..., -1] / r.loss[..., 0]),
-        source=CONVERGENCE,
+        lambda r, c: holds(0.1 - r.loss[..., -1] / r.loss[..., 0]),
     ),
-    Claim(
+    BALL.claim(
         "The weights travel less than 2(n/b)√(2λ_max𝓛(0))/μ, in every run: a ball is enough.",
-        judge=lambda r, c: holds(_radii(r, c)[..., None] - r.distance),
-        source=BALL,
+        lambda r, c: holds(_radii(r, c)[..., None] - r.distance),
         formula=r"\|w_t - w_0\| \le 2 (n/b) \sqrt{2 \lambda_{\max} \mathcal L(0)} / \mu",
     ),
-    Claim(
+    DRIFT.claim(
         "√λ_min(K) moves no further than √n times the curvature times the distance, in any run.",
-        judge=lambda r, c: at_most(_drifts(r, c).max(), 1.0),
-        source=DRIFT,
+        lambda r, c: at_most(_drifts(r, c).max(), 1.0),
         formula=r"|\sqrt{\lambda_{\min}(K)} - \sqrt{\lambda_{\min}(K_0)}|"
         r" \le \sqrt n R \sup \|\nabla^2 f\|",
     ),
-    Claim(
+    DRIFT.claim(
         "It moves by a tenth of that and less, in the median: the kernel is steadier than its"
         " bound.",
-        judge=lambda r, c: median_at_most(_drifts(r, c).max(axis=1), 0.1),
-        source=DRIFT,
+        lambda r, c: median_at_most(_drifts(r, c).max(axis=1), 0.1),
     ),
-    Claim(
+    CONVERGENCE.control(
         "Where one input has two labels the noise of single examples remains: the loss of the"
         " second half is a hundredth above its least, and more.",
         # On seed 101 it is a tenth above, in the median of small networks; without noise it is 0.
-        judge=lambda r, c: median_at_least(_remaining(r)[:, 0], 0.01 * LEAST),
-        source=CONVERGENCE,
-        kind="control",
+        lambda r, c: median_at_least(_remaining(r)[:, 0], 0.01 * LEAST),
     ),
 )
 

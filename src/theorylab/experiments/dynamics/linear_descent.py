@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, identity, median_between
+from theorylab.claims import Source, at_least, at_most, identity, median_between
 from theorylab.dynamics import linear
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Count, Seeded
@@ -161,43 +161,35 @@ def _misreading(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    CLOSED.claim(
         "Iterated descent is the closed form, at every step and for every step size.",
         # Of the numbers beyond 2/λ_max, which grow, each problem's own size is the measure.
         lambda r, c: at_most(_closed_form_error(r).max(), 1e-10),
-        CLOSED,
         formula=r"w_t = \left(I - (I - \eta X^\top X)^t\right) X^+ y",
     ),
-    Claim(
+    STEPS.claim(
         "With η = 1.99/λ_max descent converges to the solution of least squares.",
         lambda r, c: at_most(_distance(r)[:, 2, -1].max(), 1e-6),
-        STEPS,
         formula=r"w_\infty = X^+ y = (X^\top X)^{-1} X^\top y",
     ),
-    Claim(
+    STEPS.control(
         # 1.01²⁰⁰⁰ = 4 · 10⁸, times the share of the top direction in the solution.
         "With η = 2.01/λ_max descent diverges.",
         lambda r, c: at_least(_distance(r)[:, 3, -1].min(), 1e3),
-        STEPS,
-        kind="control",
     ),
-    Claim(
+    STEPS.claim(
         "The largest step with which the loss shrinks is 2/λ_max.",
         lambda r, c: median_between(r.threshold, 1.98, 2.02),
-        STEPS,
         formula=r"0 < \eta < 2/\lambda_{\max}(X^\top X)",
     ),
-    Claim(
+    NOTATION.claim(
         "Where X is square, descent ends at the inverse of the matrix whose rows are samples.",
         lambda r, c: identity(r.square_end, r.square_inverse, 1e-10),
-        NOTATION,
         formula=r"X^+ = (XX^\top)^{-1} X = (X^\top)^{-1} \text{ with samples in columns}",
     ),
-    Claim(
+    NOTATION.control(
         "The usual pseudo-inverse of the matrix whose columns are samples leads elsewhere.",
         lambda r, c: at_least(_misreading(r).min(), 1e-2),
-        NOTATION,
-        kind="control",
     ),
 )
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, holds, median_at_most
+from theorylab.claims import Source, holds, median_at_most
 from theorylab.data import sphere
 from theorylab.dynamics import descent_bound, polyak_ratio
 from theorylab.experiments.drawing import THEORY, panels
@@ -134,53 +134,41 @@ def _late_rates(result: Result) -> Float[np.ndarray, "a s"]:
 
 
 CLAIMS = (
-    Claim(
+    CONDITION.claim(
         "At every step the ratio ‖∇𝓛‖²/2𝓛 is at least the kernel's least eigenvalue.",
-        judge=lambda r, c: holds(r.ratio - r.least, 1e-9),
-        source=CONDITION,
+        lambda r, c: holds(r.ratio - r.least, 1e-9),
         formula=r"\|\nabla \mathcal L\|^2 \ge 2 \lambda_{\min}(K) \mathcal L",
     ),
-    Claim(
-        "And at most its largest.",
-        judge=lambda r, c: holds(r.largest - r.ratio, 1e-9),
-        source=CONDITION,
-    ),
-    Claim(
+    CONDITION.claim("And at most its largest.", lambda r, c: holds(r.largest - r.ratio, 1e-9)),
+    CONVERGENCE.claim(
         "The loss stays below (1 − ημ)ᵗ 𝓛(0), with μ the least eigenvalue on the way.",
-        judge=lambda r, c: holds(_rate_margins(r), 1e-9),
-        source=CONVERGENCE,
+        lambda r, c: holds(_rate_margins(r), 1e-9),
         formula=r"\mathcal L(t) \le (1 - \eta\mu)^t \mathcal L(0)",
     ),
-    Claim(
+    CONVERGENCE.control(
         "With the largest eigenvalue as μ it would not.",
-        judge=lambda r, c: median_at_most((_fast(r) - r.loss[0]).min(axis=1), 0.0),
-        source=CONVERGENCE,
-        kind="control",
+        lambda r, c: median_at_most((_fast(r) - r.loss[0]).min(axis=1), 0.0),
     ),
-    Claim(
+    CONVERGENCE.claim(
         "The least eigenvalue falls by less than half while the network learns.",
-        judge=lambda r, c: median_at_most((1 - r.least / r.least[:, :, :1]).max(axis=(0, 2)), 0.5),
-        source=CONVERGENCE,
+        lambda r, c: median_at_most((1 - r.least / r.least[:, :, :1]).max(axis=(0, 2)), 0.5),
         formula=r"\inf_B \lambda_{\min}(K) \ge \mu",
     ),
-    Claim(
+    CONVERGENCE.claim(
         "The weights travel less than √(2𝓛(0)/μ), in every network: a ball is enough.",
-        judge=lambda r, c: holds(np.sqrt(2 * r.loss[:, :, 0] / r.least.min(axis=2)) - r.distance),
-        source=CONVERGENCE,
+        lambda r, c: holds(np.sqrt(2 * r.loss[:, :, 0] / r.least.min(axis=2)) - r.distance),
         formula=r"\|w_t - w_0\| \le \sqrt{2 \mathcal L(0) / \mu}",
     ),
-    Claim(
+    CONVERGENCE.claim(
         "The exponential rate that fits the second half is at least ημ, in every network.",
-        judge=lambda r, c: holds(_late_rates(r) - r.learning_rate * r.least.min(axis=2)),
-        source=CONVERGENCE,
+        lambda r, c: holds(_late_rates(r) - r.learning_rate * r.least.min(axis=2)),
     ),
-    Claim(
+    CONVERGENCE.claim(
         "Its median over ημ is at most 4: the bound is no empty one.",
         # The slowest mode alone would have 2: its loss is squared. Others die out before.
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             (_late_rates(r) / (r.learning_rate * r.least.min(axis=2)))[0], 4.0
         ),
-        source=CONVERGENCE,
     ),
 )
 

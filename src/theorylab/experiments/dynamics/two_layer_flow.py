@@ -24,7 +24,6 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     exponent_between,
@@ -190,52 +189,41 @@ def _step_drifts(problems: Problem, step_sizes: Float[Array, " e"]) -> Float[Arr
 
 # The bound on the drift is the catalogue's.
 CLAIMS = (
-    Claim(
+    LINEAR.claim(
         "The velocities of the linear network, as they are written out, are the loss's gradient.",
         lambda r, c: identity(r.written[:, 0], r.differentiated[:, 0], 1e-12),
-        LINEAR,
         formula=r"\dot v = WX(y - X^\top W^\top v),\ \dot W = v(y - X^\top W^\top v)^\top X^\top",
     ),
-    Claim(
+    NONLINEAR.claim(
         "So are those of networks with an activation.",
         lambda r, c: identity(r.written[:, 1:], r.differentiated[:, 1:], 1e-12),
-        NONLINEAR,
         formula=r"\dot W = [\phi'(WX) \odot v(y - \phi(X^\top W^\top)v)^\top] X^\top",
     ),
-    Claim(
+    LINEAR.claim(
         "Along the flow of the linear network the imbalance of its layers is conserved.",
         lambda r, c: at_most(r.drift[:, 0].max(), 1e-6),
-        LINEAR,
         formula=r"WW^\top - vv^\top = \mathrm{const}",
     ),
-    Claim(
+    LINEAR.claim(
         "Meanwhile the network learns: the loss falls.",
         lambda r, c: median_at_most(r.losses[:, 0, -1] / r.losses[:, 0, 0], 0.5),
-        LINEAR,
     ),
-    Claim(
+    NONLINEAR.control(
         "With an activation between the layers the imbalance moves.",
         lambda r, c: median_at_least(r.drift[:, 1:, -1].min(axis=1), 1e-3),
-        NONLINEAR,
-        kind="control",
     ),
-    Claim(
+    NONLINEAR.claim(
         "With the square of ReLU every neuron conserves an imbalance of its own.",
         lambda r, c: at_most(r.diagonal_drift[:, 1].max(), 1e-6),
-        NONLINEAR,
         formula=r"\|w_i\|^2 - 2v_i^2 = \mathrm{const}",
     ),
-    Claim(
+    NONLINEAR.control(
         "With tanh no such thing is conserved.",
         lambda r, c: median_at_least(r.diagonal_drift[:, 2, -1], 1e-3),
-        NONLINEAR,
-        kind="control",
     ),
-    Claim(
+    LINEAR.control(
         "In discrete steps the imbalance of the linear network drifts in proportion to their size.",
         lambda r, c: exponent_between(np.array(c.learning_rates), r.step_drift, 0.9, 1.1),
-        LINEAR,
-        kind="control",
         formula=r"\eta^2 \sum_t (\dot W\dot W^\top - \dot v\dot v^\top) = O(\eta)",
     ),
 )

@@ -19,7 +19,6 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
@@ -147,38 +146,32 @@ def _norms(key: RandomKey, fixed: Float[Array, "k n n"], num_draws: int) -> Floa
 ROUNDING = 1e-9
 
 CLAIMS = (
-    Claim(
+    LAB.claim(
         "Bernstein's bound is never below the exact tail of a sum of rare successes.",
-        judge=lambda r, c: holds(r.bernstein_rare - r.rare, ROUNDING),
-        source=LAB,
+        lambda r, c: holds(r.bernstein_rare - r.rare, ROUNDING),
         formula=r"\Pr\left[\textstyle\sum_i X_i > t\right]"
         r" \le \exp\left(-\frac{t^2 / 2}{\sum_j \mathbb{E}X_j^2 + M t / 3}\right)",
     ),
-    Claim(
+    LAB.claim(
         "Where the variance is far below the range, Bernstein's bound is below Hoeffding's.",
-        judge=lambda r, c: at_least((r.hoeffding_rare - r.bernstein_rare).min(), 0.0),
-        source=LAB,
+        lambda r, c: at_least((r.hoeffding_rare - r.bernstein_rare).min(), 0.0),
     ),
-    Claim(
+    LAB.control(
         "Where the variance is as large as the range allows, it is not.",
-        judge=lambda r, c: at_most((r.hoeffding_fair - r.bernstein_fair).max(), 0.0),
-        source=LAB,
-        kind="control",
+        lambda r, c: at_most((r.hoeffding_fair - r.bernstein_fair).max(), 0.0),
     ),
-    Claim(
+    MATRIX.claim(
         "The mean norm of a sum of random matrices is below matrix Bernstein's bound.",
-        judge=lambda r, c: mean_between(r.norms / r.norm_bound, 0.0, 1.0),
-        source=MATRIX,
+        lambda r, c: mean_between(r.norms / r.norm_bound, 0.0, 1.0),
         formula=r"\mathbb{E}\|Z\| \le \sqrt{2 v \log(n_1 + n_2)} + \tfrac{M}{3} \log(n_1 + n_2)",
     ),
-    Claim(
+    MATRIX.claim(
         "Its tail is below matrix Bernstein's, where that is 0.1.",
-        judge=lambda r, c: probability_at_most(
+        lambda r, c: probability_at_most(
             np.count_nonzero(~(r.norms < r.tail_start)),
             r.norms.size,
             TAIL,  # NaN is beyond
         ),
-        source=MATRIX,
         formula=r"\Pr[\|Z\| \ge t] \le (n_1 + n_2) \exp\left(-\frac{t^2 / 2}{v + M t / 3}\right)",
     ),
 )

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, between, erratum, holds
+from theorylab.claims import Source, at_least, at_most, between, holds
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Checked, Count, Positive
 from theorylab.generalization import exact_tails, tail_bounds
@@ -151,14 +151,12 @@ def _anti_margins(result: Result) -> np.ndarray:
 ROUNDING = 1e-9
 
 CLAIMS = (
-    Claim(
+    LAB.claim(
         "Markov's bound is never below the exact tail.",
-        judge=lambda r, c: holds(r.markov - r.above, ROUNDING),
-        source=LAB,
+        lambda r, c: holds(r.markov - r.above, ROUNDING),
         formula=r"\Pr[X \ge t] \le \mathbb{E}X / t",
     ),
-    *erratum(
-        LAB,
+    *LAB.erratum(
         printed=(
             "Chebyshev's inequality needs non-negative variables: signed ones violate it.",
             lambda r, c: at_least(np.count_nonzero(r.chebyshev < r.signs - ROUNDING), 1),
@@ -169,8 +167,7 @@ CLAIMS = (
             r"\Pr[|X - \mathbb{E}X| \ge t] \le \mathrm{Var}X / t^2",
         ),
     ),
-    *erratum(
-        CHERNOFF,
+    *CHERNOFF.erratum(
         printed=(
             "Chernoff's upper tail bound exp(−δ²μ/3) holds for all δ > 0.",
             lambda r, c: holds(r.chernoff - r.above, ROUNDING),
@@ -182,27 +179,22 @@ CLAIMS = (
             r"\Pr[X \ge (1 + \delta)\mu] \le e^{-\delta^2 \mu / 3},\ 0 < \delta \le 1",
         ),
     ),
-    Claim(
+    CHERNOFF.corrected(
         "Beyond, Chernoff's bound with (1 + δ)log(1 + δ) − δ in the exponent holds.",
-        judge=lambda r, c: holds(r.chernoff_far - r.above, ROUNDING),
-        source=CHERNOFF,
-        kind="corrected",
+        lambda r, c: holds(r.chernoff_far - r.above, ROUNDING),
         formula=r"\Pr[X \ge (1 + \delta)\mu] \le e^{-\mu((1 + \delta)\log(1 + \delta) - \delta)}",
     ),
-    Claim(
+    CHERNOFF.claim(
         "Chernoff's lower tail bound holds for all δ below 1.",
-        judge=lambda r, c: holds(r.chernoff_below - r.below, ROUNDING),
-        source=CHERNOFF,
+        lambda r, c: holds(r.chernoff_below - r.below, ROUNDING),
         formula=r"\Pr[X \le (1 - \delta)\mu] \le e^{-\delta^2 \mu / 2}",
     ),
-    Claim(
+    LAB.claim(
         "Hoeffding's bound is never below the exact tail of a sum of signs.",
-        judge=lambda r, c: holds(r.hoeffding - r.signs, ROUNDING),
-        source=LAB,
+        lambda r, c: holds(r.hoeffding - r.signs, ROUNDING),
         formula=r"\Pr[|X - \mathbb{E}X| \ge t] \le 2 e^{-2 t^2 / \sum_i (b_i - a_i)^2}",
     ),
-    *erratum(
-        SHORTHAND,
+    *SHORTHAND.erratum(
         printed=(
             "An average of m centred variables in [−1, 1] is beyond ε with probability"
             " ≤ exp(−ε²m).",
@@ -217,8 +209,7 @@ CLAIMS = (
             r" \le 2 e^{-\epsilon^2 m / 2}",
         ),
     ),
-    *erratum(
-        ANTI,
+    *ANTI.erratum(
         printed=(
             "A Gaussian is within t with probability between 2t/3σ and 4t/5σ, for all t.",
             lambda r, c: holds(_anti_margins(r)),
@@ -231,20 +222,17 @@ CLAIMS = (
             r"\ 0 < t \le \sigma",
         ),
     ),
-    Claim(
+    LAB.claim(
         "The law of a standardised sum approaches the normal law as one over √m.",
         # The distance is half an atom, √(2/πm)/2, up to a relative correction of order 1/m.
-        judge=lambda r, c: between(
+        lambda r, c: between(
             power_law(np.asarray(COUNTS, float), r.clt_distance).exponent, -0.51, -0.49
         ),
-        source=LAB,
         formula=r"\sup_x |F_m(x) - \Phi(x)| \propto m^{-1/2}",
     ),
-    Claim(
+    LAB.control(
         "If all signs are one and the same, Hoeffding's bound is violated.",
-        judge=lambda r, c: at_most((r.hoeffding - r.dependent).min(), -1.0),
-        source=LAB,
-        kind="control",
+        lambda r, c: at_most((r.hoeffding - r.dependent).min(), -1.0),
     ),
 )
 

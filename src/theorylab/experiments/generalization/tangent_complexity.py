@@ -26,9 +26,7 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     holds,
     median_at_least,
     median_at_most,
@@ -294,54 +292,44 @@ def _excess_travel(result: Result, predicted: Float[np.ndarray, "s l"]) -> Float
 # Thresholds are the catalogue's; "within 1.5 points" is asked of the median over seeds. The bound's
 # deviation is at least twice the trace's, so a fifth of it is exceeded too often.
 CLAIMS = (
-    Claim(
+    MEASURE.claim(
         "Over the parts of random labels, measure and test error rank alike: 0.95 for both pairs.",
-        judge=lambda r, c: median_at_least(
+        lambda r, c: median_at_least(
             np.minimum(*(rank_correlations(r.measure[:, k], r.test_error[:, k]) for k in (0, 1))),
             0.95,
         ),
-        source=MEASURE,
     ),
-    Claim(
+    MEASURE.claim(
         "The measure grows with the part of random labels.",
-        judge=lambda r, c: trend(r.measure.mean(axis=1).T),
-        source=MEASURE,
+        lambda r, c: trend(r.measure.mean(axis=1).T),
     ),
-    Claim(
+    ORDERING.claim(
         "Random labels have at least twice the yᵀH*⁻¹y of true ones.",
-        judge=lambda r, c: median_at_least(
+        lambda r, c: median_at_least(
             (r.travelled[:, :, -1] / r.travelled[:, :, 0]).min(axis=1), 2.0
         ),
-        source=ORDERING,
     ),
-    Claim(
+    RADEMACHER.claim(
         "The test loss never exceeds the training loss by more than the bound.",
-        judge=lambda r, c: holds(r.gap_margin),
-        source=RADEMACHER,
+        lambda r, c: holds(r.gap_margin),
         formula=r"\frac{2 B \sqrt{\mathrm{tr} H^*}}{n} + 3 \sqrt{\frac{\log(2/\delta)}{2n}}",
     ),
-    Claim(
+    MEASURE.claim(
         "For true labels of 0 and 1 the bound says something: it is below 1.",
-        judge=lambda r, c: median_at_most(r.gap_bound[:, 0, 0], 1.0),
-        source=MEASURE,
+        lambda r, c: median_at_most(r.gap_bound[:, 0, 0], 1.0),
     ),
-    Claim(
+    MEASURE.claim(
         "Wide networks and the kernel have the same test error, to 1.5 points.",
-        judge=lambda r, c: median_at_most(
-            np.abs(r.network_error - r.kernel_error).mean(axis=1), 0.015
-        ),
-        source=MEASURE,
+        lambda r, c: median_at_most(np.abs(r.network_error - r.kernel_error).mean(axis=1), 0.015),
     ),
-    Claim(
+    TRACE.claim(
         "With probability 1 − δ the trace of H(0) is at most n/2 + √(n² log(1/δ)/2m).",
-        judge=lambda r, c: probability_at_least(
+        lambda r, c: probability_at_least(
             np.sum(r.traces <= r.trace_bound), r.traces.size, 1 - c.delta
         ),
-        source=TRACE,
         formula=r"\|Z(0)\|_F^2 \le \frac n2 + \sqrt{\frac{n^2}{2m} \log \frac1\delta}",
     ),
-    *erratum(
-        TRAVEL,
+    *TRAVEL.erratum(
         printed=(
             "Training travels B = yᵀH⁻¹y, to 10 %.",
             lambda r, c: median_at_most(_excess_travel(r, r.kernel_travelled), 0.1),
@@ -353,21 +341,17 @@ CLAIMS = (
             r"\|W(\infty) - W(0)\|_F = \sqrt{y^\top H^{-1} y}",
         ),
     ),
-    Claim(
+    TRACE.control(
         "A fifth of that deviation of the trace is not enough.",
-        judge=lambda r, c: probability_at_most(
+        lambda r, c: probability_at_most(
             np.sum(r.traces <= 0.8 * c.num_fitted / 2 + 0.2 * r.trace_bound),
             r.traces.size,
             1 - c.delta,
         ),
-        source=TRACE,
-        kind="control",
     ),
-    Claim(
+    MEASURE.control(
         "Of labels that are all random nothing is learned: half the test labels are wrong.",
-        judge=lambda r, c: median_between(r.test_error[:, :, -1].mean(axis=1), 0.35, 0.65),
-        source=MEASURE,
-        kind="control",
+        lambda r, c: median_between(r.test_error[:, :, -1].mean(axis=1), 0.35, 0.65),
     ),
 )
 

@@ -24,9 +24,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     exponent_between,
     holds,
     identity,
@@ -154,49 +152,41 @@ def _order(x: Float[Array, "n d"]) -> float:
 
 # Growth: the catalogue's pilot has exponents of 0.76 for p = 3 and at most 0.04 for p = 1 and 2.
 CLAIMS = (
-    Claim(
+    SERIES.claim(
         "H* is its power series.",
-        judge=lambda r, c: identity(r.series, r.closed, 1e-10),
-        source=SERIES,
+        lambda r, c: identity(r.series, r.closed, 1e-10),
         formula=r"H^* = \frac{K}{4} + \frac{1}{2\pi} \sum_{l \ge 1}"
         r" \frac{(2l-3)!!}{(2l-2)!!} \frac{K^{\circ 2l}}{2l-1}",
     ),
-    Claim(
+    ORDER.claim(
         "In the order of quadratic forms, (H*)⁻¹ is at most 4K⁻¹.",
-        judge=lambda r, c: holds(r.order, 1e-8),
-        source=ORDER,
+        lambda r, c: holds(r.order, 1e-8),
         formula=r"(H^*)^{-1} \preceq 4 K^{-1}",
     ),
-    Claim(
+    ORDER.claim(
         "The trace of H* is n/2.",
-        judge=lambda r, c: identity(r.traces, np.full_like(r.traces, 0.5), 1e-12),
-        source=ORDER,
+        lambda r, c: identity(r.traces, np.full_like(r.traces, 0.5), 1e-12),
     ),
-    Claim(
+    ORDER.claim(
         "Linear teachers never exceed the bound 2√2 ‖β‖/√n on the complexity, nor 2‖β‖/√n.",
-        judge=lambda r, c: holds(2 / np.sqrt(c.samples)[None, :] - r.linear_measure, 1e-9),
-        source=ORDER,
+        lambda r, c: holds(2 / np.sqrt(c.samples)[None, :] - r.linear_measure, 1e-9),
         formula=r"\frac{\sqrt{2\,y^\top (H^*)^{-1} y\,\mathrm{tr} H^*}}{n}"
         r" \le \frac{2\|\beta\|}{\sqrt n}",
     ),
-    Claim(
+    TEACHERS.claim(
         "With more samples they reach it: √(yᵀH*⁻¹y) goes to 2‖β‖.",
-        judge=lambda r, c: median_between(r.power_roots[:, 0, -1], 1.95, 2.0),
-        source=TEACHERS,
+        lambda r, c: median_between(r.power_roots[:, 0, -1], 1.95, 2.0),
     ),
-    Claim(
+    TEACHERS.claim(
         "Squares and fourth powers never exceed 3p‖β‖ᵖ.",
-        judge=lambda r, c: holds(_power_margins(r)),
-        source=TEACHERS,
+        lambda r, c: holds(_power_margins(r)),
         formula=r"\sqrt{y^\top (H^*)^{-1} y} \le 3 p\,|\alpha|\,\|\beta\|^p",
     ),
-    Claim(
+    TEACHERS.claim(
         "The third power is not covered: √(yᵀH*⁻¹y) grows with n.",
-        judge=lambda r, c: exponent_between(c.samples, r.power_roots[:, 2], 0.4, 1.5),
-        source=TEACHERS,
+        lambda r, c: exponent_between(c.samples, r.power_roots[:, 2], 0.4, 1.5),
     ),
-    *erratum(
-        TEACHERS,
+    *TEACHERS.erratum(
         printed=(
             "Cosines never exceed p‖β‖ sinh(‖β‖²) with the constant 3 and p = 1.",
             lambda r, c: holds(_cosine_ratios(r, tangent_bounds.printed_cosine_bound) - 1),
@@ -208,11 +198,9 @@ CLAIMS = (
             r"O\left(|\alpha|\,\|\beta\| \sinh \|\beta\| / \sqrt n\right)",
         ),
     ),
-    Claim(
+    TEACHERS.control(
         "For the first and the second power √(yᵀH*⁻¹y) does not grow with n.",
-        judge=lambda r, c: exponent_between(c.samples, r.power_roots[:, :2].max(axis=1), -0.1, 0.1),
-        source=TEACHERS,
-        kind="control",
+        lambda r, c: exponent_between(c.samples, r.power_roots[:, :2].max(axis=1), -0.1, 0.1),
     ),
 )
 

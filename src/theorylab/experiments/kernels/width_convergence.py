@@ -30,9 +30,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -262,59 +260,48 @@ def _first_layers(
 # the NTK parametrization, 0 ± 0.15 in μP; runs with other seeds gave −0.5, −0.97 and −0.01 with
 # intervals of ± 0.05, ± 0.1 and ± 0.05.
 CLAIMS = (
-    Claim(
+    DEEP.claim(
         "The tangent kernel of random ReLU networks goes to its closed form as m^(−1/2).",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.relu_error, -0.6, -0.4),
-        source=DEEP,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.relu_error, -0.6, -0.4),
         formula=r"\|\hat\Theta_m - \Theta\|_F / \|\Theta\|_F \propto m^{-1/2}",
     ),
-    Claim(
+    LIMIT.claim(
         "So does that of erf networks.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.erf_error, -0.6, -0.4),
-        source=LIMIT,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.erf_error, -0.6, -0.4),
     ),
-    Claim(
+    DEEP.claim(
         "On the diagonal the ReLU limit counts the layers.",
-        judge=lambda r, c: identity(r.diagonal, r.expected_diagonal, 1e-5),  # single precision
-        source=DEEP,
+        lambda r, c: identity(r.diagonal, r.expected_diagonal, 1e-5),  # single precision
         formula=r"\Theta(x, x) = (L + 1)\,\sigma_w^2\,\|x\|^2 / d",
     ),
-    Claim(
+    DICHOTOMY.claim(
         "Before training, the NTK parametrization and μP have the same kernel.",
-        judge=lambda r, c: identity(r.start_gap, np.zeros_like(r.start_gap), 1e-4),
-        source=DICHOTOMY,
+        lambda r, c: identity(r.start_gap, np.zeros_like(r.start_gap), 1e-4),
         formula=r"\sum_w \eta_w \frac{\partial f}{\partial w} \frac{\partial f'}{\partial w}",
     ),
-    Claim(
+    LAZY.claim(
         "In the NTK parametrization the kernel moves in inverse proportion to the width.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.ntk_movement, -1.2, -0.8),
-        source=LAZY,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.ntk_movement, -1.2, -0.8),
         formula=r"\|\hat\Theta_T - \hat\Theta_0\|_F / \|\hat\Theta_0\|_F \propto m^{-1}",
     ),
-    Claim(
+    RICH.claim(
         "In μP the kernel moves as much at every width.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.mup_movement, -0.15, 0.15),
-        source=RICH,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.mup_movement, -0.15, 0.15),
         formula=r"\|\hat\Theta_T - \hat\Theta_0\|_F / \|\hat\Theta_0\|_F \propto m^0",
     ),
-    Claim(
+    CONTRAST.claim(
         "At the largest width it moves at least five times as much in μP.",
-        judge=lambda r, c: median_at_least(r.mup_movement[:, -1] / r.ntk_movement[:, -1], 5.0),
-        source=CONTRAST,
+        lambda r, c: median_at_least(r.mup_movement[:, -1] / r.ntk_movement[:, -1], 5.0),
     ),
-    Claim(
+    DICHOTOMY.claim(
         "Both fit: at every width the loss falls to less than a hundredth.",
-        judge=lambda r, c: median_at_most(np.maximum(r.ntk_loss, r.mup_loss).max(axis=1), 0.01),
-        source=DICHOTOMY,
+        lambda r, c: median_at_most(np.maximum(r.ntk_loss, r.mup_loss).max(axis=1), 0.01),
     ),
-    Claim(
+    LIMIT.control(
         "Against the limit of another activation the error does not fall.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.wrong_error, -0.1, 0.1),
-        source=LIMIT,
-        kind="control",
+        lambda r, c: exponent_between(np.asarray(c.widths), r.wrong_error, -0.1, 0.1),
     ),
-    *erratum(
-        TWO_LAYER,
+    *TWO_LAYER.erratum(
         printed=(
             "The first layer's kernel goes to (π − arccos xᵀx′)/2π as m^(−1/2).",
             lambda r, c: exponent_between(np.asarray(c.widths), r.printed_error, -0.6, -0.4),

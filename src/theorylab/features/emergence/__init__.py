@@ -12,14 +12,14 @@ clusters       clusters of weights' directions, found by a rule
 filters        filters of residual blocks, and the directions of their gradients
 """
 
-from .audits import Audit as Audit
+from .audits import LemmaAudit as LemmaAudit
 from .audits import audit as audit
 from .audits import beyond_margin as beyond_margin
 from .bounds import ClassifierSizes as ClassifierSizes
 from .bounds import Drift as Drift
 from .bounds import EmergenceBound as EmergenceBound
 from .bounds import General as General
-from .bounds import Sizes as Sizes
+from .bounds import TheoremSizes as TheoremSizes
 from .bounds import balancing_steps as balancing_steps
 from .bounds import classifier_sizes as classifier_sizes
 from .bounds import drift as drift
@@ -27,7 +27,7 @@ from .bounds import emergence_bound as emergence_bound
 from .bounds import hinge_regret_margin as hinge_regret_margin
 from .bounds import needed_pairs as needed_pairs
 from .bounds import regret_margin as regret_margin
-from .clusters import Clusters as Clusters
+from .clusters import DirectionClusters as DirectionClusters
 from .clusters import scrambled as scrambled
 from .clusters import spherical_means as spherical_means
 from .filters import Persistence as Persistence
@@ -50,7 +50,7 @@ from .lower_bounds import mixture_chances as mixture_chances
 from .lower_bounds import num_parities as num_parities
 from .lower_bounds import parity_coefficients as parity_coefficients
 from .lower_bounds import parity_rows as parity_rows
-from .meters import Parts as Parts
+from .meters import GradientParts as GradientParts
 from .meters import cosine_map as cosine_map
 from .meters import cosines as cosines
 from .meters import expected_largest_cosine as expected_largest_cosine
@@ -63,8 +63,8 @@ from .meters import separation as separation
 from .meters import silhouette as silhouette
 from .meters import threshold_ceiling as threshold_ceiling
 from .meters import weight_maps as weight_maps
-from .network import Neurons as Neurons
 from .network import Scales as Scales
+from .network import TruncatedNeurons as TruncatedNeurons
 from .network import first_half as first_half
 from .network import opening as opening
 from .network import outputs as outputs

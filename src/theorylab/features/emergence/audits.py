@@ -23,7 +23,7 @@ from theorylab.data import Dataset
 from theorylab.typing import Scalar
 
 from .bounds import ClassifierSizes, hinge_regret_margin
-from .network import Neurons, preactivations, smoothed_outputs, truncated_relu
+from .network import TruncatedNeurons, preactivations, smoothed_outputs, truncated_relu
 from .stages import Emergence, Stage, step
 
 _NUM_SAMPLES = 5000  # on which the audit is made
@@ -32,7 +32,7 @@ _MOST_STEPS = 50
 _SMALL_RATE, _LARGE_RATE, _SOURCE_PAIRS = 1e-3, 1.0, 300
 
 
-class Audit(NamedTuple):
+class LemmaAudit(NamedTuple):
     """What was measured of the lemmas."""
 
     beyond: Float[Array, "*seeds 3"]  # share with y g⁽¹⁾ > 1: η⁽¹⁾ of the theory, 1e-3, 300/m
@@ -41,7 +41,7 @@ class Audit(NamedTuple):
 
 
 def beyond_margin(
-    neurons: Neurons, x: Float[Array, "n d"], y: Float[Array, "n 1"], noise: Scalar
+    neurons: TruncatedNeurons, x: Float[Array, "n d"], y: Float[Array, "n 1"], noise: Scalar
 ) -> Float[Array, ""]:
     """The share of samples with y g(x; ξ) > 1, which have no gradient.
 
@@ -55,13 +55,13 @@ def beyond_margin(
 
 
 def audit(
-    start: Neurons,
+    start: TruncatedNeurons,
     emerged: Emergence,
     last_outer: Float[Array, " neurons"],
     data: Dataset,
     first: Stage,
     orders: ClassifierSizes,
-) -> Audit:
+) -> LemmaAudit:
     """Hold a run to the lemmas.
 
     Args:
@@ -92,4 +92,4 @@ def audit(
     batches = jnp.reshape(signed[: steps * _BATCH], (steps, _BATCH, -1))
     rate = 1 / jnp.mean(jnp.sum(signed**2, axis=1))
     regret = hinge_regret_margin(batches, second.outer, last_outer, rate)
-    return Audit(jnp.stack(beyond), jnp.stack(sizes), regret)
+    return LemmaAudit(jnp.stack(beyond), jnp.stack(sizes), regret)

@@ -38,7 +38,7 @@ from ..gradient.bound import Requirement
 
 
 @dataclass(frozen=True)
-class Sizes:
+class TheoremSizes:
     """Data, network and training of the theorem.
 
     Args:
@@ -134,7 +134,7 @@ class EmergenceBound(NamedTuple):
         return f"loss ≤ {self.total:.3g}{words}; regime: {regime}"
 
 
-def emergence_bound(sizes: Sizes, general: General | None = None) -> EmergenceBound:
+def emergence_bound(sizes: TheoremSizes, general: General | None = None) -> EmergenceBound:
     """The bound with unit constants, and every requirement evaluated.
 
     Args:
@@ -142,7 +142,7 @@ def emergence_bound(sizes: Sizes, general: General | None = None) -> EmergenceBo
         general: What else, for the general theorem.
 
     Example:
-        >>> bound = emergence_bound(Sizes(num_patterns=100, num_relevant=5, num_pairs=300,
+        >>> bound = emergence_bound(TheoremSizes(num_patterns=100, num_relevant=5, num_pairs=300,
         ...                               num_steps=600))
         >>> bound.violated, bound.vacuous
         (('relevant k', 'width m'), True)
@@ -291,7 +291,7 @@ def hinge_regret_margin(
     return regret_margin(*records, *norms, learning_rate)
 
 
-def _requirements(sizes: Sizes, general: General | None) -> tuple[Requirement, ...]:
+def _requirements(sizes: TheoremSizes, general: General | None) -> tuple[Requirement, ...]:
     total, k, m = float(sizes.num_patterns), float(sizes.num_relevant), float(sizes.num_pairs)
     inside = total / (sizes.failure * sizes.structure)
     width = max(k**4, total)

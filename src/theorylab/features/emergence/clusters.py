@@ -24,7 +24,7 @@ from theorylab.typing import RandomKey
 _TINY = 1e-30
 
 
-class Clusters(NamedTuple):
+class DirectionClusters(NamedTuple):
     """Centres of length 1, which vector belongs to which, and how close they are."""
 
     centres: Float[Array, "k d"]
@@ -36,7 +36,7 @@ class Clusters(NamedTuple):
 @partial(jax.jit, static_argnames=("num_clusters", "num_steps"))
 def spherical_means(
     vectors: Float[Array, "m d"], num_clusters: int = 2, num_steps: int = 20
-) -> Clusters:
+) -> DirectionClusters:
     """Cluster directions by spherical k-means.
 
     Args:
@@ -74,7 +74,9 @@ def spherical_means(
     centres, _ = jax.lax.scan(improve, start, length=num_steps)
     products = unit @ centres.T
     apart = centres @ centres.T - 3 * jnp.eye(num_clusters, dtype=unit.dtype)
-    return Clusters(centres, jnp.argmax(products, axis=1), products.max(axis=1).mean(), apart.max())
+    return DirectionClusters(
+        centres, jnp.argmax(products, axis=1), products.max(axis=1).mean(), apart.max()
+    )
 
 
 def scrambled(key: RandomKey, vectors: Float[Array, "m d"]) -> Float[Array, "m d"]:

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int
 
 from theorylab.typing import Params, Scalar
 
-from .clusters import Clusters
+from .clusters import DirectionClusters
 
 _BRANCH = "['branch']"
 _TINY = 1e-30
@@ -82,7 +82,7 @@ def scale_filters(params: Params, factor: Scalar) -> Params:
     return jax.tree.unflatten(structure, leaves)
 
 
-def nearest_filters(vectors: Float[Array, "m d"], clusters: Clusters) -> Int[Array, " k"]:
+def nearest_filters(vectors: Float[Array, "m d"], clusters: DirectionClusters) -> Int[Array, " k"]:
     """The places of the vectors that are nearest in direction to the clusters' centres."""
     lengths = jnp.linalg.norm(vectors, axis=1)
     cosines = vectors @ clusters.centres.T / jnp.maximum(lengths, _TINY)[:, None]

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 
 from theorylab.data import CountLaw
 
-from .network import Neurons
+from .network import TruncatedNeurons
 
 _LEAST_BIAS = 1 / 8
 
@@ -53,7 +53,7 @@ def good_network(
     dictionary: Float[Array, "d patterns"] | None = None,
     scale: float | None = None,
     robust: bool = False,
-) -> Neurons:
+) -> TruncatedNeurons:
     """The neurons of g*, which is y on every input without noise.
 
     Args:
@@ -76,7 +76,7 @@ def good_network(
     size = 4 * factor * k
     sigma = law.scale() if scale is None else scale
     weights = sigma * columns[:, :k].sum(axis=1) / size
-    return Neurons(
+    return TruncatedNeurons(
         jnp.tile(weights[None, :], (len(biases), 1)),
         jnp.asarray(biases / size, columns.dtype),
         jnp.asarray(heights * size, columns.dtype),

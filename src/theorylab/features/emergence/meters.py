@@ -34,7 +34,7 @@ from theorylab.typing import Scalar
 _TINY = 1e-30  # weights of the theory's first step have squares of 1e-20
 
 
-class Parts(NamedTuple):
+class GradientParts(NamedTuple):
     """Signal and noise in every neuron's gradient."""
 
     signal: Float[Array, " neurons"]
@@ -43,7 +43,7 @@ class Parts(NamedTuple):
 
 def gradient_parts(
     gradient: Float[Array, "neurons patterns"], outer: Float[Array, " neurons"], num_relevant: int
-) -> Parts:
+) -> GradientParts:
     """Take gradients apart, in the coordinates of the dictionary.
 
     Args:
@@ -53,7 +53,7 @@ def gradient_parts(
     """
     parts = -gradient / outer[:, None]
     signal = parts[:, :num_relevant].mean(axis=1)
-    return Parts(signal, jnp.sqrt((parts[:, num_relevant:] ** 2).mean(axis=1)))
+    return GradientParts(signal, jnp.sqrt((parts[:, num_relevant:] ** 2).mean(axis=1)))
 
 
 def sampling_floor(

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 from theorylab.typing import RandomKey, Scalar
 
 
-class Neurons(NamedTuple):
+class TruncatedNeurons(NamedTuple):
     """All neurons: weights w, biases b and outer weights a."""
 
     weights: Float[Array, "*copies neurons d"]
@@ -64,20 +64,20 @@ def opening(z: Float[Array, "*shape"], noise: Scalar) -> Float[Array, "*shape"]:
 
 
 @jax.jit
-def preactivations(neurons: Neurons, x: Float[Array, "n d"]) -> Float[Array, "n neurons"]:
+def preactivations(neurons: TruncatedNeurons, x: Float[Array, "n d"]) -> Float[Array, "n neurons"]:
     """⟨wᵢ, x⟩ + bᵢ."""
     return x @ neurons.weights.T + neurons.biases[None, :]
 
 
 @jax.jit
-def outputs(neurons: Neurons, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+def outputs(neurons: TruncatedNeurons, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
     """g(x) = Σᵢ aᵢ σ(⟨wᵢ, x⟩ + bᵢ): an `apply` without noise."""
     return (truncated_relu(preactivations(neurons, x)) @ neurons.outer)[:, None]
 
 
 @jax.jit
 def smoothed_outputs(
-    neurons: Neurons, x: Float[Array, "n d"], noise: Scalar
+    neurons: TruncatedNeurons, x: Float[Array, "n d"], noise: Scalar
 ) -> Float[Array, "n 1"]:
     """g(x; ξ) in the mean over the noise inside, σ_ξ > 0."""
     return (smoothed_relu(preactivations(neurons, x), noise) @ neurons.outer)[:, None]
@@ -100,7 +100,9 @@ def start_scales(num_relevant: int, structure: float, scale: float) -> Scales:
     return Scales(1 / k, 1 / k**2, scale**2 / (structure * k**2))
 
 
-def unbiased_start(key: RandomKey, num_pairs: int, dimension: int, scales: Scales) -> Neurons:
+def unbiased_start(
+    key: RandomKey, num_pairs: int, dimension: int, scales: Scales
+) -> TruncatedNeurons:
     """Draw m neurons, and give each a twin with the opposite outer weight.
 
     Args:
@@ -122,14 +124,14 @@ def unbiased_start(key: RandomKey, num_pairs: int, dimension: int, scales: Scale
     weights = scales.weights * jax.random.normal(of_weights, (num_pairs, dimension))
     biases = scales.biases * jax.random.normal(of_biases, (num_pairs,))
     outer = scales.outer * jax.random.normal(of_outer, (num_pairs,))
-    return Neurons(
+    return TruncatedNeurons(
         jnp.concatenate([weights, weights]),
         jnp.concatenate([biases, biases]),
         jnp.concatenate([outer, -outer]),
     )
 
 
-def first_half(neurons: Neurons) -> Neurons:
+def first_half(neurons: TruncatedNeurons) -> TruncatedNeurons:
     """One neuron of every pair. Fixed features of twins are equal but for signs: half is enough."""
     half = len(neurons.biases) // 2
-    return Neurons(neurons.weights[:half], neurons.biases[:half], neurons.outer[:half])
+    return TruncatedNeurons(neurons.weights[:half], neurons.biases[:half], neurons.outer[:half])

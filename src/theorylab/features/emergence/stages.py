@@ -29,7 +29,7 @@ from theorylab.training.trajectory import Measure, Steps
 from theorylab.typing import RandomKey, Scalar
 
 from ..fixed import falling_descent, weighted_hinge
-from .network import Neurons, outputs, smoothed_outputs
+from .network import TruncatedNeurons, outputs, smoothed_outputs
 
 Printed = Literal["lemmas", "theorem"]
 _CHUNK = 2000  # samples whose gradient is taken at once
@@ -85,12 +85,12 @@ def emergence_stages(
 
 
 def gradients(
-    neurons: Neurons,
+    neurons: TruncatedNeurons,
     x: Float[Array, "n d"],
     y: Float[Array, "n 1"],
     noise: Scalar,
     class_weights: tuple[Scalar, Scalar] = (1.0, 1.0),
-) -> Neurons:
+) -> TruncatedNeurons:
     """The gradient of the hinge loss on all samples, some at a time.
 
     Args:
@@ -102,7 +102,7 @@ def gradients(
     """
     minus, plus = class_weights
 
-    def total(neurons: Neurons, x: Array, y: Array, counts: Array) -> Float[Array, ""]:
+    def total(neurons: TruncatedNeurons, x: Array, y: Array, counts: Array) -> Float[Array, ""]:
         losses = jnp.maximum(1 - y * smoothed_outputs(neurons, x, noise), 0.0)
         return jnp.sum(losses * counts * jnp.where(y > 0, plus, minus))
 
@@ -111,16 +111,16 @@ def gradients(
     padded = [jnp.pad(part, ((0, missing), (0, 0))) for part in (x, y, jnp.ones_like(y))]
     chunks = [jnp.reshape(part, (-1, size, part.shape[1])) for part in padded]
 
-    def add(sums: Neurons, chunk: list[Array]) -> tuple[Neurons, None]:
+    def add(sums: TruncatedNeurons, chunk: list[Array]) -> tuple[TruncatedNeurons, None]:
         return jax.tree.map(jnp.add, sums, jax.grad(total)(neurons, *chunk)), None
 
     sums, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, neurons), chunks)
     return jax.tree.map(lambda part: part / n, sums)
 
 
-def step(neurons: Neurons, gradient: Neurons, stage: Stage) -> Neurons:
+def step(neurons: TruncatedNeurons, gradient: TruncatedNeurons, stage: Stage) -> TruncatedNeurons:
     """θ ← κ_θ θ − η ∇_θ L."""
-    return Neurons(
+    return TruncatedNeurons(
         stage.keep_weights * neurons.weights - stage.learning_rate * gradient.weights,
         neurons.biases - stage.learning_rate * gradient.biases,
         stage.keep_outer * neurons.outer - stage.learning_rate * gradient.outer,
@@ -130,14 +130,14 @@ def step(neurons: Neurons, gradient: Neurons, stage: Stage) -> Neurons:
 class Emergence(NamedTuple):
     """Neurons after the first and the second step, and the gradients that made them."""
 
-    first: Neurons
-    second: Neurons
-    first_gradient: Neurons
-    second_gradient: Neurons
+    first: TruncatedNeurons
+    second: TruncatedNeurons
+    first_gradient: TruncatedNeurons
+    second_gradient: TruncatedNeurons
 
 
 def emerge(
-    start: Neurons,
+    start: TruncatedNeurons,
     data: Dataset,
     stages: tuple[Stage, Stage],
     class_weights: tuple[Scalar, Scalar] = (1.0, 1.0),
@@ -145,14 +145,16 @@ def emerge(
     """Take the first two steps, on all samples."""
     stacked = jax.tree.map(lambda *values: jnp.array(values, start.biases.dtype), *stages)
 
-    def advance(neurons: Neurons, stage: Stage) -> tuple[Neurons, tuple[Neurons, Neurons]]:
+    def advance(
+        neurons: TruncatedNeurons, stage: Stage
+    ) -> tuple[TruncatedNeurons, tuple[TruncatedNeurons, TruncatedNeurons]]:
         gradient = gradients(neurons, data.x, data.y, stage.noise, class_weights)
         after = step(neurons, gradient, stage)
         return after, (after, gradient)
 
     _, (after, gradient) = jax.lax.scan(advance, start, stacked)
 
-    def at(tree: Neurons, place: int) -> Neurons:
+    def at(tree: TruncatedNeurons, place: int) -> TruncatedNeurons:
         return jax.tree.map(lambda leaf: leaf[place], tree)
 
     return Emergence(at(after, 0), at(after, 1), at(gradient, 0), at(gradient, 1))
@@ -171,7 +173,7 @@ def classifier_rates(num_pairs: int) -> tuple[float, float, float]:
 
 
 def classify(
-    neurons: Neurons,
+    neurons: TruncatedNeurons,
     data: Dataset,
     batch: Batches,
     steps: Steps,
@@ -196,11 +198,11 @@ def classify(
     if not all(rate >= 0 for rate in known):
         raise ValueError(f"rates must be at least 0, got {rates}.")
     falling = falling_descent(1.0, int(steps[-1]))
-    optimizer = with_learning_rates(falling, Neurons(*map(jnp.asarray, rates)))
+    optimizer = with_learning_rates(falling, TruncatedNeurons(*map(jnp.asarray, rates)))
 
     weighted = weighted_hinge(class_weights)
 
-    def risk(neurons: Neurons, x: Array, y: Array) -> Float[Array, ""]:
+    def risk(neurons: TruncatedNeurons, x: Array, y: Array) -> Float[Array, ""]:
         return weighted(outputs(neurons, x), y)
 
     return sgd(risk, neurons, data, optimizer, batch, steps, measure, key)

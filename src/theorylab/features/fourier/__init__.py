@@ -28,7 +28,7 @@ from .maximum_margin import least_penalized_loss as least_penalized_loss
 from .maximum_margin import maximum_margin as maximum_margin
 from .maximum_margin import maximum_margin_network as maximum_margin_network
 from .maximum_margin import num_cosine_neurons as num_cosine_neurons
-from .polynomial import Neurons as Neurons
+from .polynomial import PolynomialNeurons as PolynomialNeurons
 from .polynomial import group_norm as group_norm
 from .polynomial import initial_neurons as initial_neurons
 from .polynomial import neuron_norms as neuron_norms
@@ -44,6 +44,6 @@ from .spectra import interpolated as interpolated
 from .spectra import neuron_spectra as neuron_spectra
 from .spectra import power as power
 from .spectra import uniformity as uniformity
-from .transformer import Transformer as Transformer
+from .transformer import AdditionTransformer as AdditionTransformer
 from .transformer import token_scores as token_scores
 from .transformer import weight_norm as weight_norm

@@ -32,7 +32,7 @@ from theorylab.training.trajectory import Steps
 from theorylab.typing import Params, RandomKey, Scalar
 
 _CHUNK = 4096  # examples that are looked at together
-Network = Callable[[Any, Int[Array, "n k"]], Float[Array, "n p"]]  # params, terms ─► logits
+AdditionNetwork = Callable[[Any, Int[Array, "n k"]], Float[Array, "n p"]]  # params, terms ─► logits
 ENOUGH = 0.99  # the accuracy that counts as solved
 
 
@@ -91,7 +91,7 @@ def accuracy(outputs: Float[Array, "n p"], total: Int[Array, " n"]) -> Float[Arr
     return (outputs.argmax(axis=1) == total).mean()
 
 
-def scores(network: Network, params: Params, sums: Sums) -> tuple[Array, Array]:
+def scores(network: AdditionNetwork, params: Params, sums: Sums) -> tuple[Array, Array]:
     """Mean cross-entropy and accuracy, some thousands of examples at a time.
 
     Args:
@@ -116,7 +116,7 @@ def scores(network: Network, params: Params, sums: Sums) -> tuple[Array, Array]:
 
 def learn_addition(
     key: RandomKey,
-    network: Network,
+    network: AdditionNetwork,
     norm: Callable[[Any], Float[Array, ""]],
     params: Params,
     parts: tuple[Sums, Sums],

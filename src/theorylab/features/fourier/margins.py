@@ -28,7 +28,7 @@ from jaxtyping import Array, Complex, Float, Int
 
 from theorylab.data.modular import num_sums, numbered_sums
 
-from .polynomial import Neurons, group_norm, polynomial_network
+from .polynomial import PolynomialNeurons, group_norm, polynomial_network
 
 _CHUNK = 4096  # examples that are looked at together
 
@@ -50,7 +50,7 @@ def weighted_margin(outputs: Float[Array, "n p"], total: Int[Array, " n"]) -> Fl
     return right - jnp.where(others, outputs, 0.0).sum(axis=1) / (outputs.shape[1] - 1)
 
 
-def least_margin(params: Neurons) -> Float[Array, ""]:
+def least_margin(params: PolynomialNeurons) -> Float[Array, ""]:
     """h(θ), over all pᵏ examples, some thousands at a time."""
     num_terms, modulus, _ = params.inputs.shape
     count = num_sums(num_terms, modulus)
@@ -65,18 +65,18 @@ def least_margin(params: Neurons) -> Float[Array, ""]:
     return jax.lax.map(least, firsts).min()
 
 
-def normalized_margin(params: Neurons) -> Float[Array, ""]:
+def normalized_margin(params: PolynomialNeurons) -> Float[Array, ""]:
     """h(θ)/‖θ‖ᵏ⁺¹, the least margin of the network scaled to norm 1."""
     return least_margin(params) / group_norm(params) ** (params.inputs.shape[0] + 1)
 
 
-def average_margin(params: Neurons) -> Float[Array, ""]:
+def average_margin(params: PolynomialNeurons) -> Float[Array, ""]:
     """E g′ over all pᵏ examples, by Fourier transforms of the weights."""
     num_terms, modulus, _ = params.inputs.shape
     return diagonal_spectrum(params).real.sum() / ((modulus - 1) * modulus**num_terms)
 
 
-def diagonal_spectrum(params: Neurons) -> Complex[Array, " f"]:
+def diagonal_spectrum(params: PolynomialNeurons) -> Complex[Array, " f"]:
     """f̂(j, …, j, -j) for j = 1 … p - 1: k! Σᵢ ŵᵢ(-j) ∏ₗ ûᵢₗ(j), with no other part of (Σₗ uᵢₗ)ᵏ.
 
     Where all outputs but the right one are equal, λ below it, each is λpᵏ: every frequency is used.
@@ -89,7 +89,7 @@ def diagonal_spectrum(params: Neurons) -> Complex[Array, " f"]:
     return math.factorial(params.inputs.shape[0]) * products[1:].sum(axis=1)
 
 
-def function_spectrum(params: Neurons) -> Complex[Array, "..."]:
+def function_spectrum(params: PolynomialNeurons) -> Complex[Array, "..."]:
     """f̂(j₁, …, j_k, j) of f(a₁, …, a_k)[c] as a function of k + 1 numbers; pᵏ⁺¹ entries."""
     num_terms, modulus, _ = params.inputs.shape
     numbers = jnp.arange(num_sums(num_terms, modulus))

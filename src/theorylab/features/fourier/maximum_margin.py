@@ -32,7 +32,7 @@ from jaxtyping import Array
 from theorylab.typing import RandomKey
 
 from .margins import average_margin
-from .polynomial import Neurons, group_norm, initial_neurons, scaled
+from .polynomial import PolynomialNeurons, group_norm, initial_neurons, scaled
 
 
 def maximum_margin(num_terms: int, modulus: int) -> float:
@@ -89,7 +89,7 @@ def num_cosine_neurons(num_terms: int, modulus: int) -> int:
     return 2 ** (2 * num_terms - 1) * (modulus - 1) // 2
 
 
-def cosine_neuron(modulus: int, frequency: int, phases: Sequence[float]) -> Neurons:
+def cosine_neuron(modulus: int, frequency: int, phases: Sequence[float]) -> PolynomialNeurons:
     """A neuron of norm 1 with the average margin γ*.
 
     Args:
@@ -105,10 +105,10 @@ def cosine_neuron(modulus: int, frequency: int, phases: Sequence[float]) -> Neur
     angles = 2 * np.pi * frequency * np.arange(modulus) / modulus
     amplitude = math.sqrt(2 / ((num_terms + 1) * modulus))
     vectors = jnp.asarray(amplitude * np.cos(every_phase[:, None] + angles[None, :]))[:, :, None]
-    return Neurons(vectors[:-1], vectors[-1])
+    return PolynomialNeurons(vectors[:-1], vectors[-1])
 
 
-def maximum_margin_network(num_terms: int, modulus: int) -> Neurons:
+def maximum_margin_network(num_terms: int, modulus: int) -> PolynomialNeurons:
     """The network of 2²ᵏ⁻¹(p - 1)/2 cosine neurons whose normalised margin is γ*.
 
     All its weights are cosines and sines of amplitude 1.
@@ -132,10 +132,12 @@ def maximum_margin_network(num_terms: int, modulus: int) -> Neurons:
                 sign = (-1) ** (sum(kinds) // 2 + kinds[k]) * math.prod(signs)
                 neurons.append(np.concatenate([inputs, sign * waves[[kinds[k]]]]))
     vectors = jnp.asarray(np.stack(neurons, axis=2))
-    return Neurons(vectors[:-1], vectors[-1])
+    return PolynomialNeurons(vectors[:-1], vectors[-1])
 
 
-def ascended_neuron(key: RandomKey, num_terms: int, modulus: int, num_steps: int = 1000) -> Neurons:
+def ascended_neuron(
+    key: RandomKey, num_terms: int, modulus: int, num_steps: int = 1000
+) -> PolynomialNeurons:
     """A neuron of norm 1 after ascent of its average margin, from a random one.
 
     Steps θ ← θ + ∇V(θ)/(k(k + 1)γ*), then back to norm 1, V = E g′. Near the maximum such a step
@@ -150,7 +152,7 @@ def ascended_neuron(key: RandomKey, num_terms: int, modulus: int, num_steps: int
     """
     rate = 1 / (num_terms * (num_terms + 1) * maximum_margin(num_terms, modulus))
 
-    def advance(_: Array, params: Neurons) -> Neurons:
+    def advance(_: Array, params: PolynomialNeurons) -> PolynomialNeurons:
         gradient = jax.grad(average_margin)(params)
         moved = jax.tree.map(lambda weight, slope: weight + rate * slope, params, gradient)
         return scaled(moved, 1 / group_norm(moved))

@@ -23,7 +23,7 @@ from theorylab.data.modular import check_numbers
 from theorylab.typing import RandomKey, Scalar
 
 
-class Neurons(NamedTuple):
+class PolynomialNeurons(NamedTuple):
     """The weights θ of a polynomial network; a column is a neuron.
 
     Args:
@@ -35,7 +35,7 @@ class Neurons(NamedTuple):
     output: Float[Array, "p m"]
 
 
-def initial_neurons(key: RandomKey, num_terms: int, modulus: int, width: int) -> Neurons:
+def initial_neurons(key: RandomKey, num_terms: int, modulus: int, width: int) -> PolynomialNeurons:
     """Independent weights of N(0, 1/p), so that vectors have length about 1.
 
     Args:
@@ -49,10 +49,10 @@ def initial_neurons(key: RandomKey, num_terms: int, modulus: int, width: int) ->
             raise ValueError(f"{name} must be at least 1, got {value}.")
     shape = (num_terms + 1, modulus, width)
     drawn = jax.random.normal(key, (math.prod(shape),)).reshape(shape) / math.sqrt(modulus)
-    return Neurons(drawn[:-1], drawn[-1])
+    return PolynomialNeurons(drawn[:-1], drawn[-1])
 
 
-def polynomial_network(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
+def polynomial_network(params: PolynomialNeurons, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
     """f(θ, a), the logits of the p possible sums.
 
     Args:
@@ -60,7 +60,8 @@ def polynomial_network(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array
         terms: The numbers a, from 0 to p - 1.
 
     Example:
-        >>> one = Neurons(jnp.array([[[0.0], [1.0]], [[0.0], [2.0]]]), jnp.array([[1.0], [-1.0]]))
+        >>> inputs = jnp.array([[[0.0], [1.0]], [[0.0], [2.0]]])
+        >>> one = PolynomialNeurons(inputs, output=jnp.array([[1.0], [-1.0]]))
         >>> polynomial_network(one, jnp.array([[1, 0], [1, 1]])).tolist()
         [[1.0, -1.0], [9.0, -9.0]]
     """
@@ -72,7 +73,7 @@ def polynomial_network(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array
 
 
 @jax.jit
-def _outputs(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
+def _outputs(params: PolynomialNeurons, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
     num_terms = params.inputs.shape[0]
     rows = [params.inputs[place][terms[:, place]] for place in range(num_terms)]
     hidden = sum(rows[1:], start=rows[0])
@@ -80,23 +81,23 @@ def _outputs(params: Neurons, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
 
 
 @jax.jit
-def neuron_norms(params: Neurons) -> Float[Array, " m"]:
+def neuron_norms(params: PolynomialNeurons) -> Float[Array, " m"]:
     """‖θᵢ‖, the Euclidean length of every neuron."""
     return jnp.sqrt(_squared_norms(params))
 
 
 @jax.jit
-def group_norm(params: Neurons) -> Float[Array, ""]:
+def group_norm(params: PolynomialNeurons) -> Float[Array, ""]:
     """‖θ‖ = (Σᵢ ‖θᵢ‖ᵏ⁺¹)^{1/(k+1)}; the source regularises by this norm, not by a power of it."""
     order = params.inputs.shape[0] + 1
     return (_squared_norms(params) ** (order / 2)).sum() ** (1 / order)
 
 
-def scaled(params: Neurons, factor: Scalar) -> Neurons:
+def scaled(params: PolynomialNeurons, factor: Scalar) -> PolynomialNeurons:
     """αθ."""
-    return Neurons(factor * params.inputs, factor * params.output)
+    return PolynomialNeurons(factor * params.inputs, factor * params.output)
 
 
-def _squared_norms(params: Neurons) -> Float[Array, " m"]:
+def _squared_norms(params: PolynomialNeurons) -> Float[Array, " m"]:
     # Squares, because the root has no derivative for a neuron that is 0.
     return (params.inputs**2).sum(axis=(0, 1)) + (params.output**2).sum(axis=0)

@@ -26,7 +26,7 @@ from scipy import special
 
 from theorylab.numerics import HypothesisTest
 
-from .polynomial import Neurons, neuron_norms
+from .polynomial import PolynomialNeurons, neuron_norms
 
 LIVE = 0.1  # the least norm of a live neuron, as a part of the largest
 
@@ -72,7 +72,7 @@ def concentration(weights: Float[Array, "... p"]) -> Float[Array, "..."]:
     return powers.max(axis=-1) / powers.sum(axis=-1)
 
 
-def neuron_spectra(params: Neurons) -> NeuronSpectra:
+def neuron_spectra(params: PolynomialNeurons) -> NeuronSpectra:
     """The frequencies and phases of all neurons."""
     vectors = jnp.concatenate([params.inputs, params.output[None]]).transpose(0, 2, 1)
     powers = power(vectors)

@@ -41,7 +41,7 @@ class Layer(NamedTuple):
     down: Float[Array, "m d"]
 
 
-class Weights(NamedTuple):
+class AdditionWeights(NamedTuple):
     """All weights of a transformer."""
 
     tokens: Float[Array, "p d"]
@@ -51,7 +51,7 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Transformer:
+class AdditionTransformer:
     """A transformer on k numbers modulo p.
 
     Args:
@@ -84,7 +84,7 @@ class Transformer:
                 f"got {self.modulus} and {self.num_neurons}."
             )
 
-    def init(self, key: RandomKey) -> Weights:
+    def init(self, key: RandomKey) -> AdditionWeights:
         """Independent normal weights; outputs of every part have variance about 1.
 
         Args:
@@ -103,9 +103,9 @@ class Transformer:
             for part, shape, count in zip(parts, shapes, fan_in, strict=True)
         )
         layers = tuple(Layer(*inner[first : first + 6]) for first in range(0, len(inner), 6))
-        return Weights(tokens, places, layers, readout)
+        return AdditionWeights(tokens, places, layers, readout)
 
-    def apply(self, params: Weights, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
+    def apply(self, params: AdditionWeights, terms: Int[Array, "n k"]) -> Float[Array, "n p"]:
         """The logits of the p possible sums.
 
         Args:
@@ -129,7 +129,7 @@ class Transformer:
         return centred / jnp.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
 
 
-def token_scores(params: Weights) -> Float[Array, "h p p"]:
+def token_scores(params: AdditionWeights) -> Float[Array, "h p p"]:
     """Aₕ = E W_Qʰ (E W_Kʰ)ᵀ, the scores of all pairs of tokens in the first layer's heads."""
     first = params.layers[0]
     queries = jnp.einsum("pd,hdw->hpw", params.tokens, first.query)
@@ -137,7 +137,7 @@ def token_scores(params: Weights) -> Float[Array, "h p p"]:
     return jnp.einsum("hpw,hqw->hpq", queries, keys)
 
 
-def weight_norm(params: Weights) -> Float[Array, ""]:
+def weight_norm(params: AdditionWeights) -> Float[Array, ""]:
     """‖θ‖, the Euclidean length of all weights."""
     return jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(params)))
 

@@ -23,7 +23,7 @@ from theorylab.data import Dataset
 from theorylab.training import zero_one
 from theorylab.typing import RandomKey, Scalar
 
-from .network import ReluNetwork, Sampler, symmetric_network
+from .network import DataSampler, ReluNetwork, symmetric_network
 
 FeatureMap = Callable[[Float[Array, "n d"]], Float[Array, "n m"]]
 Kernel = Callable[[Float[Array, "n d"], Float[Array, "t d"]], Float[Array, "n t"]]
@@ -84,7 +84,7 @@ def ridge_error(
 def streamed_ridge_error(
     key: RandomKey,
     features: FeatureMap,
-    sampler: Sampler,
+    sampler: DataSampler,
     batch_size: int,
     num_batches: int,
     test: Dataset,

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 
 @dataclass(frozen=True)
-class Constants:
+class TheoremConstants:
     """What a data law and the networks on its gradient features are bounded by.
 
     Args:
@@ -121,7 +121,7 @@ class Requirement(NamedTuple):
         return self.given >= self.needed
 
 
-class Bound(NamedTuple):
+class MainBound(NamedTuple):
     """The bound's terms, and the requirements that fail: with one of them, it bounds nothing."""
 
     optimum: float
@@ -171,7 +171,7 @@ class Terms(NamedTuple):
     regret: float
 
 
-def main_bound(constants: Constants, budget: Budget, optimum: float) -> Bound:
+def main_bound(constants: TheoremConstants, budget: Budget, optimum: float) -> MainBound:
     """The bound with unit constants, and every requirement evaluated.
 
     Args:
@@ -180,7 +180,7 @@ def main_bound(constants: Constants, budget: Budget, optimum: float) -> Bound:
         optimum: OPT, such as from `direction_optimum`, or that of an explicit network.
 
     Example:
-        >>> law = Constants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 1e-4, 0.5)
+        >>> law = TheoremConstants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 1e-4, 0.5)
         >>> bound = main_bound(law, Budget(50, 100, 1000, 10**9), optimum=0.0)
         >>> bound.violated
         ('width m', 'steps T', 'samples n')
@@ -188,7 +188,7 @@ def main_bound(constants: Constants, budget: Budget, optimum: float) -> Bound:
     noise = math.sqrt(constants.mean_square) / (
         constants.gradient_norm * constants.slope * budget.num_samples ** (1 / 3)
     )
-    return Bound(
+    return MainBound(
         optimum=optimum,
         directions=constants.scale * math.sqrt(2 * constants.opening + noise),
         accuracy=budget.accuracy,
@@ -196,7 +196,7 @@ def main_bound(constants: Constants, budget: Budget, optimum: float) -> Bound:
     )
 
 
-def requirements(constants: Constants, budget: Budget) -> tuple[Requirement, ...]:
+def requirements(constants: TheoremConstants, budget: Budget) -> tuple[Requirement, ...]:
     """What the bound requires of width, steps, samples and dimension, with unit constants."""
     m, log_width = budget.width, math.log(budget.width)
     return (
@@ -208,7 +208,7 @@ def requirements(constants: Constants, budget: Budget) -> tuple[Requirement, ...
     )
 
 
-def needed_width(constants: Constants, budget: Budget) -> float:
+def needed_width(constants: TheoremConstants, budget: Budget) -> float:
     """The width m that is required: of order r⁴/(pε⁴)."""
     c, epsilon, delta = constants, budget.accuracy, budget.failure
     spread = c.scale * math.sqrt(c.bias_bound / c.gradient_norm)
@@ -217,7 +217,7 @@ def needed_width(constants: Constants, budget: Budget) -> float:
 
 
 def hyper_parameters(
-    constants: Constants, budget: Budget, weight_scale: float = 1.0
+    constants: TheoremConstants, budget: Budget, weight_scale: float = 1.0
 ) -> HyperParameters:
     """The step sizes, steps and scales that the theorem chooses for width m, with unit constants.
 
@@ -237,7 +237,7 @@ def hyper_parameters(
 
 
 def untuned_terms(
-    constants: Constants, budget: Budget, rate: float, bias: float | None = None
+    constants: TheoremConstants, budget: Budget, rate: float, bias: float | None = None
 ) -> Terms:
     """The terms of the bound for any step size η and bias b̃, with unit constants.
 
@@ -258,14 +258,14 @@ def untuned_terms(
     )
 
 
-def _needed_steps(constants: Constants, budget: Budget) -> float:
+def _needed_steps(constants: TheoremConstants, budget: Budget) -> float:
     c, root, m = constants, _root(constants, budget), budget.width
     carried = math.sqrt(c.num_neurons) * c.norm_bound * c.bias_bound * c.mean_norm / root
     slow = math.sqrt(math.log(m) / (c.bias_bound * c.gradient_norm)) + 1 / (c.mean_norm * root)
     return (carried + m * c.bias) * slow / budget.accuracy
 
 
-def _needed_samples(constants: Constants, budget: Budget) -> float:
+def _needed_samples(constants: TheoremConstants, budget: Budget) -> float:
     c, m, epsilon = constants, budget.width, budget.accuracy
     grown = m * c.largest_norm * c.norm_bound**2 * math.sqrt(c.bias_bound * m * c.probability)
     shared = epsilon * c.num_neurons * c.entry_bound * math.sqrt(c.gradient_norm)
@@ -275,12 +275,12 @@ def _needed_samples(constants: Constants, budget: Budget) -> float:
     return (grown * math.log(m) / shared) ** 3 + rest**3
 
 
-def _root(constants: Constants, budget: Budget) -> float:
+def _root(constants: TheoremConstants, budget: Budget) -> float:
     """(mp)^¼."""
     return (budget.width * constants.probability) ** 0.25
 
 
-def _growth(constants: Constants, budget: Budget) -> float:
+def _growth(constants: TheoremConstants, budget: Budget) -> float:
     """√(log m) B_x1 (mp)^¼/√(B_b B_G) + 1."""
     c = constants
     wide = math.sqrt(math.log(budget.width)) * c.mean_norm * _root(constants, budget)

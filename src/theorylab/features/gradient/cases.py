@@ -30,15 +30,15 @@ import jax.numpy as jnp
 from theorylab.data import GaussianMixture
 from theorylab.data.mixtures import SeparableLaw
 
-from .bound import Constants, Requirement
+from .bound import Requirement, TheoremConstants
 from .network import ReluNetwork
 
 
-class Case(NamedTuple):
+class TheoremCase(NamedTuple):
     """What the source says about a data law."""
 
     bias_ratio: float  # b̃/σ_w
-    constants: Constants
+    constants: TheoremConstants
     assumptions: tuple[Requirement, ...]
 
     @property
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 def cluster_case(
     law: GaussianMixture, tau: float, activation: float = 1.0, cut: float = 1e6
-) -> Case:
+) -> TheoremCase:
     """The constants of a mixture of clusters.
 
     Args:
@@ -69,7 +69,7 @@ def cluster_case(
     wide, share = max(spread, far), float(law.probabilities.min())
     kappa = detector_threshold(law, tau)
     exponent = 4.5 * activation**2 * tau * (wide / near) ** 2
-    constants = Constants(
+    constants = TheoremConstants(
         num_neurons=r,
         entry_bound=1 / kappa,
         norm_bound=math.sqrt(r) / kappa,
@@ -92,10 +92,10 @@ def cluster_case(
         Requirement("B_μ2 ≤ d", d, far),
         Requirement("⟨Dᵢ, Dⱼ⟩ ≤ θ", min(0.5 / r, wide / far * separate), theta),
     )
-    return Case(activation * math.sqrt(tau * d * math.log(d)) * wide, constants, assumptions)
+    return TheoremCase(activation * math.sqrt(tau * d * math.log(d)) * wide, constants, assumptions)
 
 
-def xor_case(law: GaussianMixture, tau: float = 1.0, cut: float = 1e6) -> Case:
+def xor_case(law: GaussianMixture, tau: float = 1.0, cut: float = 1e6) -> TheoremCase:
     """The constants of `xor_mixture`, whose d is at least 16 so that log log d is positive.
 
     Args:
@@ -111,7 +111,7 @@ def xor_case(law: GaussianMixture, tau: float = 1.0, cut: float = 1e6) -> Case:
     slow = tau * math.log(math.log(d))
     kappa = detector_threshold(law, tau)
     power = 0.72 * tau * spread**2
-    constants = Constants(
+    constants = TheoremConstants(
         num_neurons=4,
         entry_bound=1 / kappa,
         norm_bound=2 / kappa,
@@ -127,10 +127,10 @@ def xor_case(law: GaussianMixture, tau: float = 1.0, cut: float = 1e6) -> Case:
         Requirement("σ_B ≥ 1", spread, 1.0),
         Requirement("σ_B ≤ √(d/(τ log log d))", math.sqrt(d / slow), spread),
     )
-    return Case(math.sqrt(slow * d) * spread, constants, assumptions)
+    return TheoremCase(math.sqrt(slow * d) * spread, constants, assumptions)
 
 
-def separable_case(law: SeparableLaw, tau: float) -> Case:
+def separable_case(law: SeparableLaw, tau: float) -> TheoremCase:
     """The constants of linearly separable data.
 
     Args:
@@ -141,7 +141,7 @@ def separable_case(law: SeparableLaw, tau: float) -> Case:
     d, beta, rho = len(law.direction), float(law.margin), float(law.strength)
     square = float(law.mean_square)
     lost = math.sqrt(square) / d ** (tau / 2 - 0.25)
-    constants = Constants(
+    constants = TheoremConstants(
         num_neurons=2,
         entry_bound=1 / beta,
         norm_bound=math.sqrt(2) / beta,
@@ -154,7 +154,7 @@ def separable_case(law: SeparableLaw, tau: float) -> Case:
         gradient_norm=max(rho - lost, 1e-3 * rho),  # a bound below 0 says nothing
     )
     assumptions = (Requirement("d^(τ/2 − ¼) ≥ √B_x2/ρ", rho, lost),)
-    return Case(d**tau * math.sqrt(square), constants, assumptions)
+    return TheoremCase(d**tau * math.sqrt(square), constants, assumptions)
 
 
 def cluster_detectors(law: GaussianMixture, tau: float) -> ReluNetwork:

@@ -32,21 +32,21 @@ from theorylab.data import Dataset, GaussianMixture
 from theorylab.numerics import Interval, clopper_pearson
 from theorylab.typing import RandomKey, Scalar
 
-from .network import FiniteLaw, Sampler
+from .network import DataSampler, FiniteLaw
 
 Gradients = Float[Array, "m d"]
 _BLOCK = 1000  # samples at a time, so that no (n, m) array is made
 _POLISHED = 20  # power steps that move a found direction to the middle of its cone
 
 
-class Sampled(NamedTuple):
+class SampledGradients(NamedTuple):
     """Gradients by samples, with √(E‖G̃ − G‖²) of each."""
 
     gradients: Gradients
     errors: Float[Array, " m"]
 
 
-class Directions(NamedTuple):
+class FoundDirections(NamedTuple):
     """Directions found blindly, the strongest first, and each one's share of all Σ‖G‖."""
 
     directions: Float[Array, "r d"]
@@ -99,11 +99,11 @@ def finite_gradients(law: FiniteLaw, weights: Gradients, biases: Float[Array, " 
 
 def sampled_gradients(
     key: RandomKey,
-    sampler: Sampler,
+    sampler: DataSampler,
     weights: Gradients,
     biases: Float[Array, " m"],
     num_samples: int,
-) -> Sampled:
+) -> SampledGradients:
     """G(w, b) of any law, by Monte Carlo; all neurons see the same samples.
 
     Args:
@@ -127,7 +127,9 @@ def sampled_gradients(
     return _with_errors(*sums, num_blocks * size)
 
 
-def dataset_gradients(data: Dataset, weights: Gradients, biases: Float[Array, " m"]) -> Sampled:
+def dataset_gradients(
+    data: Dataset, weights: Gradients, biases: Float[Array, " m"]
+) -> SampledGradients:
     """G(w, b) of the law of which a dataset is a sample, with the error of so many samples.
 
     Args:
@@ -149,11 +151,11 @@ def _sums(
     return active.T @ (data.y * data.x), squares @ active
 
 
-def _with_errors(total: Gradients, squares: Float[Array, " m"], count: int) -> Sampled:
+def _with_errors(total: Gradients, squares: Float[Array, " m"], count: int) -> SampledGradients:
     """The mean of so many samples, with its error √((E‖yx‖²1 − ‖G‖²)/n)."""
     mean = total / count
     variance = jnp.maximum(squares / count - (mean**2).sum(axis=1), 0)
-    return Sampled(mean, jnp.sqrt(variance / count))
+    return SampledGradients(mean, jnp.sqrt(variance / count))
 
 
 def bernstein_tail(
@@ -234,7 +236,9 @@ def frontier(
     return inside @ (lengths[:, None] >= least_norms[None, :]).astype(int)
 
 
-def blind_directions(gradients: Gradients, num_directions: int, cosine: float = 0.9) -> Directions:
+def blind_directions(
+    gradients: Gradients, num_directions: int, cosine: float = 0.9
+) -> FoundDirections:
     """Find directions that many gradients share, without knowing them.
 
     The cone |cos| ≥ c that has the largest Σ‖G‖ is taken, its axis moved to the first principal
@@ -266,12 +270,12 @@ def blind_directions(gradients: Gradients, num_directions: int, cosine: float = 
         return jnp.where(apart, left * (1 - close[best]), 0.0), (axis, members.sum())
 
     _, (axes, masses) = jax.lax.scan(take, lengths, length=num_directions)
-    return Directions(axes, masses / lengths.sum())
+    return FoundDirections(axes, masses / lengths.sum())
 
 
 def gradient_features(
     key: RandomKey,
-    data: Sampler | Dataset,
+    data: DataSampler | Dataset,
     num_directions: int,
     threshold: float = 1.0,
     opening: float = 0.1,
@@ -316,7 +320,7 @@ def gradient_features(
 
 def _both_signs(
     key: RandomKey,
-    data: Sampler | Dataset,
+    data: DataSampler | Dataset,
     weights: Gradients,
     bias: Float[Array, ""],
     num_samples: int,

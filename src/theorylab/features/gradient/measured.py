@@ -17,14 +17,14 @@ from jaxtyping import Array, Float
 
 from theorylab.data import Dataset
 
-from .bound import Constants
+from .bound import TheoremConstants
 from .gradient_features import Feature
 from .network import ReluNetwork
 
 
 def measured_constants(
     data: Dataset, target: ReluNetwork, features: Sequence[Feature], slope: float = 1.0
-) -> Constants:
+) -> TheoremConstants:
     """The constants of data, with a network on features that were found in it.
 
     Args:
@@ -54,7 +54,7 @@ def sample_constants(
     gradient_norm: float,
     bias_bound: float | None = None,
     slope: float = 1.0,
-) -> Constants:
+) -> TheoremConstants:
     """The constants of a sample and of a network, with p, γ and B_G as they are known.
 
     Args:
@@ -71,7 +71,7 @@ def sample_constants(
         raise ValueError("weights of the target must not be 0, got a neuron without direction.")
     lengths, outputs = jnp.linalg.norm(x, axis=1), target.outputs * sizes
     largest = float(jnp.abs(target.biases / sizes).max())
-    return Constants(
+    return TheoremConstants(
         num_neurons=len(target.outputs),
         entry_bound=float(jnp.abs(outputs).max()),
         norm_bound=float(jnp.linalg.norm(outputs)),

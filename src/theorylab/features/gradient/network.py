@@ -32,8 +32,8 @@ from theorylab.training import Trajectory, zero_one
 from theorylab.training.trajectory import Measure, Steps, run_and_record
 from theorylab.typing import RandomKey, Scalar
 
-Loss = Literal["hinge", "logistic"]
-Sampler = Callable[[RandomKey, int], Dataset]  # a law: key, number of samples ─► samples
+LossName = Literal["hinge", "logistic"]
+DataSampler = Callable[[RandomKey, int], Dataset]  # a law: key, number of samples ─► samples
 
 _SLOPES = {"hinge": 1.0, "logistic": 1 / (2 * math.log(2))}
 
@@ -56,7 +56,7 @@ class ReluNetwork(NamedTuple):
         return jax.nn.relu(x @ self.weights.T - self.biases[None, :])
 
 
-class Schedule(NamedTuple):
+class OnlineSchedule(NamedTuple):
     """Step sizes for a and for W, and the penalty λ, for each step."""
 
     output_rates: Float[Array, " t"]
@@ -144,7 +144,7 @@ def symmetrized(network: ReluNetwork) -> ReluNetwork:
     )
 
 
-def forgetting_schedule(first_rate: Scalar, rate: Scalar, num_steps: int) -> Schedule:
+def forgetting_schedule(first_rate: Scalar, rate: Scalar, num_steps: int) -> OnlineSchedule:
     """η⁽¹⁾ with λ⁽¹⁾ = 1/η⁽¹⁾, then η without a penalty.
 
     Args:
@@ -162,18 +162,18 @@ def forgetting_schedule(first_rate: Scalar, rate: Scalar, num_steps: int) -> Sch
         raise ValueError(f"first_rate must be positive and finite, got {first_rate}.")
     first = jnp.arange(num_steps) == 0
     rates = jnp.where(first, first_rate, rate).astype(float)
-    return Schedule(rates, rates, jnp.where(first, 1 / first_rate, 0.0).astype(float))
+    return OnlineSchedule(rates, rates, jnp.where(first, 1 / first_rate, 0.0).astype(float))
 
 
 def train(
     key: RandomKey,
     start: ReluNetwork,
-    sampler: Sampler,
+    sampler: DataSampler,
     num_samples: int,
-    schedule: Schedule,
+    schedule: OnlineSchedule,
     steps: Steps,
     measure: Measure,
-    loss: Loss = "hinge",
+    loss: LossName = "hinge",
 ) -> Trajectory:
     """Algorithm 1: every step on a fresh sample; compile it with `jax.jit` or `ensemble`.
 
@@ -198,7 +198,7 @@ def train(
 
 def learn_online(
     key: RandomKey,
-    sampler: Sampler,
+    sampler: DataSampler,
     dimension: int,
     bias_ratio: Scalar,
     recipe: OnlineRecipe,
@@ -213,7 +213,7 @@ def learn_online(
         key: Draws the start and the samples.
         sampler: The law.
         dimension: d.
-        bias_ratio: b̃/σ_w, such as of a `Case`.
+        bias_ratio: b̃/σ_w, such as of a `TheoremCase`.
         recipe: Width, samples, and step sizes.
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record: network ─► any pytree of arrays.
@@ -227,10 +227,10 @@ def learn_online(
 def train_exactly(
     start: ReluNetwork,
     law: FiniteLaw,
-    schedule: Schedule,
+    schedule: OnlineSchedule,
     steps: Steps,
     measure: Measure,
-    loss: Loss = "hinge",
+    loss: LossName = "hinge",
 ) -> Trajectory:
     """Algorithm 5: every step on the risk of a law of finitely many points (or on a dataset).
 
@@ -253,9 +253,9 @@ def train_exactly(
 def gradient_step(
     network: ReluNetwork,
     law: FiniteLaw,
-    schedule: Schedule,
+    schedule: OnlineSchedule,
     step: Int[Array, ""] | int,
-    loss: Loss = "hinge",
+    loss: LossName = "hinge",
 ) -> ReluNetwork:
     """One step of both layers at once: θ ← (1 − ηλ) θ − η ∇L(θ).
 
@@ -280,7 +280,7 @@ def gradient_step(
     )
 
 
-def risk(network: ReluNetwork, law: FiniteLaw, loss: Loss = "hinge") -> Float[Array, ""]:
+def risk(network: ReluNetwork, law: FiniteLaw, loss: LossName = "hinge") -> Float[Array, ""]:
     """L(Ξ) = E ℓ(y g(x)), without the penalty.
 
     Args:
@@ -296,7 +296,7 @@ def error_rate(network: ReluNetwork, data: Dataset) -> Float[Array, ""]:
     return zero_one("mean")(network(data.x)[:, None], data.y)
 
 
-def margin_loss(margins: Float[Array, " n"], loss: Loss = "hinge") -> Float[Array, " n"]:
+def margin_loss(margins: Float[Array, " n"], loss: LossName = "hinge") -> Float[Array, " n"]:
     """ℓ of margins: max(0, 1 − z), or ln(1 + e⁻ᶻ)/ln 2.
 
     Example:
@@ -309,12 +309,12 @@ def margin_loss(margins: Float[Array, " n"], loss: Loss = "hinge") -> Float[Arra
     return jax.nn.softplus(-margins) / math.log(2)
 
 
-def loss_slope(loss: Loss = "hinge") -> float:
+def loss_slope(loss: LossName = "hinge") -> float:
     """|ℓ'(0)|: 1, or 1/(2 ln 2)."""
     _check_loss(loss)
     return _SLOPES[loss]
 
 
 def _check_loss(loss: str) -> None:
-    if loss not in get_args(Loss):
+    if loss not in get_args(LossName):
         raise ValueError(f"loss must be hinge or logistic, got {loss!r}.")

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import Scalar
 
-from .network import FiniteLaw, Loss, ReluNetwork, margin_loss
+from .network import FiniteLaw, LossName, ReluNetwork, margin_loss
 
 _HALVINGS = 50  # of the interval of the multiplier, far below rounding
 
@@ -45,7 +45,7 @@ def frozen_optimum(
     law: FiniteLaw,
     norm_bound: Scalar,
     entry_bound: Scalar = math.inf,
-    loss: Loss = "hinge",
+    loss: LossName = "hinge",
     num_steps: int = 1000,
     smoothing: float = 1e-3,
 ) -> Optimum:
@@ -127,7 +127,7 @@ def direction_optimum(
     law: FiniteLaw,
     norm_bound: Scalar,
     entry_bound: Scalar = math.inf,
-    loss: Loss = "hinge",
+    loss: LossName = "hinge",
     num_steps: int = 1000,
 ) -> Optimum:
     """OPT over networks on these directions, with biases of a grid.
@@ -176,7 +176,7 @@ def projected(
     return jnp.where(inside, shrunk(one), shrunk(low))
 
 
-def _smoothed(margins: Float[Array, " n"], loss: Loss, mu: float) -> Float[Array, " n"]:
+def _smoothed(margins: Float[Array, " n"], loss: LossName, mu: float) -> Float[Array, " n"]:
     """The hinge, bent between 1 − μ and 1; other losses are smooth."""
     if loss != "hinge":
         return margin_loss(margins, loss)

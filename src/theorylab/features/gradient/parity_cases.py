@@ -22,12 +22,12 @@ import math
 
 from theorylab.data import BlockParity
 
-from .bound import Constants, Requirement
-from .cases import Case
+from .bound import Requirement, TheoremConstants
+from .cases import TheoremCase
 from .uniform_parity import aligned_cosine, gradient_length
 
 
-def block_parity_case(law: BlockParity, tau: float, activation: float = 1.0) -> Case:
+def block_parity_case(law: BlockParity, tau: float, activation: float = 1.0) -> TheoremCase:
     """The constants of parities of blocks that are shown.
 
     Args:
@@ -42,7 +42,7 @@ def block_parity_case(law: BlockParity, tau: float, activation: float = 1.0) -> 
         raise ValueError(f"block_probability must be positive, got {law.block_probability}.")
     d, k, r = law.dimension, law.block_size, law.num_blocks
     slow = tau * r * math.log(d)
-    constants = Constants(
+    constants = TheoremConstants(
         num_neurons=3 * r * (k + 1),
         entry_bound=2 * math.sqrt(k),
         norm_bound=math.sqrt(6 * r * k * (k + 1)),
@@ -61,10 +61,10 @@ def block_parity_case(law: BlockParity, tau: float, activation: float = 1.0) -> 
         Requirement("p_o ≤ rk/(d − rk)", r * k / max(d - r * k, 1), law.background),
         Requirement("p_A ≥ 1/d", law.block_probability, 1 / d),
     )
-    return Case(activation * math.sqrt(slow * k), constants, assumptions)
+    return TheoremCase(activation * math.sqrt(slow * k), constants, assumptions)
 
 
-def uniform_parity_case(dimension: int, num_bits: int) -> Case:
+def uniform_parity_case(dimension: int, num_bits: int) -> TheoremCase:
     """The constants of the parity of k of d fair signs; its gradient is exact.
 
     Args:
@@ -72,7 +72,7 @@ def uniform_parity_case(dimension: int, num_bits: int) -> Case:
         num_bits: k, even.
     """
     d, k = dimension, num_bits
-    constants = Constants(
+    constants = TheoremConstants(
         num_neurons=k,
         entry_bound=8 * math.sqrt(k),
         norm_bound=8.0 * k,
@@ -84,7 +84,7 @@ def uniform_parity_case(dimension: int, num_bits: int) -> Case:
         opening=1 - aligned_cosine(d, k),
         gradient_norm=gradient_length(d, k),
     )
-    return Case(1 - 1 / k, constants, (Requirement("d ≥ 2k²", d, 2 * k**2),))
+    return TheoremCase(1 - 1 / k, constants, (Requirement("d ≥ 2k²", d, 2 * k**2),))
 
 
 def parity_error_bound(

@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float
 
 from theorylab.typing import RandomKey, Scalar
 
-from .bound import Constants
+from .bound import TheoremConstants
 from .network import FiniteLaw, ReluNetwork, margin_loss
 
 
@@ -66,7 +66,7 @@ def good_subnetwork(
     start: ReluNetwork,
     gradients: Float[Array, "m d"],
     target: ReluNetwork,
-    constants: Constants,
+    constants: TheoremConstants,
     first_rate: Scalar,
     floor: Scalar,
 ) -> Subnetwork:
@@ -100,7 +100,7 @@ def drawn_subnetwork(
     gradients: Float[Array, "m d"],
     signs: Float[Array, " m"],
     target: ReluNetwork,
-    constants: Constants,
+    constants: TheoremConstants,
     floor: Scalar,
 ) -> tuple[Subnetwork, ReluNetwork]:
     """The good subnetwork of a start with η⁽¹⁾ = b̃ = 1, and the network (ã, W⁽¹⁾, b).
@@ -134,7 +134,7 @@ def blockwise_risk(network: ReluNetwork, law: FiniteLaw) -> Float[Array, ""]:
     return law.probabilities @ margin_loss(law.y * answers)
 
 
-def best_floor(constants: Constants, width: int) -> float:
+def best_floor(constants: TheoremConstants, width: int) -> float:
     """B_ε = B_x1 √(B_b/B_G)/(mp)^¼, which makes the bound smallest.
 
     Args:
@@ -146,7 +146,9 @@ def best_floor(constants: Constants, width: int) -> float:
     return c.mean_norm * ratio / (width * c.probability) ** 0.25
 
 
-def subnetwork_bound(constants: Constants, width: int, floor: float, optimum: float) -> float:
+def subnetwork_bound(
+    constants: TheoremConstants, width: int, floor: float, optimum: float
+) -> float:
     """The bound on the loss of the good subnetwork, constants and all.
 
     Args:
@@ -171,7 +173,7 @@ def restricted(network: ReluNetwork, members: Bool[Array, " m"]) -> ReluNetwork:
     return ReluNetwork(network.outputs[kept], network.weights[kept], network.biases[kept])
 
 
-def _window(constants: Constants, width: int, floor: Scalar) -> Scalar:
+def _window(constants: TheoremConstants, width: int, floor: Scalar) -> Scalar:
     """ε_a = B_x1 B_b/(√(mp) B_G B_ε)."""
     c = constants
     return c.mean_norm * c.bias_bound / (c.gradient_norm * floor * math.sqrt(width * c.probability))

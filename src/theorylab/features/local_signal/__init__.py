@@ -18,7 +18,7 @@ from .batches import gradient_spread as gradient_spread
 from .batches import needed_batch as needed_batch
 from .batches import start_bound as start_bound
 from .batches import start_misses as start_misses
-from .lemmas import Constants as Constants
+from .lemmas import ScheduleConstants as ScheduleConstants
 from .lemmas import absolute_ratio as absolute_ratio
 from .lemmas import first_sound_size as first_sound_size
 from .lemmas import kept_noise as kept_noise
@@ -33,7 +33,7 @@ from .lemmas import union_bound as union_bound
 from .lemmas import variance_ratio as variance_ratio
 from .lemmas import within as within
 from .network import Filter as Filter
-from .network import Rates as Rates
+from .network import FilterRates as FilterRates
 from .network import descend_on_batch as descend_on_batch
 from .network import learn_filter as learn_filter
 from .network import outputs as outputs
@@ -41,12 +41,12 @@ from .network import small_filter as small_filter
 from .network import soft_threshold as soft_threshold
 from .population import Grid as Grid
 from .population import ManyLaws as ManyLaws
-from .population import Risk as Risk
+from .population import PopulationRisk as PopulationRisk
 from .population import descend_each as descend_each
 from .population import descend_population as descend_population
 from .population import population_step as population_step
 from .population import risk as risk
-from .projected import State as State
+from .projected import FilterState as FilterState
 from .projected import learn_projected as learn_projected
 from .projected import noise_sums as noise_sums
 from .projected import projected_step as projected_step

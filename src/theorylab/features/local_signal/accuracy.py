@@ -19,10 +19,10 @@ from scipy import special
 
 from theorylab.data.patches import PatchLaw
 
-from .projected import State
+from .projected import FilterState
 
 
-def error_rate(state: State, law: PatchLaw, num_cells: int = 2**14) -> float:
+def error_rate(state: FilterState, law: PatchLaw, num_cells: int = 2**14) -> float:
     """P[f ≤ 0] for y = 1, of one filter.
 
     Args:
@@ -32,7 +32,7 @@ def error_rate(state: State, law: PatchLaw, num_cells: int = 2**14) -> float:
 
     Example:
         >>> from theorylab.data import patch_law
-        >>> linear = State(jnp.array(1.0), jnp.array(0.0), jnp.array(0.0))
+        >>> linear = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(0.0))
         >>> round(error_rate(linear, patch_law(1000, 10)), 3)
         0.442
     """
@@ -47,11 +47,11 @@ def error_rate(state: State, law: PatchLaw, num_cells: int = 2**14) -> float:
     return below if signal > 0 else 1 - below
 
 
-def error_rates(states: State, law: PatchLaw, num_cells: int = 2**14) -> np.ndarray:
+def error_rates(states: FilterState, law: PatchLaw, num_cells: int = 2**14) -> np.ndarray:
     """`error_rate` of every filter in arrays of c, v and b."""
     parts = [np.asarray(part, dtype=float) for part in states]
     each = zip(*map(np.ravel, parts), strict=True)
-    flat = [error_rate(State(*one), law, num_cells) for one in each]
+    flat = [error_rate(FilterState(*one), law, num_cells) for one in each]
     return np.reshape(flat, parts[0].shape)
 
 
@@ -66,7 +66,7 @@ def best_threshold(law: PatchLaw, num_ratios: int = 100) -> tuple[float, float]:
         raise ValueError(f"num_ratios must be at least 1, got {num_ratios}.")
     ratios = np.arange(num_ratios) / num_ratios
     signal, bias = jnp.ones(num_ratios), -jnp.asarray(ratios)
-    errors = error_rates(State(signal, 0 * signal, bias), law, 2**13)
+    errors = error_rates(FilterState(signal, 0 * signal, bias), law, 2**13)
     best = int(np.argmin(errors))
     return float(ratios[best]), float(errors[best])
 

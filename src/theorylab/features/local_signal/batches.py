@@ -29,7 +29,7 @@ from theorylab.typing import Scalar
 
 from .network import soft_threshold
 from .population import Grid, half_gaussian, risk
-from .projected import State, signal_slopes
+from .projected import FilterState, signal_slopes
 
 _GRID = Grid()
 _FARTHEST = 9.0  # standard deviations: beyond, nothing is left
@@ -66,7 +66,7 @@ def start_bound(num_patches: int, dimension: int) -> float:
     return 2 * dimension * math.exp(-num_patches / 2)
 
 
-def gradient_spread(state: State, law: PatchLaw, grid: Grid = _GRID) -> Spread:
+def gradient_spread(state: FilterState, law: PatchLaw, grid: Grid = _GRID) -> Spread:
     """The variances of one sample's gradient, for b ≤ 0; NaN for b > 0, where they are others.
 
     Args:
@@ -78,7 +78,7 @@ def gradient_spread(state: State, law: PatchLaw, grid: Grid = _GRID) -> Spread:
         >>> import jax
         >>> from theorylab.data import patch_law
         >>> spread = jax.jit(gradient_spread, static_argnums=1)
-        >>> start = State(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
+        >>> start = FilterState(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
         >>> round(float(spread(start, patch_law(1000, 10)).bias))  # k/4
         250
     """
@@ -132,7 +132,7 @@ class _Patch(NamedTuple):
         return total / 2 - jnp.sum(self.weight * kernel)
 
 
-def _noise_patch(state: State, law: PatchLaw, grid: Grid) -> tuple[Array, _Patch]:
+def _noise_patch(state: FilterState, law: PatchLaw, grid: Grid) -> tuple[Array, _Patch]:
     """Nodes x = |Z|/s beyond the threshold, and the law there; what is below gives S₁ = 0."""
     c, v, b = state
     scale = jnp.hypot(c, v) * law.noise

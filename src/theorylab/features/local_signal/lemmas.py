@@ -44,8 +44,8 @@ from theorylab.numerics import conditional_moments, excess_moments
 from theorylab.typing import Scalar
 
 from .accuracy import error_rate, lower_tail, mean_shortfall
-from .network import Rates
-from .projected import State
+from .network import FilterRates
+from .projected import FilterState
 
 
 class Kept(NamedTuple):
@@ -56,7 +56,7 @@ class Kept(NamedTuple):
     variance: Float[Array, "..."]  # Var S₁
 
 
-class Constants(NamedTuple):
+class ScheduleConstants(NamedTuple):
     """What the source leaves open in the schedule of its proof."""
 
     growth: float  # A, the least −∂L/∂c in the first phase
@@ -65,7 +65,7 @@ class Constants(NamedTuple):
     length: float  # C₃, half of the largest ‖w‖
 
 
-def relative_threshold(state: State, law: PatchLaw) -> Float[Array, "..."]:
+def relative_threshold(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
     """α = |b|/s, 0 while b > 0."""
     return jnp.maximum(-state.bias, 0.0) / (jnp.hypot(state.signal, state.rest) * law.noise)
 
@@ -99,7 +99,7 @@ def first_sound_size() -> float:
     return math.exp(high)
 
 
-def kept_noise(state: State, law: PatchLaw) -> Kept:
+def kept_noise(state: FilterState, law: PatchLaw) -> Kept:
     """P[S₁ ≠ 0], E|S₁| and Var S₁, for b ≤ 0; NaN for b > 0, where they are others."""
     scale = jnp.hypot(state.signal, state.rest) * law.noise
     excess = excess_moments(relative_threshold(state, law))
@@ -107,24 +107,24 @@ def kept_noise(state: State, law: PatchLaw) -> Kept:
     return Kept(*(jnp.where(state.bias > 0, jnp.nan, part) for part in kept))
 
 
-def variance_ratio(state: State, law: PatchLaw) -> Float[Array, "..."]:
+def variance_ratio(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
     """The ratio k Var S₁/(c + b)², at least some β (B.6)."""
     signal = state.signal + state.bias
     return law.num_patches * kept_noise(state, law).variance / signal**2
 
 
-def probability_ratio(state: State, law: PatchLaw) -> Float[Array, "..."]:
+def probability_ratio(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
     """P[S₁ ≠ 0] k^{3/4}, at least some C₅ (B.9)."""
     return kept_noise(state, law).probability * law.num_patches**0.75
 
 
-def absolute_ratio(state: State, law: PatchLaw) -> Float[Array, "..."]:
+def absolute_ratio(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
     """E|S₁|/√(Var S₁/k^{3/4}), at least some C₁ (B.9)."""
     kept = kept_noise(state, law)
     return kept.absolute / jnp.sqrt(kept.variance / law.num_patches**0.75)
 
 
-def noise_bound(state: State, law: PatchLaw) -> Float[Array, "..."]:
+def noise_bound(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
     """The bound k |c| (σ² + (3/2)σ²α/m(α)) P[Z ≥ |b|] on the noise's part of ∂L/∂c."""
     alpha = relative_threshold(state, law)
     factor = 1 + 1.5 * alpha * conditional_moments(alpha).mean
@@ -159,7 +159,7 @@ def ratio_with_error(error: float, law: PatchLaw) -> float:
     """
 
     def excess(ratio: float) -> float:
-        state = State(jnp.array(1.0), jnp.array(0.0), jnp.array(-ratio))
+        state = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(-ratio))
         return error_rate(state, law, 2**13) - error
 
     tried = np.linspace(0.0, 0.99, 34)
@@ -169,7 +169,9 @@ def ratio_with_error(error: float, law: PatchLaw) -> float:
     return float(optimize.root_scalar(excess, bracket=tried[low : low + 2].tolist()).root)
 
 
-def schedule(law: PatchLaw, rates: Rates, known: Constants, start: float) -> tuple[float, float]:
+def schedule(
+    law: PatchLaw, rates: FilterRates, known: ScheduleConstants, start: float
+) -> tuple[float, float]:
     """T₁ and T₂: after so many steps the proof has an error of at most 2/k.
 
     Args:
@@ -185,7 +187,7 @@ def schedule(law: PatchLaw, rates: Rates, known: Constants, start: float) -> tup
     return first, (fallen + eta_bias / eta * reached) / (eta_bias * known.fall)
 
 
-def within(states: State, law: PatchLaw, slack: float = 10.0) -> Float[np.ndarray, "..."]:
+def within(states: FilterState, law: PatchLaw, slack: float = 10.0) -> Float[np.ndarray, "..."]:
     """P[|S| < c + b + 10], at least 4/5 (B.8), for every filter."""
     signal, rest, bias = (np.asarray(part, dtype=float) for part in states)
     scales = np.hypot(signal, rest) * law.noise

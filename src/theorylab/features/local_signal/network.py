@@ -34,7 +34,7 @@ class Filter(NamedTuple):
     bias: Float[Array, ""]
 
 
-class Rates(NamedTuple):
+class FilterRates(NamedTuple):
     """Learning rates of the weights, η, and of the bias, η_b."""
 
     weights: Scalar
@@ -63,7 +63,7 @@ def small_filter(key: RandomKey, dimension: int, radius: float = 1e-6) -> Filter
 
 
 def descend_on_batch(
-    params: Filter, x: Float[Array, "n patches d"], y: Float[Array, "n 1"], rates: Rates
+    params: Filter, x: Float[Array, "n patches d"], y: Float[Array, "n 1"], rates: FilterRates
 ) -> Filter:
     """One step on one batch."""
     gradient = jax.grad(lambda params: logistic("mean")(outputs(params, x), y))(params)
@@ -74,7 +74,7 @@ def descend_on_batch(
 
 
 def learn_filter(
-    key: RandomKey, start: Filter, law: PatchLaw, rates: Rates, batch_size: int, steps: Steps
+    key: RandomKey, start: Filter, law: PatchLaw, rates: FilterRates, batch_size: int, steps: Steps
 ) -> Trajectory:
     """Algorithm 3.1, with a batch of fresh samples in every step.
 

@@ -35,8 +35,8 @@ from theorylab.data.patches import PatchLaw
 from theorylab.training import Trajectory, ensemble
 from theorylab.training.trajectory import Steps, run_and_record
 
-from .network import Rates, soft_threshold
-from .projected import State, signal_slopes
+from .network import FilterRates, soft_threshold
+from .projected import FilterState, signal_slopes
 
 
 class Grid(NamedTuple):
@@ -62,7 +62,7 @@ _FARTHEST = 9.0  # standard deviations: beyond, nothing is left
 _BEYOND = 8.5  # how far beyond the threshold the noise is followed
 
 
-class Risk(NamedTuple):
+class PopulationRisk(NamedTuple):
     """The true risk of a filter, and its gradient in parts."""
 
     loss: Float[Array, ""]
@@ -73,12 +73,12 @@ class Risk(NamedTuple):
     bias_noise: Float[Array, ""]  # the noise patches' part
 
     @property
-    def gradient(self) -> State:
+    def gradient(self) -> FilterState:
         """∂L/∂(c, v, b)."""
-        return State(self.signal + self.noise, self.rest, self.bias_signal + self.bias_noise)
+        return FilterState(self.signal + self.noise, self.rest, self.bias_signal + self.bias_noise)
 
 
-def risk(state: State, law: PatchLaw | ManyLaws, grid: Grid = _GRID) -> Risk:
+def risk(state: FilterState, law: PatchLaw | ManyLaws, grid: Grid = _GRID) -> PopulationRisk:
     """L and the parts of its gradient, at one filter.
 
     Args:
@@ -88,7 +88,7 @@ def risk(state: State, law: PatchLaw | ManyLaws, grid: Grid = _GRID) -> Risk:
 
     Example:
         >>> from theorylab.data import patch_law
-        >>> start = State(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
+        >>> start = FilterState(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
         >>> round(float(risk(start, patch_law(1000, 10)).gradient.signal), 4)
         -0.5
     """
@@ -102,7 +102,7 @@ def risk(state: State, law: PatchLaw | ManyLaws, grid: Grid = _GRID) -> Risk:
     by_signal = -0.5 + jnp.sum(weight * jnp.sin(t * g) * others * psi)
     by_scale = k * jnp.sum(weight * jnp.cos(t * g) * others * along)
     slope, bias_slope = signal_slopes(state)
-    return Risk(
+    return PopulationRisk(
         loss=math.log(2) - g / 2 + jnp.sum(weight / t * (1 - jnp.cos(t * g) * others * psi)),
         signal=by_signal * slope,
         noise=by_scale * law.noise * c / length,
@@ -113,11 +113,11 @@ def risk(state: State, law: PatchLaw | ManyLaws, grid: Grid = _GRID) -> Risk:
 
 
 def population_step(
-    state: State, law: PatchLaw | ManyLaws, rates: Rates, grid: Grid = _GRID
-) -> State:
+    state: FilterState, law: PatchLaw | ManyLaws, rates: FilterRates, grid: Grid = _GRID
+) -> FilterState:
     """One step of gradient descent on the true risk. As a length, v stays positive."""
     gradient = risk(state, law, grid).gradient
-    return State(
+    return FilterState(
         state.signal - rates.weights * gradient.signal,
         jnp.abs(state.rest - rates.weights * gradient.rest),
         state.bias - rates.bias * gradient.bias,
@@ -125,7 +125,11 @@ def population_step(
 
 
 def descend_population(
-    start: State, law: PatchLaw | ManyLaws, rates: Rates, steps: Steps, grid: Grid = _GRID
+    start: FilterState,
+    law: PatchLaw | ManyLaws,
+    rates: FilterRates,
+    steps: Steps,
+    grid: Grid = _GRID,
 ) -> Trajectory:
     """Gradient descent on the true risk; records (state, risk).
 
@@ -137,17 +141,21 @@ def descend_population(
         grid: How finely to integrate.
     """
 
-    def advance(state: State, _: Array) -> State:
+    def advance(state: FilterState, _: Array) -> FilterState:
         return population_step(state, law, rates, grid)
 
-    def measure(state: State) -> tuple[State, Risk]:
+    def measure(state: FilterState) -> tuple[FilterState, PopulationRisk]:
         return state, risk(state, law, grid)
 
     return run_and_record(advance, start, steps, measure, lambda state: state)
 
 
 def descend_each(
-    start: State, laws: Sequence[PatchLaw], rates: Sequence[Rates], steps: Steps, grid: Grid = _GRID
+    start: FilterState,
+    laws: Sequence[PatchLaw],
+    rates: Sequence[FilterRates],
+    steps: Steps,
+    grid: Grid = _GRID,
 ) -> Trajectory:
     """Gradient descent on the true risk of several laws, each with its own learning rates.
 
@@ -163,7 +171,7 @@ def descend_each(
     many = ManyLaws(
         jnp.array([float(law.num_patches) for law in laws]), jnp.array([law.noise for law in laws])
     )
-    each = Rates(*(jnp.array([float(rate[part]) for rate in rates]) for part in range(2)))
+    each = FilterRates(*(jnp.array([float(rate[part]) for rate in rates]) for part in range(2)))
     return ensemble(
         lambda given: descend_population(start, given[0], given[1], steps, grid), (many, each)
     )

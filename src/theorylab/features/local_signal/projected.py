@@ -24,10 +24,10 @@ from theorylab.training import Trajectory
 from theorylab.training.trajectory import Steps, run_and_record
 from theorylab.typing import RandomKey
 
-from .network import Filter, Rates, small_filter, soft_threshold
+from .network import Filter, FilterRates, small_filter, soft_threshold
 
 
-class State(NamedTuple):
+class FilterState(NamedTuple):
     """What matters of a filter: c along the signal, v at right angles to it, the bias b."""
 
     signal: Float[Array, "..."]
@@ -35,18 +35,18 @@ class State(NamedTuple):
     bias: Float[Array, "..."]
 
 
-def state_of(params: Filter, law: PatchLaw) -> State:
+def state_of(params: Filter, law: PatchLaw) -> FilterState:
     """c, v and b of a filter."""
     along = params.weights @ law.signal
-    return State(along, jnp.linalg.norm(params.weights - along * law.signal), params.bias)
+    return FilterState(along, jnp.linalg.norm(params.weights - along * law.signal), params.bias)
 
 
-def small_state(key: RandomKey, law: PatchLaw, radius: float = 1e-6) -> State:
+def small_state(key: RandomKey, law: PatchLaw, radius: float = 1e-6) -> FilterState:
     """c, v and b = 0 of a filter in a random direction of small length."""
     return state_of(small_filter(key, law.dimension, radius), law)
 
 
-def signal_slopes(state: State) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def signal_slopes(state: FilterState) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """q* = ∂φ_b(c)/∂c and ∂φ_b(c)/∂b of the signal patch."""
     up = (state.signal + state.bias > 0).astype(float)
     down = (state.bias - state.signal > 0).astype(float)
@@ -62,7 +62,7 @@ class NoiseSums(NamedTuple):
     square: Float[Array, " n"]
 
 
-def noise_sums(state: State, law: PatchLaw, normal: Float[Array, "n k"]) -> NoiseSums:
+def noise_sums(state: FilterState, law: PatchLaw, normal: Float[Array, "n k"]) -> NoiseSums:
     """The four sums over patches whose projections on ŵ are σ times these normal numbers."""
     scale = (jnp.hypot(state.signal, state.rest) * law.noise).astype(normal.dtype)
     bias = state.bias.astype(normal.dtype)
@@ -79,8 +79,8 @@ def noise_sums(state: State, law: PatchLaw, normal: Float[Array, "n k"]) -> Nois
 
 
 def projected_step(
-    key: RandomKey, state: State, law: PatchLaw, rates: Rates, batch_size: int
-) -> State:
+    key: RandomKey, state: FilterState, law: PatchLaw, rates: FilterRates, batch_size: int
+) -> FilterState:
     """One step on a batch of fresh samples: the law of `descend_on_batch`, in three numbers.
 
     Args:
@@ -105,7 +105,7 @@ def projected_step(
     length = jnp.hypot(c, v)
     cosine, sine = c / length, v / length
     moved = v - rates.weights * (along * sine - plane * cosine)
-    return State(
+    return FilterState(
         signal=c - rates.weights * (along * cosine + plane * sine + signal),
         rest=jnp.sqrt(moved**2 + rates.weights**2 * jnp.sum(others**2)),
         bias=b + rates.bias * jnp.mean(pull * (sums.bias + bias_slope)),
@@ -113,7 +113,12 @@ def projected_step(
 
 
 def learn_projected(
-    key: RandomKey, start: State, law: PatchLaw, rates: Rates, batch_size: int, steps: Steps
+    key: RandomKey,
+    start: FilterState,
+    law: PatchLaw,
+    rates: FilterRates,
+    batch_size: int,
+    steps: Steps,
 ) -> Trajectory:
     """Algorithm 3.1, with a batch of fresh samples in every step; records the state.
 
@@ -130,7 +135,7 @@ def learn_projected(
     if law.dimension < 2:
         raise ValueError(f"dimension must be at least 2, got {law.dimension}.")
 
-    def advance(state: State, step: Array) -> State:
+    def advance(state: FilterState, step: Array) -> FilterState:
         return projected_step(jax.random.fold_in(key, step), state, law, rates, batch_size)
 
     return run_and_record(advance, start, steps, lambda state: state, lambda state: state)

@@ -60,7 +60,13 @@ def complete(
 def entry_kernel(
     kernel: Float[Array, "d d"], rows: Int[Array, " m"], columns: Int[Array, " m"]
 ) -> Float[Array, "m m"]:
-    """K((i, j), (i′, j′)) = κ(z_j, z_j′) 1{i = i′}, of m entries (i, j), in full."""
+    """K((i, j), (i′, j′)) = κ(z_j, z_j′) 1{i = i′}, of m entries (i, j), in full.
+
+    Example: two entries of one row, and one of another row.
+        >>> kernel = jnp.array([[1.0, 0.5], [0.5, 1.0]])
+        >>> entry_kernel(kernel, rows=jnp.array([0, 0, 1]), columns=jnp.array([0, 1, 0])).tolist()
+        [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     same_row = rows[:, None] == rows[None, :]
     return jnp.where(same_row, kernel[columns[:, None], columns[None, :]], 0.0)
 
@@ -81,6 +87,12 @@ def soft_impute(
         observed: Which entries are known.
         threshold: τ, at least 0.
         num_steps: The number of steps.
+
+    Example: where all entries are observed, every singular value shrinks by τ.
+        >>> values = jnp.array([[0.0, 3.0], [2.0, 0.0]])
+        >>> found = soft_impute(values, jnp.ones((2, 2), bool), threshold=0.5)
+        >>> jnp.abs(found).round(6).tolist()
+        [[0.0, 2.5], [1.5, 0.0]]
     """
     if values.shape != observed.shape:
         raise ValueError(

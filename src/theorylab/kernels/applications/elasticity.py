@@ -24,7 +24,13 @@ _CORNERS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])
 
 
 class Plate(NamedTuple):
-    """A grid of squares, held at some corners and loaded at others."""
+    """A grid of squares, held at some corners and loaded at others.
+
+    Example: two squares have six corners, each with two displacements.
+        >>> beam = half_beam(num_columns=2, num_rows=1)
+        >>> beam.corners.shape, len(beam.held), float(beam.load.sum())
+        ((2, 8), 12, 1.0)
+    """
 
     num_columns: int
     num_rows: int
@@ -34,8 +40,14 @@ class Plate(NamedTuple):
     load: Float[np.ndarray, " u"]  # F
 
 
-class Bent(NamedTuple):
-    """What the load does."""
+class Bending(NamedTuple):
+    """What the load does.
+
+    Example: C is homogeneous of degree −1 in the moduli, so Σ E ∂C/∂E = −C.
+        >>> bending = bend(half_beam(3, 2), np.ones((3, 2)))
+        >>> bool(np.isclose(bending.slope.sum(), -bending.compliance))
+        True
+    """
 
     compliance: float  # C
     slope: Float[np.ndarray, "columns rows"]  # ∂C/∂E, never positive
@@ -43,7 +55,13 @@ class Bent(NamedTuple):
 
 
 def element_stiffness(poisson: float = 0.3) -> Float[np.ndarray, "8 8"]:
-    """K₀ = ∫ BᵀDB over a unit square, exactly: by Gauss's rule with two points on each axis."""
+    """K₀ = ∫ BᵀDB over a unit square, exactly: by Gauss's rule with two points on each axis.
+
+    Example: moving all four corners to the right takes no force.
+        >>> to_the_right = np.tile([1.0, 0.0], 4)
+        >>> bool(np.allclose(element_stiffness(poisson=0.3) @ to_the_right, 0.0))
+        True
+    """
     if not -1 < poisson < 0.5:
         raise ValueError(f"poisson must be in (−1, 1/2), got {poisson}.")
     elastic = np.array([[1, poisson, 0], [poisson, 1, 0], [0, 0, (1 - poisson) / 2]])
@@ -77,6 +95,13 @@ def plate(
         held: Which displacements (to the right, downwards) of which corners are 0.
         load: The forces on the corners.
         poisson: Poisson's ratio ν.
+
+    Example: a unit square of modulus 1, pulled by a unit force, gets longer by 1.
+        >>> held, load = np.zeros((2, 2, 2), bool), np.zeros((2, 2, 2))
+        >>> held[0, :, 0], held[0, 0, 1] = True, True  # the left side
+        >>> load[1, :, 0] = 0.5  # both corners of the right side
+        >>> round(bend(plate(1, 1, held, load), np.ones((1, 1))).compliance, 6)
+        1.0
     """
     for name, count in (("num_columns", num_columns), ("num_rows", num_rows)):
         if count < 1:
@@ -95,6 +120,10 @@ def half_beam(num_columns: int, num_rows: int) -> Plate:
 
     The left side is the axis of symmetry, which moves up and down only; the lower right corner
     rests on a roller. Topology optimisation knows it as the MBB beam.
+
+    Example: three corners on the axis of symmetry are held, and one on the roller.
+        >>> int(half_beam(num_columns=4, num_rows=2).held.sum())
+        4
     """
     held = np.zeros((num_columns + 1, num_rows + 1, 2), bool)
     held[0, :, 0], held[-1, -1, 1] = True, True
@@ -103,7 +132,7 @@ def half_beam(num_columns: int, num_rows: int) -> Plate:
     return plate(num_columns, num_rows, held, load)
 
 
-def bend(plate: Plate, moduli: Float[np.ndarray, "columns rows"]) -> Bent:
+def bend(plate: Plate, moduli: Float[np.ndarray, "columns rows"]) -> Bending:
     """Solve KU = F, and give the compliance with its slope.
 
     Args:
@@ -125,7 +154,7 @@ def bend(plate: Plate, moduli: Float[np.ndarray, "columns rows"]) -> Bent:
     u = scipy.linalg.solveh_banded(_banded(plate, moduli.ravel()), load, lower=True)
     local = u[plate.corners]
     energy = np.einsum("ei,ij,ej->e", local, plate.element, local)
-    return Bent(float(u @ load), -energy.reshape(moduli.shape), u)
+    return Bending(float(u @ load), -energy.reshape(moduli.shape), u)
 
 
 def _banded(plate: Plate, moduli: Float[np.ndarray, " e"]) -> Float[np.ndarray, "band u"]:

@@ -29,7 +29,13 @@ _BISECTIONS = 60  # of an interval of length 100: to rounding
 
 
 class Design(NamedTuple):
-    """A distribution of material."""
+    """A distribution of material.
+
+    Example: the same number for all squares spreads the material evenly.
+        >>> from theorylab.kernels.applications.elasticity import half_beam
+        >>> bool(np.allclose(design(half_beam(3, 2), np.zeros((3, 2)), volume=0.4).density, 0.4))
+        True
+    """
 
     density: Field  # y, in [0, 1]
     compliance: float  # C
@@ -59,6 +65,12 @@ def design(plate: Plate, x: Field, volume: float, penalty: float = 3.0) -> Desig
         x: A number for every square; a constant that is added changes nothing.
         volume: V, the mean density.
         penalty: The power p.
+
+    Example: a constant that is added to x changes nothing, so the slopes add up to 0.
+        >>> from theorylab.kernels.applications.elasticity import half_beam
+        >>> found = design(half_beam(3, 2), np.arange(6.0).reshape(3, 2), volume=0.4)
+        >>> bool(np.isclose(found.density.mean(), 0.4)), bool(np.isclose(found.slope.sum(), 0.0))
+        (True, True)
     """
     y = densities(x, volume)
     compliance, slope = _compliance(plate, y, penalty)
@@ -84,6 +96,14 @@ def through_kernel(
         num_steps: Steps.
         learning_rate: η.
         momentum: What is kept of the last step.
+
+    Example: material moves to where it is needed, and the beam bends less.
+        >>> from theorylab.kernels.applications.elasticity import half_beam
+        >>> beam = half_beam(4, 2)
+        >>> even = design(beam, np.zeros((4, 2)), volume=0.5)
+        >>> found = through_kernel(beam, np.eye(8), volume=0.5, num_steps=5, learning_rate=1.0)
+        >>> found.compliance < even.compliance, round(float(found.density.mean()), 6)
+        (True, 0.5)
     """
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
@@ -109,6 +129,14 @@ def plain_simp(
 
     Returns:
         The densities and their compliance.
+
+    Example: a few steps make the beam stiffer than an even plate of the same volume.
+        >>> from theorylab.kernels.applications.elasticity import half_beam
+        >>> beam = half_beam(4, 2)
+        >>> even = design(beam, np.zeros((4, 2)), volume=0.5)
+        >>> density, compliance = plain_simp(beam, volume=0.5, num_steps=5)
+        >>> compliance < even.compliance, round(float(density.mean()), 6)
+        (True, 0.5)
     """
     _check_volume(volume)
     if not radius > 0:

@@ -58,7 +58,13 @@ class Dual(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """A Gaussian pair folded at 0."""
+    """A Gaussian pair folded at 0.
+
+    Example: two independent standard Gaussians have E |u||v| = 2/π.
+        >>> pair = folded(jnp.array(1.0), jnp.array(1.0), jnp.array(0.0))
+        >>> round(float(pair.absolute), 4), float(pair.sign)
+        (0.6366, 0.0)
+    """
 
     absolute: Float[Array, "*pairs"]  # E |u||v|
     sign: Float[Array, "*pairs"]  # E sign u sign v

@@ -8,14 +8,14 @@ is in spectrum.
 
 from .cost import Cost as Cost
 from .cost import Costs as Costs
-from .cost import Method as Method
+from .cost import NTKMethod as NTKMethod
 from .empirical import ntk as ntk
 from .empirical import ntk_costs as ntk_costs
 from .empirical import ntk_full as ntk_full
 from .empirical import ntk_per_output as ntk_per_output
 from .empirical import ntk_per_parameter as ntk_per_parameter
 from .empirical import ntk_vector_product as ntk_vector_product
-from .spectrum import Moments as Moments
+from .spectrum import KernelMoments as KernelMoments
 from .spectrum import label_alignment as label_alignment
 from .spectrum import ntk_diagonal as ntk_diagonal
 from .spectrum import ntk_eigenpairs as ntk_eigenpairs

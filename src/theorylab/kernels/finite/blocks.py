@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .contraction import Outputs
+from .contraction import OutputLayout
 from .jacobian import Jacobian, Part
 
 HELD_BYTES = 2**27  # Jacobians that are held at once
@@ -24,8 +24,13 @@ _MOST_BLOCKS = 8  # of Jacobians that are at hand; more would save little
 Compare = Callable[[list[Part], list[Part]], list[Array]]
 
 
-class Side(NamedTuple):
-    """One of the two batches in blocks of one size: how to make the Jacobians of a block."""
+class JacobianBlocks(NamedTuple):
+    """One of the two batches in blocks of one size: how to make the Jacobians of a block.
+
+    Example: the last block is moved back to end with the inputs.
+        >>> JacobianBlocks(num_samples=7, size=3, at=lambda start: []).starts
+        [0, 3, 4]
+    """
 
     num_samples: int
     size: int
@@ -41,7 +46,7 @@ class Side(NamedTuple):
 def kernel_by_blocks(
     jacobian: Jacobian,
     compare: Compare,
-    outputs: Outputs,
+    outputs: OutputLayout,
     x1: Array,
     x2: Array | None,
     block_size: int | None,
@@ -56,6 +61,16 @@ def kernel_by_blocks(
         x2: The inputs x′; None: x.
         block_size: How many inputs' Jacobians are held at once on either side; by default as many
             as 128 MiB hold.
+
+    Example: a linear model, whose kernel is xxᵀ, one input at a time.
+        >>> from theorylab.kernels.finite.contraction import MEAN, compared
+        >>> from theorylab.kernels.finite.jacobian import jacobian_of
+        >>> from theorylab.kernels.finite.program import program_of
+        >>> x, one = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jax.ShapeDtypeStruct((2,), float)
+        >>> program = program_of(lambda w, x: x @ w, jnp.zeros((2, 1)), one)
+        >>> jacobian, compare = jacobian_of(program, [], ["plain"]), compared(MEAN, [1.0], True)
+        >>> kernel_by_blocks(jacobian, compare, MEAN, x, None, block_size=1)[0].tolist()
+        [[5.0, 11.0], [11.0, 25.0]]
     """
     both = [x1] if x2 is None else [x1, x2]
     most = max(map(len, both))
@@ -76,7 +91,16 @@ def kernel_by_blocks(
 
 
 def jacobians(jacobian: Jacobian, x: Array) -> list[Part]:
-    """Jacobians at many inputs, made some at a time."""
+    """Jacobians at many inputs, made some at a time.
+
+    Example: the Jacobian of a linear model is its inputs.
+        >>> from theorylab.kernels.finite.jacobian import jacobian_of
+        >>> from theorylab.kernels.finite.program import program_of
+        >>> x, one = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jax.ShapeDtypeStruct((2,), float)
+        >>> program = program_of(lambda w, x: x @ w, jnp.zeros((2, 1)), one)
+        >>> jacobians(jacobian_of(program, [], ["plain"]), x)[0].reshape(2, 2).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+    """
     most = max(1, WORKING_BYTES // jacobian.working)
     if most >= len(x):
         return jax.vmap(jacobian.at)(x)
@@ -85,7 +109,7 @@ def jacobians(jacobian: Jacobian, x: Array) -> list[Part]:
     return jax.lax.map(jacobian.at, x, batch_size=divisors[0] if divisors else most)
 
 
-def _at_hand(parts: list[Part], num_samples: int, size: int) -> Side:
+def _at_hand(parts: list[Part], num_samples: int, size: int) -> JacobianBlocks:
     """Blocks of Jacobians that are there."""
     size = min(size, num_samples)
 
@@ -95,24 +119,24 @@ def _at_hand(parts: list[Part], num_samples: int, size: int) -> Side:
         cut = lambda part: jax.lax.dynamic_slice_in_dim(part, start, size)  # noqa: E731
         return jax.tree.map(cut, parts)
 
-    return Side(num_samples, size, at)
+    return JacobianBlocks(num_samples, size, at)
 
 
-def _made_again(jacobian: Jacobian, x: Array, size: int) -> Side:
+def _made_again(jacobian: Jacobian, x: Array, size: int) -> JacobianBlocks:
     """Blocks of Jacobians that are made when they are asked for."""
     size = min(size, len(x))
 
     def at(start: Any) -> list[Part]:
         return jacobians(jacobian, jax.lax.dynamic_slice_in_dim(x, start, size))
 
-    return Side(len(x), size, at)
+    return JacobianBlocks(len(x), size, at)
 
 
 def _assembled(
-    first: Side,
-    second: Side,
+    first: JacobianBlocks,
+    second: JacobianBlocks,
     compare: Compare,
-    outputs: Outputs,
+    outputs: OutputLayout,
     shape: tuple[int, ...],
     symmetric: bool,
 ) -> list[Array]:

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .jacobian import Part
-from .uses import Factors
+from .uses import WeightFactors
 
 _PRODUCT_BYTES = 2**25  # of the products at all pairs of positions, at a time
 
 
-class Outputs(NamedTuple):
+class OutputLayout(NamedTuple):
     """How the outputs at two inputs are compared, and how the kernel is laid out.
 
     Args:
@@ -31,6 +31,10 @@ class Outputs(NamedTuple):
         summed: The axes of `back` that are groups and positions.
         order: The kernel's axes in what is left.
         transposed: The axes of the kernel (x′, x) in the kernel (x, x′).
+
+    Example: kernels of 3 and 4 inputs with 2 outputs, for all pairs of outputs and averaged.
+        >>> FULL.shape(3, 4, num_outputs=2), MEAN.shape(3, 4, num_outputs=2)
+        ((3, 4, 2, 2), (3, 4))
     """
 
     kernel: str
@@ -52,7 +56,7 @@ class Outputs(NamedTuple):
         return tuple(sizes[letter] for letter in self.kernel)
 
 
-FULL = Outputs(
+FULL = OutputLayout(
     kernel="ijab",
     plain="iap,jbp->ijab",
     back="iagsm,jbgtm->giasjbt",
@@ -61,7 +65,7 @@ FULL = Outputs(
     order=(0, 2, 1, 3),
     transposed=(1, 0, 3, 2),
 )
-EACH = Outputs(
+EACH = OutputLayout(
     kernel="aij",
     plain="iap,jap->aij",
     back="iagsm,jagtm->agisjt",
@@ -70,7 +74,7 @@ EACH = Outputs(
     order=(0, 1, 2),
     transposed=(0, 2, 1),
 )
-MEAN = Outputs(  # a sum here: the factor 1/k is in the rates
+MEAN = OutputLayout(  # a sum here: the factor 1/k is in the rates
     kernel="ij",
     plain="iap,jap->ij",
     back="iagsm,jagtm->gisjt",
@@ -82,7 +86,7 @@ MEAN = Outputs(  # a sum here: the factor 1/k is in the rates
 
 
 def compared(
-    outputs: Outputs, rates: list[Any], together: bool
+    outputs: OutputLayout, rates: list[Any], together: bool
 ) -> Callable[[list[Part], list[Part]], list[Array]]:
     """The comparison of two blocks: the kernel of every parameter, or their sum alone.
 
@@ -90,6 +94,11 @@ def compared(
         outputs: How the outputs are compared.
         rates: The factor of every parameter's kernel.
         together: True: a list of one kernel, the sum.
+
+    Example: two inputs, one output and two parameters.
+        >>> jacobian = jnp.array([[[1.0, 2.0]], [[3.0, 4.0]]])
+        >>> compared(MEAN, rates=[1.0], together=True)([jacobian], [jacobian])[0].tolist()
+        [[5.0, 11.0], [11.0, 25.0]]
     """
 
     def compare(first: list[Part], second: list[Part]) -> list[Array]:
@@ -100,9 +109,15 @@ def compared(
     return compare
 
 
-def contracted(outputs: Outputs, first: Part, second: Part) -> Array:
-    """Compare the Jacobians of one parameter at two blocks of inputs."""
-    if not (isinstance(first, Factors) and isinstance(second, Factors)):
+def contracted(outputs: OutputLayout, first: Part, second: Part) -> Array:
+    """Compare the Jacobians of one parameter at two blocks of inputs.
+
+    Example: g = (1, 2) and b = 3 are the factors of the gradient (3, 6).
+        >>> factors = WeightFactors(jnp.array([[[[1.0, 2.0]]]]), jnp.array([[[[[3.0]]]]]))
+        >>> contracted(MEAN, factors, factors).tolist()  # 3² + 6²
+        [[45.0]]
+    """
+    if not (isinstance(first, WeightFactors) and isinstance(second, WeightFactors)):
         arrays = (jnp.asarray(first), jnp.asarray(second))
         one, two = (jnp.reshape(part, (*part.shape[:2], -1)) for part in arrays)
         return jnp.einsum(outputs.plain, one, two)
@@ -110,21 +125,21 @@ def contracted(outputs: Outputs, first: Part, second: Part) -> Array:
     if rows >= inputs:
         return _by_factors(outputs, first, second)
 
-    def row(one: Factors) -> Array:
+    def row(one: WeightFactors) -> Array:
         alone = jax.tree.map(lambda leaf: leaf[None], one)
         return jnp.squeeze(_by_factors(outputs, alone, second), axis=outputs.rows)
 
     return jnp.moveaxis(jax.lax.map(row, first, batch_size=rows), 0, outputs.rows)
 
 
-def _by_factors(outputs: Outputs, first: Factors, second: Factors) -> Array:
+def _by_factors(outputs: OutputLayout, first: WeightFactors, second: WeightFactors) -> Array:
     forward = jnp.einsum("igsc,jgtc->gisjt", first.forward, second.forward)
     backward = jnp.einsum(outputs.back, first.backward, second.backward)
     products = jnp.expand_dims(forward, outputs.expanded) * backward
     return jnp.transpose(jnp.sum(products, axis=outputs.summed), outputs.order)
 
 
-def _num_rows(outputs: Outputs, first: Factors, second: Factors) -> int:
+def _num_rows(outputs: OutputLayout, first: WeightFactors, second: WeightFactors) -> int:
     """How many inputs of the first block to take at a time."""
     inputs, k, groups, positions, _ = first.backward.shape
     if positions == 1:

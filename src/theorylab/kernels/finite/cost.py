@@ -24,16 +24,22 @@ from typing import Any, Literal, NamedTuple
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from .program import Program
-from .uses import Sizes, Use, shape_of
+from .uses import FactorSizes, WeightUse, shape_of
 
-Method = Literal["auto", "jacobian", "products", "structured"]
+NTKMethod = Literal["auto", "jacobian", "products", "structured"]
 Way = Literal["factors", "outer", "plain"]  # of one parameter
 
 _COMBINATION = 8  # what an entry of a product, elementwise, costs beside one in a matrix product
 
 
-class Task(NamedTuple):
-    """How many inputs and outputs are compared."""
+class Workload(NamedTuple):
+    """How many inputs and outputs are compared.
+
+    Example: of a symmetric kernel, one half and the diagonal are compared.
+        >>> workload = Workload(first=4, second=4, symmetric=True, outputs=1, pairs=1)
+        >>> workload.inputs, workload.entries
+        (4, 10.0)
+    """
 
     first: int
     second: int
@@ -54,7 +60,12 @@ class Task(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Multiplications, and numbers that are held if all is done at once."""
+    """Multiplications, and numbers that are held if all is done at once.
+
+    Example: the cheaper one takes fewer multiplications.
+        >>> min(Cost(multiplications=7.0, numbers=1.0), Cost(multiplications=6.0, numbers=2.0))
+        Cost(multiplications=6.0, numbers=2.0)
+    """
 
     multiplications: float
     numbers: float
@@ -81,53 +92,95 @@ class Costs(NamedTuple):
         return "products" if cheaper else "structured"
 
 
-def sizes_of(uses: list[Use]) -> dict[int, Sizes]:
-    """Sizes of the factors of every weight, with the positions of all its uses."""
-    sizes: dict[int, Sizes] = {}
+def sizes_of(uses: list[WeightUse]) -> dict[int, FactorSizes]:
+    """Sizes of the factors of every weight, with the positions of all its uses.
+
+    Example: a weight that is used twice has two positions.
+        >>> import jax, jax.numpy as jnp
+        >>> from theorylab.kernels.finite.program import program_of, uses_of
+        >>> one = jax.ShapeDtypeStruct((3,), float)
+        >>> sizes_of(uses_of(program_of(lambda w, x: x @ w @ w, jnp.zeros((3, 3)), one)))[0]
+        FactorSizes(groups=1, positions=2, fan_in=3, fan_out=3)
+    """
+    sizes: dict[int, FactorSizes] = {}
     for use in uses:
         before = sizes[use.leaf].positions if use.leaf in sizes else 0
         sizes[use.leaf] = use.sizes._replace(positions=use.sizes.positions + before)
     return sizes
 
 
-def cheapest_way(sizes: Sizes, task: Task) -> Way:
-    """Whether a weight's factors are compared as they are, or multiplied out before."""
-    factors = _in_factors(sizes, task).multiplications
-    return "factors" if factors <= _multiplied_out(sizes, task).multiplications else "outer"
+def cheapest_way(sizes: FactorSizes, workload: Workload) -> Way:
+    """Whether a weight's factors are compared as they are, or multiplied out before.
+
+    Example: a dense layer stays in factors, a convolution over 256 positions is multiplied out.
+        >>> workload = Workload(100, 100, symmetric=True, outputs=1, pairs=1)
+        >>> dense, convolution = FactorSizes(1, 1, 512, 512), FactorSizes(1, 256, 288, 32)
+        >>> cheapest_way(dense, workload), cheapest_way(convolution, workload)
+        ('factors', 'outer')
+    """
+    factors = _in_factors(sizes, workload).multiplications
+    return "factors" if factors <= _multiplied_out(sizes, workload).multiplications else "outer"
 
 
-def cheapest_ways(program: Program, uses: list[Use], task: Task) -> list[Way]:
-    """How to keep the Jacobian of every parameter."""
+def cheapest_ways(program: Program, uses: list[WeightUse], workload: Workload) -> list[Way]:
+    """How to keep the Jacobian of every parameter.
+
+    Example: a bias has no factors.
+        >>> import jax, jax.numpy as jnp
+        >>> from theorylab.kernels.finite.program import program_of, uses_of
+        >>> network = lambda w, x: x @ w["weight"] + w["bias"]
+        >>> params = {"bias": jnp.zeros((1, 4)), "weight": jnp.zeros((3, 4))}
+        >>> program = program_of(network, params, jax.ShapeDtypeStruct((3,), float))
+        >>> workload = Workload(8, 8, symmetric=True, outputs=4, pairs=4)
+        >>> cheapest_ways(program, uses_of(program), workload)
+        ['plain', 'factors']
+    """
     sizes = sizes_of(uses)
     return [
-        cheapest_way(sizes[leaf], task) if leaf in sizes else "plain"
+        cheapest_way(sizes[leaf], workload) if leaf in sizes else "plain"
         for leaf in range(len(program.leaves))
     ]
 
 
-def costs_of(program: Program, uses: list[Use], task: Task) -> Costs:
-    """Count what every method takes."""
-    k, passes = task.outputs, multiplications(program.jaxpr)
+def costs_of(program: Program, uses: list[WeightUse], workload: Workload) -> Costs:
+    """Count what every method takes.
+
+    Example: the Jacobians of 8 inputs with respect to 100 parameters.
+        >>> import jax, jax.numpy as jnp
+        >>> from theorylab.kernels.finite.program import program_of, uses_of
+        >>> one = jax.ShapeDtypeStruct((100,), float)
+        >>> program = program_of(lambda w, x: x @ w, jnp.zeros((100, 1)), one)
+        >>> workload = Workload(8, 8, symmetric=True, outputs=1, pairs=1)
+        >>> costs_of(program, uses_of(program), workload).jacobian.numbers
+        800
+    """
+    k, passes = workload.outputs, multiplications(program.jaxpr)
     sizes = sizes_of(uses)
     parts = [
-        min(_in_factors(sizes[i], task), _multiplied_out(sizes[i], task))
+        min(_in_factors(sizes[i], workload), _multiplied_out(sizes[i], workload))
         if i in sizes
-        else Cost(task.entries * task.pairs * leaf.size, task.inputs * k * leaf.size)
+        else Cost(workload.entries * workload.pairs * leaf.size, workload.inputs * k * leaf.size)
         for i, leaf in enumerate(program.leaves)
     ]
     num_parameters = sum(leaf.size for leaf in program.leaves)
-    jacobians = task.inputs * k * num_parameters
+    jacobians = workload.inputs * k * num_parameters
     return Costs(
         jacobian=Cost(
-            task.inputs * (1 + 2 * k) * passes + task.entries * task.pairs * num_parameters,
+            workload.inputs * (1 + 2 * k) * passes
+            + workload.entries * workload.pairs * num_parameters,
             jacobians,
         ),
         products=Cost(
-            (task.second * (1 + 2 * k) + task.first + 2 * task.first * task.second * k) * passes,
-            task.second * k * num_parameters,
+            (
+                workload.second * (1 + 2 * k)
+                + workload.first
+                + 2 * workload.first * workload.second * k
+            )
+            * passes,
+            workload.second * k * num_parameters,
         ),
         structured=Cost(
-            task.inputs * (1 + k) * passes + sum(part.multiplications for part in parts),
+            workload.inputs * (1 + k) * passes + sum(part.multiplications for part in parts),
             sum(part.numbers for part in parts),
         ),
         passes=passes,
@@ -138,6 +191,11 @@ def multiplications(program: ClosedJaxpr | Jaxpr) -> int:
     """Count the multiplications of a program: products, convolutions, and one for any other entry.
 
     Loops of unknown length count as one turn.
+
+    Example: a product of matrices of 2 × 3 and 3 × 4 entries.
+        >>> import jax, jax.numpy as jnp
+        >>> multiplications(jax.make_jaxpr(jax.lax.dot)(jnp.ones((2, 3)), jnp.ones((3, 4))))
+        24
     """
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     total = 0
@@ -162,15 +220,15 @@ def _programs(value: Any) -> list[ClosedJaxpr | Jaxpr]:
     return [part for part in values if isinstance(part, ClosedJaxpr | Jaxpr)]
 
 
-def _in_factors(sizes: Sizes, task: Task) -> Cost:
+def _in_factors(sizes: FactorSizes, workload: Workload) -> Cost:
     groups, s, c, m = sizes
-    combined = c + task.pairs * m + _COMBINATION * task.pairs
-    held = task.inputs * groups * s * (c + task.outputs * m)
-    return Cost(task.entries * groups * s**2 * combined, held)
+    combined = c + workload.pairs * m + _COMBINATION * workload.pairs
+    held = workload.inputs * groups * s * (c + workload.outputs * m)
+    return Cost(workload.entries * groups * s**2 * combined, held)
 
 
-def _multiplied_out(sizes: Sizes, task: Task) -> Cost:
+def _multiplied_out(sizes: FactorSizes, workload: Workload) -> Cost:
     groups, s, c, m = sizes
-    made = task.inputs * task.outputs * groups * s * c * m
-    compared = task.entries * task.pairs * groups * c * m
-    return Cost(made + compared, task.inputs * task.outputs * groups * c * m)
+    made = workload.inputs * workload.outputs * groups * s * c * m
+    compared = workload.entries * workload.pairs * groups * c * m
+    return Cost(made + compared, workload.inputs * workload.outputs * groups * c * m)

@@ -39,8 +39,8 @@ from theorylab.typing import Apply, Params
 
 from ..inputs import input_pair
 from .blocks import kernel_by_blocks
-from .contraction import EACH, FULL, MEAN, Outputs, compared
-from .cost import Costs, Method, Task, Way, cheapest_ways, costs_of
+from .contraction import EACH, FULL, MEAN, OutputLayout, compared
+from .cost import Costs, NTKMethod, Way, Workload, cheapest_ways, costs_of
 from .jacobian import jacobian_of
 from .products import kernel_by_products, product_by_blocks
 from .program import Program, program_of, uses_of
@@ -53,7 +53,7 @@ def ntk(
     x2: Float[Array, "n2 ..."] | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
-    method: Method = "auto",
+    method: NTKMethod = "auto",
 ) -> Float[Array, "n1 n2"]:
     """Θ(x, x′) = (1/k) Σ_a ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel averaged over outputs.
 
@@ -85,7 +85,7 @@ def ntk_per_parameter(
     x2: Float[Array, "n2 ..."] | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
-    method: Method = "auto",
+    method: NTKMethod = "auto",
 ) -> Params:
     """The terms of Θ = Σ_w Θ_w: a tree like `params` with a kernel (n1, n2) for every array.
 
@@ -110,7 +110,7 @@ def ntk_per_output(
     x2: Float[Array, "n2 ..."] | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
-    method: Method = "auto",
+    method: NTKMethod = "auto",
 ) -> Float[Array, "k n1 n2"]:
     """Θ_aa(x, x′) = ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel of every output by itself.
 
@@ -133,7 +133,7 @@ def ntk_full(
     x2: Float[Array, "n2 ..."] | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
-    method: Method = "auto",
+    method: NTKMethod = "auto",
 ) -> Float[Array, "n1 n2 k k"]:
     """Θ_ab(x, x′) = ⟨∂f_a(x)/∂w, ∂f_b(x′)/∂w⟩, the tangent kernel of every pair of outputs.
 
@@ -208,7 +208,7 @@ def ntk_costs(
     """
     program = _program(apply, params, x1)
     layout = {"mean": MEAN, "each": EACH, "full": FULL}[outputs]
-    return costs_of(program, uses_of(program), _task(program, x1, x2, layout))
+    return costs_of(program, uses_of(program), _workload(program, x1, x2, layout))
 
 
 @partial(jax.jit, static_argnums=(0, 5, 6, 7, 8))
@@ -219,8 +219,8 @@ def _kernel(
     x2: Array | None,
     learning_rates: Params | None,
     block_size: int | None,
-    method: Method,
-    outputs: Outputs,
+    method: NTKMethod,
+    outputs: OutputLayout,
     together: bool,
 ) -> list[Array]:
     """The kernel, or the kernels of all parameters; what is checked here is so before any work."""
@@ -229,17 +229,17 @@ def _kernel(
     if outputs == MEAN:
         rates = jax.tree.map(lambda rate: rate / k, rates)
     program = _program(apply, params, x1)
-    uses, task = uses_of(program), _task(program, x1, x2, outputs)
-    _check_memory(program, task, outputs, 1 if together else len(program.leaves))
+    uses, workload = uses_of(program), _workload(program, x1, x2, outputs)
+    _check_memory(program, workload, outputs, 1 if together else len(program.leaves))
     if method == "auto":
-        method = costs_of(program, uses, task).cheapest if together else "structured"
+        method = costs_of(program, uses, workload).cheapest if together else "structured"
     if method == "products":
         second = x1 if x2 is None else x2
         each = [rates] if together else _one_at_a_time(rates)
         by_products = partial(kernel_by_products, apply, params, x1, second)
         return [by_products(rates, outputs, block_size) for rates in each]
     plain: list[Way] = ["plain"] * len(program.leaves)
-    ways = plain if method == "jacobian" else cheapest_ways(program, uses, task)
+    ways = plain if method == "jacobian" else cheapest_ways(program, uses, workload)
     jacobian = jacobian_of(program, uses, ways)
     compare = compared(outputs, jax.tree.leaves(rates), together)
     return kernel_by_blocks(jacobian, compare, outputs, x1, x2, block_size)
@@ -249,16 +249,16 @@ def _program(apply: Apply, params: Params, x: Array | jax.ShapeDtypeStruct) -> P
     return program_of(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
 
 
-def _task(
+def _workload(
     program: Program,
     x1: Array | jax.ShapeDtypeStruct,
     x2: Array | jax.ShapeDtypeStruct | None,
-    outputs: Outputs,
-) -> Task:
+    outputs: OutputLayout,
+) -> Workload:
     k = program.output.size
     pairs = k**2 if outputs == FULL else k
     second = x1.shape[0] if x2 is None else x2.shape[0]
-    return Task(x1.shape[0], second, x2 is None, k, pairs)
+    return Workload(x1.shape[0], second, x2 is None, k, pairs)
 
 
 def _rates(params: Params, learning_rates: Params | None) -> Params:
@@ -289,15 +289,17 @@ def _checked(
     check_params(params)
     if block_size is not None and block_size < 1:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
-    if method not in get_args(Method):
-        raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}.")
+    if method not in get_args(NTKMethod):
+        raise ValueError(f"method must be one of {get_args(NTKMethod)}, got {method!r}.")
     apply = as_static(apply)
     check_one_by_one(apply, params, x1, x2)
     return apply
 
 
-def _check_memory(program: Program, task: Task, outputs: Outputs, num_kernels: int) -> None:
-    shape = outputs.shape(task.first, task.second, task.outputs)
+def _check_memory(
+    program: Program, workload: Workload, outputs: OutputLayout, num_kernels: int
+) -> None:
+    shape = outputs.shape(workload.first, workload.second, workload.outputs)
     needed = num_kernels * math.prod(shape) * program.output.dtype.itemsize
     available = available_memory()
     if available is not None and needed > available:

@@ -15,13 +15,21 @@ from jaxtyping import Array, Float
 
 from .cost import Way
 from .program import Program
-from .uses import Factors, Use
+from .uses import WeightFactors, WeightUse
 
-Part = Factors | Float[Array, "..."]  # the Jacobian of one leaf of the parameters
+Part = WeightFactors | Float[Array, "..."]  # the Jacobian of one leaf of the parameters
 
 
 class Jacobian(NamedTuple):
-    """x ↦ ∂f(x)/∂w for single inputs, as a list of parts; and how many bytes it takes."""
+    """x ↦ ∂f(x)/∂w for single inputs, as a list of parts; and how many bytes it takes.
+
+    Example: the Jacobian of a linear model is its input.
+        >>> from theorylab.kernels.finite.program import program_of
+        >>> one = jax.ShapeDtypeStruct((2,), float)
+        >>> program = program_of(lambda w, x: x @ w, jnp.zeros((2, 1)), one)
+        >>> jacobian_of(program, [], ["plain"]).at(jnp.array([1.0, 2.0]))[0].ravel().tolist()
+        [1.0, 2.0]
+    """
 
     at: Callable[[Array], list[Part]]
     num_outputs: int  # k
@@ -29,13 +37,21 @@ class Jacobian(NamedTuple):
     working: int  # bytes while it is made, for one input
 
 
-def jacobian_of(program: Program, uses: list[Use], ways: list[Way]) -> Jacobian:
+def jacobian_of(program: Program, uses: list[WeightUse], ways: list[Way]) -> Jacobian:
     """The Jacobian of a network, for each parameter in the way asked for.
 
     Args:
         program: The network.
         uses: How those weights enter that are not to be plain.
         ways: Of each parameter: "factors", "outer" (factors multiplied out) or "plain".
+
+    Example: the factors of xW are what comes in, x, and what comes back, 1.
+        >>> from theorylab.kernels.finite.program import program_of, uses_of
+        >>> one = jax.ShapeDtypeStruct((2,), float)
+        >>> program = program_of(lambda w, x: x @ w, jnp.zeros((2, 1)), one)
+        >>> (part,) = jacobian_of(program, uses_of(program), ["factors"]).at(jnp.array([1.0, 2.0]))
+        >>> part.forward.ravel().tolist(), part.backward.ravel().tolist()
+        ([1.0, 2.0], [1.0])
     """
     leaves, output = program.leaves, program.output
     uses = [use for use in uses if ways[use.leaf] != "plain"]
@@ -45,7 +61,7 @@ def jacobian_of(program: Program, uses: list[Use], ways: list[Way]) -> Jacobian:
         """The outputs, with a tap added to the result of every product; and every product's g."""
         values, remaining, given = iter(plain), iter(taps), []
 
-        def tap(use: Use, other: Array, result: Array) -> Array:
+        def tap(use: WeightUse, other: Array, result: Array) -> Array:
             if ways[use.leaf] == "plain":
                 return result
             given.append(other)
@@ -80,9 +96,9 @@ def jacobian_of(program: Program, uses: list[Use], ways: list[Way]) -> Jacobian:
     return Jacobian(at, output.size, bytes_each * held, bytes_each * (held + working))
 
 
-def _joined(parts: Iterable[Factors]) -> Factors:
-    """Factors of a weight that is used several times: the positions of all uses."""
+def _joined(parts: Iterable[WeightFactors]) -> WeightFactors:
+    """WeightFactors of a weight that is used several times: the positions of all uses."""
     forward, backward = zip(*parts, strict=True)
     if len(forward) == 1:
-        return Factors(forward[0], backward[0])
-    return Factors(jnp.concatenate(forward, axis=1), jnp.concatenate(backward, axis=2))
+        return WeightFactors(forward[0], backward[0])
+    return WeightFactors(jnp.concatenate(forward, axis=1), jnp.concatenate(backward, axis=2))

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import Apply, Params
 
-from .contraction import EACH, FULL, Outputs
+from .contraction import EACH, FULL, OutputLayout
 
 _DIRECTIONS_BYTES = 2**26  # gradients that are pushed forward at once
 
@@ -27,10 +27,17 @@ def kernel_by_products(
     x1: Array,
     x2: Array,
     rates: Params,
-    outputs: Outputs,
+    outputs: OutputLayout,
     block_size: int | None,
 ) -> Array:
-    """Compare all inputs, a column at a time."""
+    """Compare all inputs, a column at a time.
+
+    Example: a linear model, whose kernel is xxᵀ.
+        >>> from theorylab.kernels.finite.contraction import MEAN
+        >>> x, linear = jnp.array([[1.0, 2.0], [3.0, 4.0]]), lambda w, x: x @ w
+        >>> kernel_by_products(linear, jnp.zeros((2, 1)), x, x, 1.0, MEAN, block_size=None).tolist()
+        [[5.0, 11.0], [11.0, 25.0]]
+    """
     _, forward = jax.linearize(lambda w: apply(w, x1), params)
 
     def column(x: Array) -> Array:
@@ -65,7 +72,14 @@ def product_by_blocks(
     rates: Params,
     block_size: int | None,
 ) -> Callable[[Float[Array, "n2 k"]], Float[Array, "n1 k"]]:
-    """The operator v ↦ Θv; passes go over `block_size` inputs at a time."""
+    """The operator v ↦ Θv; passes go over `block_size` inputs at a time.
+
+    Example: the first column of a linear model's kernel xxᵀ.
+        >>> x, linear = jnp.array([[1.0, 2.0], [3.0, 4.0]]), lambda w, x: x @ w
+        >>> product = product_by_blocks(linear, jnp.zeros((2, 1)), x, x, 1.0, block_size=1)
+        >>> product(jnp.array([[1.0], [0.0]])).tolist()
+        [[5.0], [11.0]]
+    """
 
     def gradient(x: Array, vector: Array) -> Params:
         return jax.vjp(lambda w: apply(w, x), params)[1](vector)[0]

@@ -16,16 +16,21 @@ from jaxtyping import Array
 
 from theorylab.typing import Apply, Params
 
-from .uses import Use, convolution, convolution_use, product_use, shape_of
+from .uses import WeightUse, convolution, convolution_use, product_use, shape_of
 
 _CALLS = ("jit", "pjit", "closed_call")  # programs in the program, to be walked through
 _VIEWS = ("reshape", "transpose", "rev", "squeeze", "expand_dims", "convert_element_type", "copy")
 
-Tap = Callable[[Use, Array, Array], Array]  # (use, g, result) ─► result
+Tap = Callable[[WeightUse, Array, Array], Array]  # (use, g, result) ─► result
 
 
 class Origin(NamedTuple):
-    """Which parameter a value is: its entries, in the order that `layout` says, times `scale`."""
+    """Which parameter a value is: its entries, in the order that `layout` says, times `scale`.
+
+    Example: the first parameter, multiplied by 2.
+        >>> Origin(leaf=0)._replace(scale=2.0)
+        Origin(leaf=0, layout=(), scale=2.0)
+    """
 
     leaf: int
     layout: tuple[Any, ...] = ()
@@ -33,7 +38,15 @@ class Origin(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A network for one input, as a program of its parameters' leaves."""
+    """A network for one input, as a program of its parameters' leaves.
+
+    Example: the tap sees the product xW, and may change it.
+        >>> one = jax.ShapeDtypeStruct((2,), float)
+        >>> program = program_of(lambda w, x: x @ w, jnp.ones((2, 3)), one)
+        >>> doubled = lambda use, given, result: 2 * result
+        >>> program.run(program.leaves, jnp.ones(2), tap=doubled, other_uses=set()).tolist()
+        [4.0, 4.0, 4.0]
+    """
 
     jaxpr: ClosedJaxpr
     leaves: list[Any]
@@ -61,7 +74,14 @@ class Program(NamedTuple):
 
 
 def program_of(apply: Apply, params: Params, one: jax.ShapeDtypeStruct) -> Program:
-    """Read the program of `apply` at one input."""
+    """Read the program of `apply` at one input.
+
+    Example:
+        >>> one = jax.ShapeDtypeStruct((2,), float)
+        >>> program = program_of(lambda w, x: x @ w["weight"], {"weight": jnp.ones((2, 3))}, one)
+        >>> program.output.shape, len(program.leaves)
+        ((3,), 1)
+    """
     leaves, tree = jax.tree.flatten(params)
 
     def network(leaves: list[Array], x: Array) -> Array:
@@ -70,12 +90,20 @@ def program_of(apply: Apply, params: Params, one: jax.ShapeDtypeStruct) -> Progr
     return Program(jax.make_jaxpr(network)(leaves, one), leaves, one)
 
 
-def uses_of(program: Program) -> list[Use]:
-    """All uses of those weights that enter in one way: as factors of products, in one layout."""
-    found: list[Use] = []
+def uses_of(program: Program) -> list[WeightUse]:
+    """All uses of those weights that enter in one way: as factors of products, in one layout.
+
+    Example: the weight, parameter 1, is a factor; the bias, parameter 0, is not.
+        >>> network = lambda w, x: x @ w["weight"] + w["bias"]
+        >>> params = {"bias": jnp.zeros((1, 4)), "weight": jnp.zeros((3, 4))}
+        >>> program = program_of(network, params, jax.ShapeDtypeStruct((3,), float))
+        >>> [use.leaf for use in uses_of(program)]
+        [1]
+    """
+    found: list[WeightUse] = []
     other_uses: set[int] = set()
 
-    def tap(use: Use, given: Array, result: Array) -> Array:
+    def tap(use: WeightUse, given: Array, result: Array) -> Array:
         found.append(use)
         return result
 
@@ -154,7 +182,7 @@ def _tapped(
     return [tap(use, given, results[0])]
 
 
-def _use(equation: JaxprEqn, sources: list[Origin | None]) -> Use | None:
+def _use(equation: JaxprEqn, sources: list[Origin | None]) -> WeightUse | None:
     """The use of one weight that the equation is, if it is one."""
     name = equation.primitive.name
     match sources:

@@ -30,14 +30,21 @@ from theorylab.typing import Apply, Params, RandomKey
 
 from ..estimate import Estimate, mean_of
 from .contraction import EACH, contracted
-from .cost import Task, cheapest_ways
+from .cost import Workload, cheapest_ways
 from .empirical import ntk_vector_product
 from .jacobian import jacobian_of
 from .program import program_of, uses_of
 
 
-class Moments(NamedTuple):
-    """The trace, exact; the squared Frobenius norm and the effective rank with standard errors."""
+class KernelMoments(NamedTuple):
+    """The trace, exact; the squared Frobenius norm and the effective rank with standard errors.
+
+    Example: three eigenvalues 4: the effective rank is 12²/48.
+        >>> exact = lambda value: Estimate(jnp.asarray(value), jnp.zeros(()))
+        >>> moments = KernelMoments(jnp.asarray(12.0), exact(48.0), effective_rank=exact(3.0))
+        >>> float(moments.trace**2 / moments.square.mean)
+        3.0
+    """
 
     trace: Float[Array, ""]
     square: Estimate
@@ -67,7 +74,7 @@ def ntk_diagonal(
 def _diagonal(apply: Apply, params: Params, x: Array, batch_size: int) -> Array:
     program = program_of(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
     uses, k = uses_of(program), program.output.size
-    one = Task(1, 1, symmetric=True, outputs=k, pairs=k)
+    one = Workload(1, 1, symmetric=True, outputs=k, pairs=k)
     jacobian = jacobian_of(program, uses, cheapest_ways(program, uses, one))
 
     def norms(x: Array) -> Array:
@@ -132,7 +139,7 @@ def ntk_moments(
     num_probes: int = 20,
     rank: int = 10,
     block_size: int | None = None,
-) -> Moments:
+) -> KernelMoments:
     """Trace, squared Frobenius norm and effective rank of Θ, from 2 rank + num_probes products.
 
     Args:
@@ -159,13 +166,13 @@ def ntk_moments(
 
 
 @partial(jax.jit, static_argnums=(0, 4, 5, 6))
-def _moments(apply, params, x, key, num_probes, rank, block_size) -> Moments:
+def _moments(apply, params, x, key, num_probes, rank, block_size) -> KernelMoments:
     trace = jnp.sum(_diagonal(apply, params, x, 32))
     product = _flat_product(apply, params, x, block_size)
     size = jax.eval_shape(apply, params, x).size
     square = _squared_norm(product, size, x.dtype, key, num_probes, min(rank, size))
     rank_mean = trace**2 / square.mean
-    return Moments(trace, square, Estimate(rank_mean, rank_mean * square.error / square.mean))
+    return KernelMoments(trace, square, Estimate(rank_mean, rank_mean * square.error / square.mean))
 
 
 def label_alignment(

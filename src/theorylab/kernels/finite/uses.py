@@ -24,15 +24,26 @@ from jax.extend.core import JaxprEqn
 from jaxtyping import Array, Float
 
 
-class Factors(NamedTuple):
-    """∂f_a/∂W = Σ_s g_s ⊗ b_as for every group: what comes in (g), and what comes back (b)."""
+class WeightFactors(NamedTuple):
+    """∂f_a/∂W = Σ_s g_s ⊗ b_as for every group: what comes in (g), and what comes back (b).
+
+    Example: g = (1, 2) and b = 3 give the gradient (3, 6).
+        >>> factors = WeightFactors(jnp.array([[[1.0, 2.0]]]), jnp.array([[[[3.0]]]]))
+        >>> jnp.einsum("gsc,kgsm->kgcm", factors.forward, factors.backward).ravel().tolist()
+        [3.0, 6.0]
+    """
 
     forward: Float[Array, "*n groups s c"]
     backward: Float[Array, "*n k groups s m"]
 
 
-class Sizes(NamedTuple):
-    """Sizes of a weight's factors; positions are those of all its uses."""
+class FactorSizes(NamedTuple):
+    """Sizes of a weight's factors; positions are those of all its uses.
+
+    Example: a dense layer with 3 inputs and 2 outputs.
+        >>> FactorSizes(groups=1, positions=1, fan_in=3, fan_out=2).fan_in
+        3
+    """
 
     groups: int
     positions: int
@@ -40,20 +51,29 @@ class Sizes(NamedTuple):
     fan_out: int
 
 
-class Use(NamedTuple):
-    """A product of a weight with something that depends on no parameter directly."""
+class WeightUse(NamedTuple):
+    """A product of a weight with something that depends on no parameter directly.
+
+    Example: the gradient of a product xW with x = (1, 2), if 3 comes back.
+        >>> (equation,) = jax.make_jaxpr(jax.lax.dot)(jnp.ones((1, 2)), jnp.ones((2, 1))).eqns
+        >>> use = product_use(equation, weight=1, leaf=0, layout=())
+        >>> use.multiplied_out(jnp.array([[1.0, 2.0]]), jnp.array([[[3.0]]])).ravel().tolist()
+        [3.0, 6.0]
+    """
 
     leaf: int  # which parameter it is
     layout: Hashable  # which entries stand where in the factors: uses of one layout add up
-    sizes: Sizes
+    sizes: FactorSizes
     other: int  # which operand is g
     shape: tuple[int, ...]  # of the product
     forward: Callable[[Array], list[Array]]  # g ─► (groups, s, c / window) at every offset
     backward: Callable[[Array], Array]  # ∂f_a/∂h ─► (groups, s, m)
 
-    def factors(self, given: Array, back: Float[Array, "k ..."]) -> Factors:
+    def factors(self, given: Array, back: Float[Array, "k ..."]) -> WeightFactors:
         """Arrange g and b: groups, positions, channels."""
-        return Factors(jnp.concatenate(self.forward(given), -1), jax.vmap(self.backward)(back))
+        return WeightFactors(
+            jnp.concatenate(self.forward(given), -1), jax.vmap(self.backward)(back)
+        )
 
     def multiplied_out(self, given: Array, back: Float[Array, "k ..."]) -> Float[Array, "k ..."]:
         """∂f_a/∂W = Σ_s g_s ⊗ b_as, as one array (k, groups, c, m)."""
@@ -64,12 +84,23 @@ class Use(NamedTuple):
 
 
 def shape_of(atom: Any) -> tuple[int, ...]:
-    """The shape of a value in a program."""
+    """The shape of a value in a program.
+
+    Example:
+        >>> shape_of(jax.make_jaxpr(jnp.sin)(jnp.ones((2, 3))).jaxpr.invars[0])
+        (2, 3)
+    """
     return getattr(atom.aval, "shape", ())
 
 
-def product_use(equation: JaxprEqn, weight: int, leaf: int, layout: tuple) -> Use:
-    """Read a dot_general whose operand number `weight` is the parameter number `leaf`."""
+def product_use(equation: JaxprEqn, weight: int, leaf: int, layout: tuple) -> WeightUse:
+    """Read a dot_general whose operand number `weight` is the parameter number `leaf`.
+
+    Example: five positions go through one weight.
+        >>> (equation,) = jax.make_jaxpr(jax.lax.dot)(jnp.ones((5, 2)), jnp.ones((2, 3))).eqns
+        >>> product_use(equation, weight=1, leaf=0, layout=()).sizes
+        FactorSizes(groups=1, positions=5, fan_in=2, fan_out=3)
+    """
     other = 1 - weight
     summed, batched = equation.params["dimension_numbers"]
     shapes = [shape_of(atom) for atom in equation.invars]
@@ -77,7 +108,7 @@ def product_use(equation: JaxprEqn, weight: int, leaf: int, layout: tuple) -> Us
         [axis for axis in range(len(shapes[i])) if axis not in (*summed[i], *batched[i])]
         for i in range(2)
     ]
-    sizes = Sizes(
+    sizes = FactorSizes(
         groups=_size(shapes[weight], batched[weight]),
         positions=_size(shapes[other], free[other]),
         fan_in=_size(shapes[weight], summed[weight]),
@@ -95,17 +126,25 @@ def product_use(equation: JaxprEqn, weight: int, leaf: int, layout: tuple) -> Us
         return back.reshape(groups, fan_out, positions).swapaxes(1, 2)
 
     layout = (*layout, "product", tuple(summed[weight]), tuple(batched[weight]))
-    return Use(leaf, layout, sizes, other, shape_of(equation.outvars[0]), forward, backward)
+    return WeightUse(leaf, layout, sizes, other, shape_of(equation.outvars[0]), forward, backward)
 
 
-def convolution_use(equation: JaxprEqn, leaf: int, layout: tuple) -> Use:
-    """Read a conv_general_dilated whose kernel is the parameter number `leaf`."""
+def convolution_use(equation: JaxprEqn, leaf: int, layout: tuple) -> WeightUse:
+    """Read a conv_general_dilated whose kernel is the parameter number `leaf`.
+
+    Example: a window of 3 × 3 has nine places in an image of 5 × 5.
+        >>> convolve = lambda x, w: jax.lax.conv(x, w, (1, 1), "VALID")
+        >>> x, w = jnp.ones((1, 2, 5, 5)), jnp.ones((4, 2, 3, 3))
+        >>> (equation,) = jax.make_jaxpr(convolve)(x, w).eqns
+        >>> convolution_use(equation, leaf=0, layout=()).sizes
+        FactorSizes(groups=1, positions=9, fan_in=18, fan_out=4)
+    """
     of_input, of_kernel, of_result = equation.params["dimension_numbers"]
     groups = equation.params["feature_group_count"]
     kernel, shape = shape_of(equation.invars[1]), shape_of(equation.outvars[0])
     window = [kernel[axis] for axis in of_kernel[2:]]
     counts = [shape[axis] for axis in of_result[2:]]
-    sizes = Sizes(
+    sizes = FactorSizes(
         groups=groups,
         positions=math.prod(shape) // shape[of_result[1]],
         fan_in=kernel[of_kernel[1]] * math.prod(window),
@@ -125,7 +164,7 @@ def convolution_use(equation: JaxprEqn, leaf: int, layout: tuple) -> Use:
         return jnp.moveaxis(last.reshape(sizes.positions, groups, sizes.fan_out), 1, 0)
 
     layout = (*layout, "convolution", of_kernel, groups)
-    return Use(leaf, layout, sizes, 0, shape, forward, backward)
+    return WeightUse(leaf, layout, sizes, 0, shape, forward, backward)
 
 
 def _windows(
@@ -155,6 +194,13 @@ def convolution(equation: JaxprEqn) -> Callable[[Array, Array], Array]:
     Inside loops, XLA on CPUs is fast for convolutions only if W stands as (*window, in, out). The
     derivative by x goes back through a convolution with in and out exchanged; it is fast if the
     one that it transposes is not. So the derivative is written with W exchanged.
+
+    Example: a window of ones over an image of ones sums 2 channels of 3 × 3 pixels.
+        >>> convolve = lambda x, w: jax.lax.conv(x, w, (1, 1), "VALID")
+        >>> x, w = jnp.ones((1, 2, 5, 5)), jnp.ones((4, 2, 3, 3))
+        >>> (equation,) = jax.make_jaxpr(convolve)(x, w).eqns
+        >>> float(convolution(equation)(x, w)[0, 0, 0, 0])
+        18.0
     """
     settings = equation.params
     of_input, of_kernel, of_result = settings["dimension_numbers"]

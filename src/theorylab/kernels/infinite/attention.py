@@ -26,15 +26,24 @@ from jaxtyping import Array, Float
 from theorylab.models import SelfAttention
 
 from .positions import as_matrix, as_pairs, mixed
-from .state import Context, Draws, State
+from .state import Context, Draws, LayerState
 from .weights import linear
 
 Matrix = Float[Array, "... s t"]
 Root = Float[Array, "... u u"]  # of the positions of x and x′ together
 
 
-def attend(layer: SelfAttention, state: State, context: Context) -> State:
-    """Heads, side by side, and the weights after them."""
+def attend(layer: SelfAttention, state: LayerState, context: Context) -> LayerState:
+    """Heads, side by side, and the weights after them.
+
+    Example: where all positions are alike, attention changes nothing.
+        >>> from theorylab.kernels.infinite.state import Notes, Settings
+        >>> from theorylab.models import NTK
+        >>> state = LayerState(jnp.ones((1, 2, 2)), None, (2, 1), paired=True, gaussian=True)
+        >>> context = Context(Settings(NTK(), "none", False, tangent=True), Notes())
+        >>> attend(SelfAttention(1, 1, 1, scaling="linear"), state, context).nngp.tolist()
+        [[[1.0, 1.0], [1.0, 1.0]]]
+    """
     settings, width = context.settings, layer.num_heads * layer.head_width
     values = linear(state, layer, state.shape[-1], width, settings, has_bias=False)
     if layer.scaling == "linear":
@@ -44,14 +53,14 @@ def attend(layer: SelfAttention, state: State, context: Context) -> State:
     return linear(heads, layer, width, layer.channels, settings)
 
 
-def _attention(layer: SelfAttention, values: State) -> Matrix:
+def _attention(layer: SelfAttention, values: LayerState) -> Matrix:
     """P of logits that do not fluctuate."""
     covariance = as_matrix(values.nngp, values.shape[:-1])
     logits = covariance if layer.tied else jnp.zeros_like(covariance)
     return jax.nn.softmax(logits, axis=-1)
 
 
-def _sampled(layer: SelfAttention, values: State, context: Context) -> State:
+def _sampled(layer: SelfAttention, values: LayerState, context: Context) -> LayerState:
     """The mean over draws of logits."""
     if layer.tied:
         raise ValueError(

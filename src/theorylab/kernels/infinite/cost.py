@@ -13,7 +13,7 @@ from theorylab.models import NTK, Architecture, Parametrization
 from theorylab.models.parts import Bias
 
 from .kernels import make_reading
-from .reading import Side, read_alone, read_listed
+from .reading import NotedInputs, read_alone, read_listed
 from .tiles import planned
 
 
@@ -41,7 +41,7 @@ def pair_operations(
     reading = make_reading(architecture, _one(input_shape), parametrization, bias, False, tangent)
     x = jax.ShapeDtypeStruct((1, *input_shape), jnp.float32)
     _, notes = jax.eval_shape(lambda x: read_alone(reading, x), x)
-    side = Side(x, notes)
+    side = NotedInputs(x, notes)
     program = jax.jit(lambda one, other: read_listed(reading, one, other)).lower(side, side)
     counts = program.cost_analysis() or {}
     return float(counts.get("flops", 0.0) + counts.get("transcendentals", 0.0))

@@ -24,7 +24,7 @@ from theorylab.numerics.memory import available_memory, readable
 
 from ..inputs import input_pair, require_array
 from .needs import needs_graphs
-from .reading import Outputs, Reading, read_batches, read_diagonal
+from .reading import InfiniteReading, Outputs, read_batches, read_diagonal
 from .state import Settings
 from .tiles import alone_with_notes, fill, planned
 from .workers import compiled
@@ -147,8 +147,15 @@ def make_reading(
     bias: Bias,
     training: bool,
     tangent: bool,
-) -> Reading:
-    """Say how a network is read, or why it cannot be."""
+) -> InfiniteReading:
+    """Say how a network is read, or why it cannot be.
+
+    Example: vectors have no positions, so no pairs of positions are needed.
+        >>> from theorylab.models import mlp
+        >>> reading = make_reading(mlp([1]), jnp.ones((3, 2)), NTK(), "none", False, tangent=True)
+        >>> reading.shape, reading.paired
+        ((2,), False)
+    """
     if not isinstance(parametrization, NTK | Standard):
         raise ValueError(
             "parametrization must be NTK(...) or Standard(...): in others the tangent kernel has "
@@ -160,7 +167,9 @@ def make_reading(
     if x.ndim < 2:
         raise ValueError(f"x1 must have shape (n, ...) with n >= 1, got {x.shape}.")
     architecture.output_shape(x.shape[1:])  # says what does not fit, before any work
-    return Reading(architecture, Settings(parametrization, bias, training, tangent), x.shape[1:])
+    return InfiniteReading(
+        architecture, Settings(parametrization, bias, training, tangent), x.shape[1:]
+    )
 
 
 def check_graphs(
@@ -170,7 +179,16 @@ def check_graphs(
     graphs1: Array | None,
     graphs2: Array | None,
 ) -> None:
-    """Graphs must be there where inputs need them, and only there."""
+    """Graphs must be there where inputs need them, and only there.
+
+    Example:
+        >>> from theorylab.models import mlp
+        >>> x, graphs = jnp.ones((1, 2)), jnp.ones((1, 2, 2))
+        >>> check_graphs(mlp([1]), x, None, graphs1=graphs, graphs2=None)
+        Traceback (most recent call last):
+        ...
+        ValueError: graphs1 must not be given: no layer reads it.
+    """
     needed = needs_graphs(architecture)
     for name, x, graphs in (("graphs1", x1, graphs1), ("graphs2", x2, graphs2)):
         if graphs is None and needed and x is not None:
@@ -183,14 +201,21 @@ def check_graphs(
                 raise ValueError(f"{name} must have shape {expected}, got {graphs.shape}.")
 
 
-def kernel_shape(reading: Reading, n1: int, n2: int) -> tuple[int, ...]:
-    """The shape of a kernel."""
+def kernel_shape(reading: InfiniteReading, n1: int, n2: int) -> tuple[int, ...]:
+    """The shape of a kernel.
+
+    Example: outputs with five positions have kernels with pairs of them.
+        >>> from theorylab.models import Dense
+        >>> reading = make_reading(Dense(1), jnp.ones((1, 5, 2)), NTK(), "none", False, True)
+        >>> kernel_shape(reading, n1=3, n2=4)
+        (3, 4, 5, 5)
+    """
     positions = reading.architecture.output_shape(reading.shape)[:-1]
     return (n1, n2, *(size for size in positions for _ in range(2)))
 
 
 def _computed(
-    reading: Reading,
+    reading: InfiniteReading,
     x1: Array,
     x2: Array | None,
     graphs1: Array | None,
@@ -217,7 +242,13 @@ def _computed(
 
 
 def host_inputs(x: Array, graphs: Array | None) -> tuple[np.ndarray, ...]:
-    """Inputs, with their graphs if they have them, where tiles are cut."""
+    """Inputs, with their graphs if they have them, where tiles are cut.
+
+    Example: inputs without graphs, and with.
+        >>> x, graphs = jnp.ones((2, 3, 1)), jnp.ones((2, 3, 3))
+        >>> len(host_inputs(x, None)), len(host_inputs(x, graphs))
+        (1, 2)
+    """
     return tuple(np.asarray(array) for array in (x, graphs) if array is not None)
 
 
@@ -245,9 +276,17 @@ def _traced(arrays: object) -> bool:
 
 
 def in_one_piece(
-    function: Callable[..., Outputs], reading: Reading, arguments: tuple[Array | None, ...]
+    function: Callable[..., Outputs], reading: InfiniteReading, arguments: tuple[Array | None, ...]
 ) -> Outputs:
-    """Compiled by itself, or as a part of the function that is being compiled."""
+    """Compiled by itself, or as a part of the function that is being compiled.
+
+    Example: NNGP and tangent kernel of an input with itself, for two hidden ReLU layers.
+        >>> from theorylab.models import mlp
+        >>> x = jnp.array([[1.0, 1.0]])
+        >>> reading = make_reading(mlp([1, 1]), x, NTK(), "none", False, tangent=True)
+        >>> [round(float(kernel[0]), 6) for kernel in in_one_piece(read_diagonal, reading, (x,))]
+        [0.25, 0.75]
+    """
     if _traced(arguments):
         return function(reading, *arguments)
     device = jax.local_devices()[0]

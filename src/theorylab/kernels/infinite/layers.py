@@ -43,11 +43,11 @@ from .attention import attend
 from .mixing import aggregate, drop, enlarge
 from .needs import is_fresh, needs_pairs
 from .positions import averaged, flattened, narrowed, placed, spread, widened, windowed
-from .state import Context, State, materialized, product, total
+from .state import Context, LayerState, materialized, product, total
 from .weights import linear
 
 
-def read(layer: Architecture, state: State, wanted: bool, context: Context) -> State:
+def read(layer: Architecture, state: LayerState, wanted: bool, context: Context) -> LayerState:
     """Pass a state through a layer.
 
     Args:
@@ -55,12 +55,21 @@ def read(layer: Architecture, state: State, wanted: bool, context: Context) -> S
         state: What comes in.
         wanted: Whether later layers need all pairs of positions.
         context: Settings and notes.
+
+    Example: K = ½ and Θ = 0 through one hidden ReLU layer.
+        >>> from theorylab.kernels.infinite.state import Notes, Settings
+        >>> from theorylab.models import NTK
+        >>> state = LayerState(jnp.array([0.5]), None, (3,), paired=False, gaussian=False)
+        >>> context = Context(Settings(NTK(), "none", False, tangent=True), Notes())
+        >>> after = read(Serial(Dense(1), Activation("relu"), Dense(1)), state, False, context)
+        >>> round(float(after.nngp[0]), 6), round(float(after.ntk[0]), 6)
+        (0.25, 0.5)
     """
     after = _read(layer, state, wanted, context)
     return after if wanted else narrowed(after)
 
 
-def _read(layer: Architecture, state: State, wanted: bool, context: Context) -> State:
+def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context) -> LayerState:
     match layer:
         case Serial():
             for index, inner in enumerate(layer.layers):
@@ -100,7 +109,9 @@ def _read(layer: Architecture, state: State, wanted: bool, context: Context) -> 
     )
 
 
-def _conv(layer: Conv | ConvTranspose, state: State, wanted: bool, context: Context) -> State:
+def _conv(
+    layer: Conv | ConvTranspose, state: LayerState, wanted: bool, context: Context
+) -> LayerState:
     count = math.prod(layer.window)
     if isinstance(layer, ConvTranspose):
         seen = spread(state, layer.window, layer.strides, layer.padding)
@@ -112,7 +123,7 @@ def _conv(layer: Conv | ConvTranspose, state: State, wanted: bool, context: Cont
     return widened(after) if alone and wanted else after
 
 
-def _variances(state: State, context: Context) -> tuple[Array, Array]:
+def _variances(state: LayerState, context: Context) -> tuple[Array, Array]:
     """The variances q at every position of x and x′, placed where pairs of positions need them."""
     q1, q2 = context.notes.of(lambda: narrowed(state).nngp)
     if not state.paired:
@@ -121,7 +132,7 @@ def _variances(state: State, context: Context) -> tuple[Array, Array]:
     return placed(q1, num_axes, 1), placed(q2, num_axes, 2)
 
 
-def _activation(layer: Activation, state: State, context: Context) -> State:
+def _activation(layer: Activation, state: LayerState, context: Context) -> LayerState:
     _check_gaussian(f"Activation({layer.function!r})", state)
     q1, q2 = _variances(state, context)
     value, derivative = dual(layer.function, q1, q2, materialized(state.nngp))
@@ -129,7 +140,7 @@ def _activation(layer: Activation, state: State, context: Context) -> State:
     return state._replace(nngp=value, ntk=ntk, gaussian=False)
 
 
-def _layer_norm(layer: LayerNorm, state: State, context: Context) -> State:
+def _layer_norm(layer: LayerNorm, state: LayerState, context: Context) -> LayerState:
     _check_gaussian("LayerNorm", state)
 
     def inverse_root(variance: Array) -> Array:
@@ -148,7 +159,9 @@ def _layer_norm(layer: LayerNorm, state: State, context: Context) -> State:
     return after._replace(ntk=ntk, gaussian=False)
 
 
-def _two_ways(layer: Residual | Product, state: State, wanted: bool, context: Context) -> State:
+def _two_ways(
+    layer: Residual | Product, state: LayerState, wanted: bool, context: Context
+) -> LayerState:
     name, ways = type(layer).__name__, (layer.shortcut, layer.branch)
     if not any(map(is_fresh, ways)):
         raise ValueError(
@@ -166,12 +179,14 @@ def _two_ways(layer: Residual | Product, state: State, wanted: bool, context: Co
     return one._replace(nngp=one.nngp * other.nngp, ntk=ntk, gaussian=False)
 
 
-def _concatenate(layer: Concatenate, state: State, wanted: bool, context: Context) -> State:
+def _concatenate(
+    layer: Concatenate, state: LayerState, wanted: bool, context: Context
+) -> LayerState:
     branch = read(layer.branch, state, wanted, context)
     state = state if wanted else narrowed(state)
     count = state.shape[-1] + branch.shape[-1]
     kept, made = state.shape[-1] / count, branch.shape[-1] / count
-    return State(
+    return LayerState(
         nngp=kept * state.nngp + made * branch.nngp,
         ntk=total((kept, state.ntk), (made, branch.ntk)),
         shape=(*state.shape[:-1], count),
@@ -180,7 +195,7 @@ def _concatenate(layer: Concatenate, state: State, wanted: bool, context: Contex
     )
 
 
-def _check_gaussian(name: str, state: State) -> None:
+def _check_gaussian(name: str, state: LayerState) -> None:
     if not state.gaussian:
         raise ValueError(
             f"{name} must stand after a Dense layer or another layer of weights (or a Residual of "

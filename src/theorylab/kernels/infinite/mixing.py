@@ -18,11 +18,20 @@ from theorylab.models.mixing import Upsample
 from theorylab.models.windows import upsample
 
 from .positions import equal_positions, fitted, mixed, repeated
-from .state import Context, Covariance, State
+from .state import Context, Covariance, LayerState
 
 
-def drop(layer: Dropout, state: State, context: Context) -> State:
-    """The masks of dropout, while training."""
+def drop(layer: Dropout, state: LayerState, context: Context) -> LayerState:
+    """The masks of dropout, while training.
+
+    Example: the variance of what a mask of dropout keeps is 1/keep times as large.
+        >>> from theorylab.kernels.infinite.state import Notes, Settings
+        >>> from theorylab.models import NTK
+        >>> state = LayerState(jnp.array([1.0]), None, (3,), paired=False, gaussian=True)
+        >>> context = Context(Settings(NTK(), "none", training=True, tangent=True), Notes())
+        >>> drop(Dropout(keep=0.5), state, context).nngp.tolist()
+        [2.0]
+    """
     if not context.settings.training or layer.keep == 1:
         return state
     after = state._replace(gaussian=False)
@@ -35,8 +44,18 @@ def drop(layer: Dropout, state: State, context: Context) -> State:
     return after.mapped(lambda kernel: kernel * fitted(1 + extra * same, kernel))
 
 
-def aggregate(layer: Aggregate, state: State, context: Context) -> State:
-    """Sums over neighbours in one graph, or in that of x and that of x′."""
+def aggregate(layer: Aggregate, state: LayerState, context: Context) -> LayerState:
+    """Sums over neighbours in one graph, or in that of x and that of x′.
+
+    Example: a graph that exchanges two positions.
+        >>> from theorylab.kernels.infinite.state import Notes, Settings
+        >>> from theorylab.models import NTK
+        >>> kernel = jnp.array([[[1.0, 2.0], [2.0, 5.0]]])
+        >>> state = LayerState(kernel, None, (2, 1), paired=True, gaussian=True)
+        >>> context = Context(Settings(NTK(), "none", False, tangent=True), Notes())
+        >>> aggregate(Aggregate(((0.0, 1.0), (1.0, 0.0))), state, context).nngp.tolist()
+        [[[5.0, 2.0], [2.0, 1.0]]]
+    """
     if layer.graph is None:
         return mixed(state, *context.notes.of(lambda: _present(context.graphs)))
     matrix = fitted(jnp.asarray(layer.graph, state.nngp.dtype), state.nngp)
@@ -49,8 +68,14 @@ def _present(graphs: Array | None) -> Array:
     return graphs
 
 
-def enlarge(layer: Upsample, state: State) -> State:
-    """Positions repeated, or linear in between."""
+def enlarge(layer: Upsample, state: LayerState) -> LayerState:
+    """Positions repeated, or linear in between.
+
+    Example: variances 1 and 5 at two positions, of which each is repeated.
+        >>> state = LayerState(jnp.array([[1.0, 5.0]]), None, (2, 1), paired=False, gaussian=True)
+        >>> enlarge(Upsample((2,)), state).nngp.tolist()
+        [[1.0, 1.0, 5.0, 5.0]]
+    """
     if layer.method == "nearest":
         return repeated(state, layer.factors)
     axes, shape = state.axes, layer.output_shape(state.shape)

@@ -56,6 +56,10 @@ def is_fresh(layer: Architecture, before: bool = False) -> bool:
     Args:
         layer: What is asked about.
         before: Whether what comes in is so.
+
+    Example: an activation after the weights correlates channels with what came before.
+        >>> is_fresh(Dense(1)), is_fresh(Serial(Dense(1), Activation("relu")))
+        (True, False)
     """
     match layer:
         case Dense() | Conv() | ConvTranspose() | SelfAttention():
@@ -76,7 +80,12 @@ def is_fresh(layer: Architecture, before: bool = False) -> bool:
 
 
 def needs_graphs(layer: Architecture) -> bool:
-    """Whether every input must come with a graph of its own."""
+    """Whether every input must come with a graph of its own.
+
+    Example: one graph for all inputs, and a graph for every input.
+        >>> needs_graphs(Aggregate(((1.0,),))), needs_graphs(Serial(Aggregate(None), Dense(1)))
+        (False, True)
+    """
     match layer:
         case Aggregate():
             return layer.graph is None

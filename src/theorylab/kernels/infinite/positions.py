@@ -22,16 +22,16 @@ from jaxtyping import Array, Float
 
 from theorylab.models.windows import Padding, num_transposed_windows, num_windows, paddings
 
-from .state import Covariance, State, materialized
+from .state import Covariance, LayerState, materialized
 
 
 def windowed(
-    state: State,
+    state: LayerState,
     window: tuple[int, ...],
     strides: tuple[int, ...],
     padding: Padding,
     together: bool,
-) -> State:
+) -> LayerState:
     """Sum over windows of positions.
 
     Args:
@@ -40,6 +40,12 @@ def windowed(
         strides: Its steps.
         padding: "valid", "same" or "circular".
         together: True: the windows of s and s′ are at the same place r = r′, as weights tie them.
+
+    Example: a window over both positions: with shared weights K(0, 0) + K(1, 1), else all four.
+        >>> kernel = jnp.array([[[1.0, 2.0], [2.0, 5.0]]])
+        >>> state = LayerState(kernel, None, (2, 1), paired=True, gaussian=True)
+        >>> [windowed(state, (2,), (1,), "valid", shared).nngp.item() for shared in (True, False)]
+        [6.0, 10.0]
     """
     positions = state.shape[:-1]
     added = paddings(positions, window, strides, padding)
@@ -56,9 +62,15 @@ def windowed(
 
 
 def spread(
-    state: State, window: tuple[int, ...], strides: tuple[int, ...], padding: Padding
-) -> State:
-    """Spread every position over its window: the adjoint of `windowed` with r = r′."""
+    state: LayerState, window: tuple[int, ...], strides: tuple[int, ...], padding: Padding
+) -> LayerState:
+    """Spread every position over its window: the adjoint of `windowed` with r = r′.
+
+    Example: one position over a window of two.
+        >>> state = LayerState(jnp.array([[[3.0]]]), None, (1, 1), paired=True, gaussian=True)
+        >>> spread(state, (2,), (1,), "valid").nngp.tolist()
+        [[[3.0, 0.0], [0.0, 3.0]]]
+    """
     counts = num_transposed_windows(state.shape[:-1], window, strides, padding)
     added = paddings(counts, window, strides, padding)
     wrap = padding == "circular"
@@ -73,15 +85,28 @@ def spread(
     return state.mapped(sums, (*counts, state.shape[-1]))
 
 
-def averaged(state: State, how: str) -> State:
-    """The mean, or sum, over all positions s and s′."""
+def averaged(state: LayerState, how: str) -> LayerState:
+    """The mean, or sum, over all positions s and s′.
+
+    Example:
+        >>> kernel = jnp.array([[[1.0, 2.0], [2.0, 5.0]]])
+        >>> state = LayerState(kernel, None, (2, 1), paired=True, gaussian=True)
+        >>> averaged(state, "mean").nngp.tolist(), averaged(state, "sum").nngp.tolist()
+        ([2.5], [10.0])
+    """
     axes = tuple(axis for group in state.axes for axis in group)
     function = jnp.mean if how == "mean" else jnp.sum
     return state.mapped(lambda array: function(array, axis=axes), state.shape[-1:])
 
 
-def flattened(state: State) -> State:
-    """The mean over positions s = s′: what a layer over all positions and channels sees."""
+def flattened(state: LayerState) -> LayerState:
+    """The mean over positions s = s′: what a layer over all positions and channels sees.
+
+    Example: the mean of K(0, 0) = 1 and K(1, 1) = 5.
+        >>> kernel = jnp.array([[[1.0, 2.0], [2.0, 5.0]]])
+        >>> flattened(LayerState(kernel, None, (2, 1), paired=True, gaussian=True)).nngp.tolist()
+        [3.0]
+    """
     state = narrowed(state)
     axes = tuple(axis for group in state.axes for axis in group)
     alone = math.prod(state.shape[:-1]) == 1
@@ -92,16 +117,28 @@ def flattened(state: State) -> State:
     )
 
 
-def narrowed(state: State) -> State:
-    """Keep s = s′ only."""
+def narrowed(state: LayerState) -> LayerState:
+    """Keep s = s′ only.
+
+    Example:
+        >>> kernel = jnp.array([[[1.0, 2.0], [2.0, 5.0]]])
+        >>> narrowed(LayerState(kernel, None, (2, 1), paired=True, gaussian=True)).nngp.tolist()
+        [[1.0, 5.0]]
+    """
     if not state.paired:
         return state
     num_axes = len(state.shape) - 1
     return state.mapped(lambda array: _diagonal(array, num_axes))._replace(paired=False)
 
 
-def widened(state: State) -> State:
-    """All pairs of positions, with 0 where s ≠ s′."""
+def widened(state: LayerState) -> LayerState:
+    """All pairs of positions, with 0 where s ≠ s′.
+
+    Example:
+        >>> state = LayerState(jnp.array([[1.0, 5.0]]), None, (2, 1), paired=False, gaussian=True)
+        >>> widened(state).nngp.tolist()
+        [[[1.0, 0.0], [0.0, 5.0]]]
+    """
     same = equal_positions(state.shape[:-1], state.nngp.dtype)
     num_axes = len(state.shape) - 1
 
@@ -113,15 +150,28 @@ def widened(state: State) -> State:
 
 
 def equal_positions(positions: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "..."]:
-    """1 where s = s′ and 0 elsewhere, with interleaved axes."""
+    """1 where s = s′ and 0 elsewhere, with interleaved axes.
+
+    Example:
+        >>> equal_positions((2,), jnp.dtype(float)).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        >>> equal_positions((2, 3), jnp.dtype(float)).shape
+        (2, 2, 3, 3)
+    """
     same = jnp.ones((), dtype)
     for size in positions:
         same = jnp.multiply.outer(same, jnp.eye(size, dtype=dtype))
     return same
 
 
-def repeated(state: State, factors: tuple[int, ...]) -> State:
-    """Repeat every position, along every axis."""
+def repeated(state: LayerState, factors: tuple[int, ...]) -> LayerState:
+    """Repeat every position, along every axis.
+
+    Example:
+        >>> state = LayerState(jnp.array([[1.0, 5.0]]), None, (2, 1), paired=False, gaussian=True)
+        >>> repeated(state, (2,)).nngp.tolist()
+        [[1.0, 1.0, 5.0, 5.0]]
+    """
 
     def repeat(array: Covariance) -> Covariance:
         for axes, factor in zip(state.axes, factors, strict=True):
@@ -133,8 +183,18 @@ def repeated(state: State, factors: tuple[int, ...]) -> State:
     return state.mapped(repeat, (*sizes, state.shape[-1]))
 
 
-def mixed(state: State, first: Float[Array, "... s t"], second: Float[Array, "... s t"]) -> State:
-    """K ← M₁ K M₂ᵀ, over all positions as one axis; the number of positions stays."""
+def mixed(
+    state: LayerState, first: Float[Array, "... s t"], second: Float[Array, "... s t"]
+) -> LayerState:
+    """K ← M₁ K M₂ᵀ, over all positions as one axis; the number of positions stays.
+
+    Example: matrices that exchange two positions.
+        >>> kernel = jnp.array([[[1.0, 2.0], [2.0, 5.0]]])
+        >>> swap = jnp.array([[[0.0, 1.0], [1.0, 0.0]]])
+        >>> state = LayerState(kernel, None, (2, 1), paired=True, gaussian=True)
+        >>> mixed(state, swap, swap).nngp.tolist()
+        [[[5.0, 2.0], [2.0, 1.0]]]
+    """
 
     def mix(array: Covariance) -> Covariance:
         matrix = as_matrix(array, state.shape[:-1])
@@ -144,7 +204,12 @@ def mixed(state: State, first: Float[Array, "... s t"], second: Float[Array, "..
 
 
 def as_matrix(array: Covariance, positions: tuple[int, ...]) -> Float[Array, "... s t"]:
-    """(..., H, H′, W, W′) ─► (..., HW, H′W′)."""
+    """(..., H, H′, W, W′) ─► (..., HW, H′W′).
+
+    Example: three pairs of inputs with 2 × 4 positions.
+        >>> as_matrix(jnp.ones((3, 2, 2, 4, 4)), (2, 4)).shape
+        (3, 8, 8)
+    """
     num_axes, lead = len(positions), array.ndim - 2 * len(positions)
     order = [lead + 2 * axis + side for side in (0, 1) for axis in range(num_axes)]
     size = math.prod(positions)
@@ -152,7 +217,12 @@ def as_matrix(array: Covariance, positions: tuple[int, ...]) -> Float[Array, "..
 
 
 def as_pairs(matrix: Float[Array, "... s t"], positions: tuple[int, ...]) -> Covariance:
-    """(..., HW, H′W′) ─► (..., H, H′, W, W′)."""
+    """(..., HW, H′W′) ─► (..., H, H′, W, W′).
+
+    Example: three pairs of inputs with 2 × 4 positions.
+        >>> as_pairs(jnp.ones((3, 8, 8)), (2, 4)).shape
+        (3, 2, 2, 4, 4)
+    """
     num_axes, lead = len(positions), matrix.ndim - 2
     split = matrix.reshape(*matrix.shape[:lead], *positions, *positions)
     order = [lead + side * num_axes + axis for axis in range(num_axes) for side in (0, 1)]
@@ -160,13 +230,24 @@ def as_pairs(matrix: Float[Array, "... s t"], positions: tuple[int, ...]) -> Cov
 
 
 def placed(array: Array, num_axes: int, side: int) -> Array:
-    """An array that ends with the positions of x (side 1) or x′ (side 2), to fit pairs of them."""
+    """An array that ends with the positions of x (side 1) or x′ (side 2), to fit pairs of them.
+
+    Example: variances at two positions, as rows and as columns.
+        >>> variances = jnp.array([1.0, 5.0])
+        >>> placed(variances, 1, side=1).shape, placed(variances, 1, side=2).shape
+        ((2, 1), (1, 2))
+    """
     lead = array.ndim - num_axes
     return jnp.expand_dims(array, tuple(range(lead + 2 - side, lead + 2 * num_axes, 2)))
 
 
 def fitted(array: Array, kernel: Array) -> Array:
-    """An array with as many axes as the kernel, whose last ones are its own."""
+    """An array with as many axes as the kernel, whose last ones are its own.
+
+    Example:
+        >>> fitted(jnp.eye(2), kernel=jnp.ones((5, 2, 2))).shape
+        (1, 2, 2)
+    """
     return jnp.expand_dims(array, tuple(range(kernel.ndim - array.ndim)))
 
 

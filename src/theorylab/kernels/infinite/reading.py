@@ -20,7 +20,7 @@ from theorylab.models import Architecture
 from .layers import read
 from .needs import needs_pairs
 from .positions import as_pairs, placed
-from .state import Context, Covariance, Draws, Notes, Settings, State
+from .state import Context, Covariance, Draws, LayerState, Notes, Settings
 
 _FEW = 8  # channels, for which a matrix product costs more than it saves
 
@@ -28,15 +28,28 @@ _FEW = 8  # channels, for which a matrix product costs more than it saves
 Outputs = tuple[Array, ...]
 
 
-class Side(NamedTuple):
-    """A batch of inputs with what was noted of it."""
+class NotedInputs(NamedTuple):
+    """A batch of inputs with what was noted of it.
+
+    Example: the variance of an input at the one activation of a network.
+        >>> NotedInputs(x=jnp.array([[1.0, 1.0]]), notes=(jnp.array([1.0]),)).notes[0].shape
+        (1,)
+    """
 
     x: Any  # an array of JAX, or of NumPy where tiles are cut
     notes: tuple[Any, ...]
 
 
-class Reading(NamedTuple):
-    """A network and how it is read: all that is fixed when a program is compiled."""
+class InfiniteReading(NamedTuple):
+    """A network and how it is read: all that is fixed when a program is compiled.
+
+    Example: a global pool needs K(s, s′) for all pairs of 4 positions.
+        >>> from theorylab.models import NTK, Dense, GlobalPool, Serial
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> reading = InfiniteReading(Serial(Dense(1), GlobalPool()), settings, (4, 3))
+        >>> reading.paired, reading.numbers_per_pair, reading.outputs_have_positions
+        (True, 16, False)
+    """
 
     architecture: Architecture
     settings: Settings
@@ -60,12 +73,21 @@ class Reading(NamedTuple):
 
 
 def read_alone(
-    reading: Reading,
+    reading: InfiniteReading,
     x: Float[Array, "n ..."],
     graphs: Float[Array, "n s t"] | None = None,
     draws: Draws | None = None,
 ) -> tuple[Outputs, tuple[Array, ...]]:
-    """Every input with itself, and the notes about it."""
+    """Every input with itself, and the notes about it.
+
+    Example: one hidden ReLU layer, and the variance that its activation met.
+        >>> from theorylab.models import NTK, mlp
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> reading, x = InfiniteReading(mlp([1]), settings, (2,)), jnp.array([[1.0, 1.0]])
+        >>> (nngp, ntk), notes = read_alone(reading, x)
+        >>> [round(float(number[0]), 6) for number in (nngp, ntk, *notes)]
+        [0.5, 1.0, 1.0]
+    """
     notes = Notes()
     start = _covariance(x, x, reading.paired, crossed=False)
     context = Context(reading.settings, notes, draws, graphs)
@@ -73,7 +95,11 @@ def read_alone(
 
 
 def read_pairs(
-    reading: Reading, first: Side, second: Side, crossed: bool, draws: Draws | None = None
+    reading: InfiniteReading,
+    first: NotedInputs,
+    second: NotedInputs,
+    crossed: bool,
+    draws: Draws | None = None,
 ) -> Outputs:
     """Inputs with others.
 
@@ -83,6 +109,15 @@ def read_pairs(
         second: The inputs x′.
         crossed: True: all of x with all of x′, (n₁, n₂); False: one by one, (n,).
         draws: The draws of random logits, if there are any.
+
+    Example: orthogonal inputs of variance 1 have the NNGP 1/2π after ReLU.
+        >>> from theorylab.models import NTK, mlp
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> reading = InfiniteReading(mlp([1]), settings, (2,))
+        >>> x1, x2 = jnp.array([[1.0, 1.0]]), jnp.array([[1.0, -1.0]])
+        >>> first, second = (NotedInputs(x, read_alone(reading, x)[1]) for x in (x1, x2))
+        >>> round(float(read_pairs(reading, first, second, crossed=True)[0][0, 0]), 4)
+        0.1592
     """
     start = _covariance(first.x, second.x, reading.paired, crossed)
     pairs = list(zip(first.notes, second.notes, strict=True))
@@ -91,34 +126,69 @@ def read_pairs(
     return _read(reading, start, Context(reading.settings, Notes(pairs), draws))
 
 
-def read_crossed(reading: Reading, first: Side, second: Side) -> Outputs:
-    """All of x with all of x′, (n₁, n₂)."""
+def read_crossed(reading: InfiniteReading, first: NotedInputs, second: NotedInputs) -> Outputs:
+    """All of x with all of x′, (n₁, n₂).
+
+    Example: a linear layer has K = xᵀx′/d.
+        >>> from theorylab.models import NTK, Dense
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> reading = InfiniteReading(Dense(1), settings, (2,))
+        >>> inputs = NotedInputs(jnp.array([[1.0, 1.0], [1.0, 3.0]]), notes=())
+        >>> read_crossed(reading, inputs, inputs)[0].tolist()
+        [[1.0, 2.0], [2.0, 5.0]]
+    """
     return read_pairs(reading, first, second, crossed=True)
 
 
-def read_listed(reading: Reading, first: Side, second: Side) -> Outputs:
-    """Inputs x with inputs x′ one by one, (n,)."""
+def read_listed(reading: InfiniteReading, first: NotedInputs, second: NotedInputs) -> Outputs:
+    """Inputs x with inputs x′ one by one, (n,).
+
+    Example: a linear layer has K = xᵀx′/d.
+        >>> from theorylab.models import NTK, Dense
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> reading = InfiniteReading(Dense(1), settings, (2,))
+        >>> inputs = NotedInputs(jnp.array([[1.0, 1.0], [1.0, 3.0]]), notes=())
+        >>> read_listed(reading, inputs, inputs)[0].tolist()
+        [1.0, 5.0]
+    """
     return read_pairs(reading, first, second, crossed=False)
 
 
-def read_diagonal(reading: Reading, x: Array, graphs: Array | None = None) -> Outputs:
-    """Every input with itself, (n,)."""
+def read_diagonal(reading: InfiniteReading, x: Array, graphs: Array | None = None) -> Outputs:
+    """Every input with itself, (n,).
+
+    Example: a linear layer has K = xᵀx/d.
+        >>> from theorylab.models import NTK, Dense
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> reading = InfiniteReading(Dense(1), settings, (2,))
+        >>> read_diagonal(reading, jnp.array([[1.0, 1.0], [1.0, 3.0]]))[0].tolist()
+        [1.0, 5.0]
+    """
     return read_alone(reading, x, graphs)[0]
 
 
 def read_batches(
-    reading: Reading,
+    reading: InfiniteReading,
     x1: Array,
     x2: Array | None,
     graphs1: Array | None,
     graphs2: Array | None,
     draws: Draws | None = None,
 ) -> Outputs:
-    """All of x with all of x′, or of x, in one piece."""
+    """All of x with all of x′, or of x, in one piece.
+
+    Example: a linear layer has K = xᵀx′/d.
+        >>> from theorylab.models import NTK, Dense
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> reading = InfiniteReading(Dense(1), settings, (2,))
+        >>> x = jnp.array([[1.0, 1.0], [1.0, 3.0]])
+        >>> read_batches(reading, x, None, None, None)[0].tolist()
+        [[1.0, 2.0], [2.0, 5.0]]
+    """
     alone, notes = read_alone(reading, x1, graphs1, draws)
-    first = Side(x1, notes)
+    first = NotedInputs(x1, notes)
     if x2 is not None:
-        second = Side(x2, read_alone(reading, x2, graphs2, draws)[1])
+        second = NotedInputs(x2, read_alone(reading, x2, graphs2, draws)[1])
         return read_pairs(reading, first, second, True, draws)
     crossed = read_pairs(reading, first, first, True, draws)
     same = jnp.eye(x1.shape[0], dtype=bool)
@@ -130,8 +200,8 @@ def read_batches(
     return tuple(map(with_diagonal, crossed, alone))
 
 
-def _read(reading: Reading, start: Covariance, context: Context) -> Outputs:
-    state = State(start, None, reading.shape, reading.paired, gaussian=False)
+def _read(reading: InfiniteReading, start: Covariance, context: Context) -> Outputs:
+    state = LayerState(start, None, reading.shape, reading.paired, gaussian=False)
     end = read(reading.architecture, state, reading.outputs_have_positions, context)
     if not reading.settings.tangent:
         return (end.nngp,)

@@ -14,7 +14,7 @@ from theorylab.typing import RandomKey
 
 from ..inputs import input_pair
 from .kernels import Kernels, check_graphs, make_reading
-from .reading import Outputs, Reading, read_batches
+from .reading import InfiniteReading, Outputs, read_batches
 from .state import Draws
 
 
@@ -102,7 +102,7 @@ def _exchanged(sample: Float[Array, "g n n ..."]) -> Float[Array, "g n n ..."]:
 
 @partial(jax.jit, static_argnames=("reading", "count"))
 def _groups(
-    reading: Reading,
+    reading: InfiniteReading,
     keys: Array,
     count: int,
     x1: Array,

@@ -20,7 +20,7 @@ from theorylab.typing import RandomKey
 Covariance = Float[Array, "..."]
 
 
-class State(NamedTuple):
+class LayerState(NamedTuple):
     """What is known between two layers.
 
     Args:
@@ -29,6 +29,13 @@ class State(NamedTuple):
         shape: The shape of one input here, (*positions, channels).
         paired: Are there all pairs of positions (s, s′), or s = s′ only?
         gaussian: Are the channels centred Gaussians, independent of one another?
+
+    Example: images with 3 × 4 positions, between which all pairs are known.
+        >>> import jax.numpy as jnp
+        >>> kernel = jnp.ones((1, 3, 3, 4, 4))
+        >>> state = LayerState(kernel, None, (3, 4, 8), paired=True, gaussian=True)
+        >>> state.axes, float(state.mapped(lambda kernel: 2 * kernel).nngp.max())
+        ([(-4, -3), (-2, -1)], 2.0)
     """
 
     nngp: Covariance
@@ -46,7 +53,7 @@ class State(NamedTuple):
 
     def mapped(
         self, function: Callable[[Covariance], Covariance], shape: Shape | None = None
-    ) -> "State":
+    ) -> "LayerState":
         """Apply a linear map to both kernels."""
         return self._replace(
             nngp=function(self.nngp),
@@ -63,6 +70,11 @@ class Settings(NamedTuple):
         bias: "none", "zero" or "normal".
         training: Do masks of dropout count?
         tangent: Is the tangent kernel asked for?
+
+    Example:
+        >>> from theorylab.models import NTK
+        >>> Settings(NTK(weight_scale=2.0), bias="none", training=False, tangent=True).bias
+        'none'
     """
 
     parametrization: Parametrization
@@ -76,6 +88,16 @@ class Notes:
 
     The two readings meet the same layers in the same order. Reading x with itself, every layer that
     needs it notes something about x; reading x with x′, it finds the notes of both.
+
+    Example: a layer notes the variance of x, and finds those of x and x′.
+        >>> import jax.numpy as jnp
+        >>> alone = Notes()
+        >>> first, second = alone.of(lambda: jnp.array(3.0))
+        >>> float(first), float(second), len(alone.made)
+        (3.0, 3.0, 1)
+        >>> together = Notes([(jnp.array(3.0), jnp.array(4.0))])
+        >>> [float(note) for note in together.of(lambda: jnp.array(0.0))]
+        [3.0, 4.0]
     """
 
     def __init__(self, pairs: Sequence[tuple[Array, Array]] | None = None) -> None:
@@ -94,7 +116,12 @@ class Notes:
 
 
 class Draws(NamedTuple):
-    """How what has no closed form is averaged: by this many draws from this key."""
+    """How what has no closed form is averaged: by this many draws from this key.
+
+    Example:
+        >>> Draws(key=jax.random.key(0), count=8).count
+        8
+    """
 
     key: RandomKey
     count: int
@@ -108,6 +135,11 @@ class Context(NamedTuple):
         notes: What was noted about x, or about x and x′.
         draws: The draws of random logits, if there are any.
         graphs: The graphs of inputs that have their own.
+
+    Example:
+        >>> from theorylab.models import NTK
+        >>> Context(Settings(NTK(), "none", False, tangent=True), Notes()).draws is None
+        True
     """
 
     settings: Settings
@@ -117,16 +149,34 @@ class Context(NamedTuple):
 
 
 def materialized(arrays: Any) -> Any:
-    """The same arrays, each computed once: XLA would compute them anew wherever they are used."""
+    """The same arrays, each computed once: XLA would compute them anew wherever they are used.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> materialized(jnp.array([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+    """
     return jax.lax.optimization_barrier(arrays)
 
 
 def total(*terms: tuple[float, Covariance | None]) -> Covariance | None:
-    """Σ coefficient · kernel, over the kernels that are there."""
+    """Σ coefficient · kernel, over the kernels that are there.
+
+    Example: 2 · 1 + 3 · 1, and a kernel that is not there.
+        >>> import jax.numpy as jnp
+        >>> total((2.0, jnp.ones(1)), (5.0, None), (3.0, jnp.ones(1))).tolist()
+        [5.0]
+    """
     present = [coefficient * kernel for coefficient, kernel in terms if kernel is not None]
     return sum(present[1:], start=present[0]) if present else None
 
 
 def product(one: Covariance | None, other: Covariance) -> Covariance | None:
-    """One kernel times the other, if it is there."""
+    """One kernel times the other, if it is there.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> product(jnp.array([2.0]), jnp.array([3.0])).tolist(), product(None, jnp.array([3.0]))
+        ([6.0], None)
+    """
     return None if one is None else one * other

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .reading import Reading, Side, read_alone, read_crossed, read_listed
+from .reading import InfiniteReading, NotedInputs, read_alone, read_crossed, read_listed
 from .workers import compute
 
 _CACHE = 2**16  # numbers of one kernel in a tile
@@ -28,6 +28,11 @@ class Plan(NamedTuple):
         num_rows: n₁.
         num_columns: n₂.
         symmetric: Are inputs compared with themselves, so that one triangle is enough?
+
+    Example: one triangle of a 3 × 3 matrix in rectangles of side 2.
+        >>> plan = Plan(crossed=True, size=2, num_rows=3, num_columns=3, symmetric=True)
+        >>> plan.num_tiles, [indices.tolist() for indices in plan.tile(1)]
+        (3, [[0, 1], [2]])
     """
 
     crossed: bool
@@ -72,8 +77,18 @@ class Plan(NamedTuple):
         return rows, columns + 1
 
 
-def planned(reading: Reading, num_rows: int, num_columns: int | None, block: int | None) -> Plan:
-    """Choose tiles that fit into a core's cache; no columns: the rows with themselves."""
+def planned(
+    reading: InfiniteReading, num_rows: int, num_columns: int | None, block: int | None
+) -> Plan:
+    """Choose tiles that fit into a core's cache; no columns: the rows with themselves.
+
+    Example: 100 vectors with themselves fit into one tile.
+        >>> from theorylab.kernels.infinite.state import Settings
+        >>> from theorylab.models import NTK, mlp
+        >>> reading = InfiniteReading(mlp([1]), Settings(NTK(), "none", False, tangent=True), (8,))
+        >>> planned(reading, 100, None, block=None)
+        Plan(crossed=True, size=100, num_rows=100, num_columns=100, symmetric=True)
+    """
     symmetric, columns = num_columns is None, num_columns or num_rows
     fitting = _CACHE // reading.numbers_per_pair  # pairs of inputs
     if reading.paired:
@@ -103,7 +118,7 @@ def triangle(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 def fill(
     outputs: tuple[np.ndarray, ...],
-    reading: Reading,
+    reading: InfiniteReading,
     first: tuple[np.ndarray, ...],
     second: tuple[np.ndarray, ...] | None,
     block: int | None = None,
@@ -116,12 +131,21 @@ def fill(
         first: The inputs x, and their graphs if they have them.
         second: The same of x′; None: x itself.
         block: The size of a tile, if it shall not be chosen.
+
+    Example: a linear layer has K = xᵀx′/d, here in tiles of one pair each.
+        >>> from theorylab.kernels.infinite.state import Settings
+        >>> from theorylab.models import NTK, Dense
+        >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
+        >>> nngp = np.empty((2, 2))
+        >>> fill((nngp,), reading, (np.array([[1.0, 1.0], [1.0, 3.0]]),), None, block=1)
+        >>> nngp.tolist()
+        [[1.0, 2.0], [2.0, 5.0]]
     """
     plan = planned(reading, len(first[0]), None if second is None else len(second[0]), block)
     alone, side1 = alone_with_notes(reading, first, plan.size)
     side2 = side1 if second is None else alone_with_notes(reading, second, plan.size)[1]
 
-    def prepare(number: int) -> tuple[Side, Side]:
+    def prepare(number: int) -> tuple[NotedInputs, NotedInputs]:
         rows, columns = plan.tile(number)
         return _taken(side1, rows, plan.size), _taken(side2, columns, plan.size)
 
@@ -139,9 +163,18 @@ def fill(
 
 
 def alone_with_notes(
-    reading: Reading, inputs: tuple[np.ndarray, ...], size: int
-) -> tuple[tuple[np.ndarray, ...], Side]:
-    """Every input with itself: its kernels, and the inputs with their notes."""
+    reading: InfiniteReading, inputs: tuple[np.ndarray, ...], size: int
+) -> tuple[tuple[np.ndarray, ...], NotedInputs]:
+    """Every input with itself: its kernels, and the inputs with their notes.
+
+    Example: a linear layer has K = xᵀx/d, and notes nothing.
+        >>> from theorylab.kernels.infinite.state import Settings
+        >>> from theorylab.models import NTK, Dense
+        >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
+        >>> (nngp,), side = alone_with_notes(reading, (np.array([[1.0, 1.0], [1.0, 3.0]]),), size=1)
+        >>> nngp.tolist(), side.notes
+        ([1.0, 5.0], ())
+    """
     count = len(inputs[0])
     size = min(size, count)
     results: dict[int, Any] = {}
@@ -156,7 +189,7 @@ def alone_with_notes(
     compute(read_alone, reading, -(-count // size), prepare, store)
     parts = [results[number] for number in sorted(results)]
     alone, notes = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
-    return alone, Side(inputs[0], notes)
+    return alone, NotedInputs(inputs[0], notes)
 
 
 def _taken(tree: Any, indices: np.ndarray, size: int) -> Any:

@@ -15,17 +15,17 @@ Source: golikov · ntk-param-scaling · Eqs 2.12–2.19; Sohl-Dickstein et al. (
 from theorylab.models import NTK, Conv, Dense, SelfAttention
 from theorylab.models.architecture import ConvTranspose
 
-from .state import Settings, State
+from .state import LayerState, Settings
 
 
 def linear(
-    state: State,
+    state: LayerState,
     layer: Dense | Conv | ConvTranspose | SelfAttention,
     fan_in: int,
     channels: int,
     settings: Settings,
     has_bias: bool | None = None,
-) -> State:
+) -> LayerState:
     """Multiply by new weights, whose kernel is already the mean over the inputs they see.
 
     Args:
@@ -35,6 +35,14 @@ def linear(
         channels: How many channels come out.
         settings: The parametrization and its biases.
         has_bias: Whether there is a bias; as the layer says, if not given.
+
+    Example: σ_w = 2 multiplies the covariance by 4.
+        >>> import jax.numpy as jnp
+        >>> state = LayerState(jnp.array([0.5]), None, (3,), paired=False, gaussian=False)
+        >>> settings = Settings(NTK(weight_scale=2.0), "none", training=False, tangent=True)
+        >>> after = linear(state, Dense(1), fan_in=3, channels=1, settings=settings)
+        >>> after.nngp.tolist(), after.ntk.tolist()
+        ([2.0], [2.0])
     """
     scales = settings.parametrization
     ntk_scaled = isinstance(scales, NTK)
@@ -49,7 +57,7 @@ def linear(
         ntk = gain * state.nngp + trained
         if state.ntk is not None:
             ntk = ntk + variance * state.ntk
-    return State(
+    return LayerState(
         nngp=variance * state.nngp + drawn,
         ntk=ntk,
         shape=(*state.shape[:-1], channels),

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .reading import Reading
+from .reading import InfiniteReading
 
 Device = Any
 
@@ -34,7 +34,7 @@ _QUICK_OPTIONS = {
 
 def compute(
     function: Callable[..., Any],
-    reading: Reading,
+    reading: InfiniteReading,
     num_pieces: int,
     prepare: Callable[[int], Any],
     store: Callable[[int, Any], None],
@@ -47,6 +47,16 @@ def compute(
         num_pieces: How many pieces there are.
         prepare: Gives the arguments of a piece, NumPy arrays of shapes that never change.
         store: Takes the number of a piece and its results.
+
+    Example: K = xᵀx/d of a linear layer, for two inputs one after the other.
+        >>> from theorylab.kernels.infinite.reading import read_diagonal
+        >>> from theorylab.kernels.infinite.state import Settings
+        >>> from theorylab.models import NTK, Dense
+        >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
+        >>> inputs, found = np.array([[[1.0, 1.0]], [[1.0, 3.0]]]), {}
+        >>> compute(read_diagonal, reading, 2, lambda number: (inputs[number],), found.__setitem__)
+        >>> [float(found[number][0][0]) for number in range(2)]
+        [1.0, 5.0]
     """
     if num_pieces == 0:
         return
@@ -79,7 +89,7 @@ def compute(
 
 def compiled(
     function: Callable[..., Any],
-    reading: Reading,
+    reading: InfiniteReading,
     arguments: Any,
     device: Device,
     quick: bool = False,
@@ -92,6 +102,15 @@ def compiled(
         arguments: Arrays of these shapes.
         device: Where it runs.
         quick: Whether to compile it quickly rather than well.
+
+    Example: K = xᵀx/d of a linear layer.
+        >>> from theorylab.kernels.infinite.reading import read_diagonal
+        >>> from theorylab.kernels.infinite.state import Settings
+        >>> from theorylab.models import NTK, Dense
+        >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
+        >>> x, device = np.array([[1.0, 3.0]]), jax.local_devices()[0]
+        >>> compiled(read_diagonal, reading, (x,), device)(x)[0].tolist()
+        [5.0]
     """
     leaves, structure = jax.tree.flatten(arguments)
     forms = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
@@ -109,7 +128,7 @@ def _devices(num_pieces: int) -> list[Device]:
 @lru_cache(maxsize=256)
 def _program(
     function: Callable[..., Any],
-    reading: Reading,
+    reading: InfiniteReading,
     structure: Any,
     forms: tuple[tuple[tuple[int, ...], Any], ...],
     device: Device,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from theorylab.lazy import lazy
 
-from .ensembles import Moments as Moments
+from .ensembles import EnsembleMoments as EnsembleMoments
 from .ensembles import Prior as Prior
 from .ensembles import ensemble_moments as ensemble_moments
 from .ensembles import last_layer_moments as last_layer_moments

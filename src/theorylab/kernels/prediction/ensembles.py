@@ -35,12 +35,18 @@ from .modes import (
 _FLOW = Flow()
 
 
-class Moments(NamedTuple):
+class EnsembleMoments(NamedTuple):
     """What an ensemble of trained networks is at m points and t times.
 
     Args:
         mean: One column for each output.
         covariance: The same for every output.
+
+    Example: three times, two points and one output.
+        >>> moments = EnsembleMoments(mean=jnp.zeros((3, 2, 1)), covariance=jnp.ones((3, 2, 2)))
+        >>> deviation = jnp.sqrt(jnp.diagonal(moments.covariance, axis1=1, axis2=2))
+        >>> deviation.shape
+        (3, 2)
     """
 
     mean: Float[Array, "t m k"]
@@ -74,7 +80,7 @@ def ensemble_moments(
     times: Times,
     method: Method = _FLOW,
     ridge: Scalar = 0.0,
-) -> Moments:
+) -> EnsembleMoments:
     """Mean and covariance of networks whose layers are all trained.
 
     Args:
@@ -103,7 +109,7 @@ def ensemble_moments(
     mixed = jnp.einsum("tmn,ln->tml", smoother, prior.cross)
     spread = smoother @ prior.train[None] @ jnp.swapaxes(smoother, 1, 2)
     covariance = prior.test[None] + spread - mixed - jnp.swapaxes(mixed, 1, 2)
-    return Moments(jnp.einsum("tmn,nk->tmk", smoother, targets), covariance)
+    return EnsembleMoments(jnp.einsum("tmn,nk->tmk", smoother, targets), covariance)
 
 
 def last_layer_moments(
@@ -112,7 +118,7 @@ def last_layer_moments(
     times: Times,
     method: Method = _FLOW,
     ridge: Scalar = 0.0,
-) -> Moments:
+) -> EnsembleMoments:
     """Mean and covariance of networks of which only the last layer is trained: Θ = K.
 
     As t → ∞ it is `posterior` without noise. (A last bias that is drawn 0 but trained is not in the

@@ -60,6 +60,12 @@ class LearningCurve(NamedTuple):
         overfitting: E₀; ∞ where n equals the number of modes and there is no ridge.
         test_error: E, with the noise of the test targets.
         train_error: The mean squared error on the training samples.
+
+    Example: five samples for ten equal eigenvalues: half of every mode is learned.
+        >>> one = jnp.array([1.0])
+        >>> curve = learning_curve(Spectrum(0.1 * one, powers=one, multiplicities=10 * one), 5)
+        >>> [round(float(number), 4) for number in (curve.learnabilities[0], curve.overfitting)]
+        [0.5, 2.0]
     """
 
     effective_ridge: Float[Array, ""]

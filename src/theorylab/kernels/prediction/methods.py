@@ -34,7 +34,12 @@ Times = Sequence[float | int] | Real[np.ndarray, " t"] | Real[Array, " t"]
 
 @runtime_checkable
 class Method(Protocol):
-    """How the network is trained: what becomes of every mode."""
+    """How the network is trained: what becomes of every mode.
+
+    Example: any class with `decay` and `gain` is a method of training.
+        >>> isinstance(Flow(), Method), isinstance(Descent(learning_rate=0.5), Method)
+        (True, True)
+    """
 
     def decay(self, eigenvalues: Float[Array, " n"], times: Times) -> Float[Array, "t n"]:
         """h_t(s): what is left of the residual."""

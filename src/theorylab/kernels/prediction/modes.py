@@ -22,6 +22,12 @@ class Modes(NamedTuple):
     Args:
         eigenvalues: λⱼ, rising, none below 0.
         eigenvectors: vⱼ, the columns.
+
+    Example: the kernel is Σⱼ λⱼ vⱼvⱼᵀ.
+        >>> kernel = jnp.array([[2.0, 1.0], [1.0, 2.0]])
+        >>> values, vectors = kernel_modes(kernel)
+        >>> bool(jnp.allclose((values[None, :] * vectors) @ vectors.T, kernel))
+        True
     """
 
     eigenvalues: Float[Array, " n"]
@@ -54,17 +60,35 @@ def kernel_modes(kernel: Float[Array, "n n"]) -> Modes:
 
 
 def as_modes(kernel: Array | Modes) -> Modes:
-    """The modes of a kernel, unless it is given by them."""
+    """The modes of a kernel, unless it is given by them.
+
+    Example:
+        >>> as_modes(2 * jnp.eye(2)).eigenvalues.tolist()
+        [2.0, 2.0]
+    """
     return kernel if isinstance(kernel, Modes) else kernel_modes(kernel)
 
 
 def rounding(eigenvalues: Float[Array, " n"]) -> Float[Array, ""]:
-    """The size n ε λ_max below which an eigenvalue is not told from 0."""
+    """The size n ε λ_max below which an eigenvalue is not told from 0.
+
+    Example: n ε λ_max of two eigenvalues, in units of ε.
+        >>> eigenvalues = jnp.array([1.0, 4.0])
+        >>> float(rounding(eigenvalues) / jnp.finfo(eigenvalues.dtype).eps)
+        8.0
+    """
     return len(eigenvalues) * jnp.finfo(eigenvalues.dtype).eps * jnp.abs(eigenvalues).max()
 
 
 def check_kernel(kernel: Shaped[Array, "..."], name: str = "kernel") -> None:
-    """Raise unless a matrix is square, finite and, to rounding, symmetric."""
+    """Raise unless a matrix is square, finite and, to rounding, symmetric.
+
+    Example:
+        >>> check_kernel(jnp.ones((2, 3)))
+        Traceback (most recent call last):
+        ...
+        ValueError: kernel must be a square matrix, got shape (2, 3).
+    """
     if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1] or kernel.shape[0] < 1:
         raise ValueError(f"{name} must be a square matrix, got shape {kernel.shape}.")
     if isinstance(kernel, Tracer):
@@ -80,20 +104,38 @@ def check_kernel(kernel: Shaped[Array, "..."], name: str = "kernel") -> None:
 
 
 def check_finite(name: str, values: Shaped[Array, "..."]) -> None:
-    """Raise if a value is NaN or infinite, where it is there to look at."""
+    """Raise if a value is NaN or infinite, where it is there to look at.
+
+    Example:
+        >>> check_finite("targets", jnp.array([1.0, jnp.nan]))
+        Traceback (most recent call last):
+        ...
+        ValueError: targets must be finite, got NaN or infinity.
+    """
     if not isinstance(values, Tracer) and not np.isfinite(np.asarray(values)).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity.")
 
 
 def check_rows(name: str, values: Shaped[Array, "..."], num_rows: int) -> None:
-    """Raise unless values have the shape (num_rows, k) and are finite."""
+    """Raise unless values have the shape (num_rows, k) and are finite.
+
+    Example:
+        >>> check_rows("targets", jnp.ones(3), num_rows=3)
+        Traceback (most recent call last):
+        ...
+        ValueError: targets must have shape (3, k), got (3,).
+    """
     if values.ndim != 2 or values.shape[0] != num_rows:
         raise ValueError(f"{name} must have shape ({num_rows}, k), got {values.shape}.")
     check_finite(name, values)
 
 
 def check_cross(cross: Shaped[Array, "..."], num_samples: int) -> None:
-    """Raise unless K(x, X) has a column for each training point and is finite."""
+    """Raise unless K(x, X) has a column for each training point and is finite.
+
+    Example:
+        >>> check_cross(jnp.ones((1, 2)), num_samples=2)  # one test point, two training points
+    """
     if cross.ndim != 2 or cross.shape[1] != num_samples:
         raise ValueError(
             f"cross must have shape (m, {num_samples}): a row for each test point, a column for "
@@ -103,6 +145,13 @@ def check_cross(cross: Shaped[Array, "..."], num_samples: int) -> None:
 
 
 def check_not_negative(name: str, value: Scalar) -> None:
-    """Raise unless a number is at least 0 and finite; a traced one has no value yet."""
+    """Raise unless a number is at least 0 and finite; a traced one has no value yet.
+
+    Example:
+        >>> check_not_negative("ridge", -1.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: ridge must be at least 0, got -1.0.
+    """
     if not isinstance(value, Tracer) and not 0 <= np.asarray(value) < np.inf:
         raise ValueError(f"{name} must be at least 0, got {value}.")

@@ -33,6 +33,11 @@ class Posterior(NamedTuple):
     Args:
         mean: One column for each output.
         covariance: The same for every output.
+
+    Example: the deviation at a point is the root of the covariance there.
+        >>> found = Posterior(mean=jnp.zeros((1, 1)), covariance=jnp.array([[4.0]]))
+        >>> float(jnp.sqrt(found.covariance[0, 0]))
+        2.0
     """
 
     mean: Float[Array, "m k"]

@@ -30,6 +30,10 @@ def gram(kernel: KernelFunction, x: Points, dtype: Any = np.float64) -> Float[np
         kernel: (x1, x2) ─► K(x1, x2).
         x: The points X.
         dtype: In which precision to keep it; the kernel computes in that of x.
+
+    Example: the kernel xᵀx′.
+        >>> gram(lambda x1, x2: x1 @ x2.T, np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [[5.0, 11.0], [11.0, 25.0]]
     """
     n, item = len(x), np.dtype(dtype).itemsize
     require_memory(item * n * n, f"a kernel matrix of {n} × {n} in {np.dtype(dtype).name}")
@@ -50,7 +54,13 @@ def gram(kernel: KernelFunction, x: Points, dtype: Any = np.float64) -> Float[np
 def rows(
     kernel: KernelFunction, x1: Points, x2: Points, dtype: Any = np.float64
 ) -> Float[np.ndarray, "n1 n2"]:
-    """K(x1, x2) as one matrix of the host; arguments as for `gram`."""
+    """K(x1, x2) as one matrix of the host; arguments as for `gram`.
+
+    Example: the kernel xᵀx′ of one point with two others.
+        >>> x1, x2 = np.array([[1.0, 1.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> rows(lambda x1, x2: x1 @ x2.T, x1, x2).tolist()
+        [[3.0, 7.0]]
+    """
     num_bytes = np.dtype(dtype).itemsize * len(x1) * len(x2)
     require_memory(num_bytes, f"a kernel matrix of {len(x1)} × {len(x2)} in {np.dtype(dtype).name}")
     matrix = np.empty((len(x1), len(x2)), dtype)
@@ -62,7 +72,12 @@ def rows(
 
 
 def diagonal(kernel: KernelFunction, x: Points) -> Float[np.ndarray, " n"]:
-    """K(xᵢ, xᵢ) of every point, from small blocks around the diagonal."""
+    """K(xᵢ, xᵢ) of every point, from small blocks around the diagonal.
+
+    Example: ‖x‖² of two points.
+        >>> diagonal(lambda x1, x2: x1 @ x2.T, np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [5.0, 25.0]
+    """
     found, size = np.empty(len(x)), min(len(x), 64)
     for start in _starts(len(x), size):
         some = jnp.asarray(x[start : start + size])
@@ -77,6 +92,14 @@ class BlockProduct(NamedTuple):
         kernel: (x1, x2) ─► K(x1, x2).
         x1: The points of its rows.
         x2: The points of its columns.
+
+    Example: the kernel xᵀx′ of two points with one.
+        >>> x1, x2 = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 1.0]])
+        >>> product = BlockProduct(lambda x1, x2: x1 @ x2.T, x1, x2)
+        >>> product(np.array([[2.0]])).tolist(), product.transposed(np.ones((2, 1))).tolist()
+        ([[6.0], [14.0]], [[10.0]])
+        >>> product.normal(np.array([[1.0]])).tolist()  # 3² + 7²
+        [[58.0]]
     """
 
     kernel: KernelFunction
@@ -116,13 +139,22 @@ class BlockProduct(NamedTuple):
 
 
 def rounding_of(x: Points) -> float:
-    """The ε to which a kernel of these points is right: that of their precision."""
+    """The ε to which a kernel of these points is right: that of their precision.
+
+    Example:
+        >>> rounding_of(np.ones(2, np.float32)) == 2.0**-23, rounding_of(np.ones(2)) == 2.0**-52
+        (True, True)
+    """
     single = x.dtype in (np.float32, np.float16, jnp.bfloat16)
     return float(np.finfo(np.float32 if single else np.float64).eps)
 
 
 def require_memory(num_bytes: int, what: str) -> None:
-    """Raise a MemoryError, before any work, if so much is not free."""
+    """Raise a MemoryError, before any work, if so much is not free.
+
+    Example: one byte is always free.
+        >>> require_memory(1, "a flag")
+    """
     available = available_memory()
     if available is not None and num_bytes > 0.95 * available:
         raise MemoryError(

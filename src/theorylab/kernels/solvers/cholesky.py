@@ -32,6 +32,11 @@ class CholeskyFactor(NamedTuple):
         ridge: λ, as it was asked for.
         jitter: What had to be added to λ, 0 if nothing.
         condition: An estimate of ‖A‖₁‖A⁻¹‖₁ for A = LLᵀ.
+
+    Example: log det of a diagonal matrix.
+        >>> factor = cholesky_factor(np.diag([1.0, 2.0]), ridge=1.0)
+        >>> round(math.exp(factor.log_determinant), 6)  # (1 + 1)(2 + 1)
+        6.0
     """
 
     factor: Matrix
@@ -54,6 +59,11 @@ class CholeskySolution(NamedTuple):
         jitter: What had to be added to λ, 0 if nothing.
         condition: The condition number, estimated in the 1-norm: digits lost are its logarithm.
         residual: ‖(K + λI)α − y‖/‖y‖, in Frobenius norm, without the jitter.
+
+    Example: one equation, 2α = 6.
+        >>> solution = cholesky_solve(np.array([[2.0]]), np.array([[6.0]]))
+        >>> solution.coefficients.round(6).tolist(), solution.jitter, round(solution.residual, 6)
+        ([[3.0]], 0.0, 0.0)
     """
 
     coefficients: Float[np.ndarray, "n k"]
@@ -101,6 +111,11 @@ def cholesky_factor(
         ridge: λ.
         overwrite: Whether the array of K may be used for the factor.
         rounding: The ε to which entries of K are right, if it is not that of its own precision.
+
+    Example: a singular kernel gets a jitter, which is reported.
+        >>> factor = cholesky_factor(np.ones((2, 2)))
+        >>> 0 < factor.jitter < 1e-12
+        True
     """
     _check(kernel, ridge)
     work = kernel if overwrite and kernel.flags.c_contiguous else np.array(kernel, order="C")
@@ -128,14 +143,26 @@ def cholesky_factor(
 def apply_inverse(
     factor: CholeskyFactor, targets: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, "n k"]:
-    """(K + (λ + jitter) I)⁻¹ y, from the factor."""
+    """(K + (λ + jitter) I)⁻¹ y, from the factor.
+
+    Example: (K + λI)⁻¹y of a diagonal matrix.
+        >>> factor = cholesky_factor(np.diag([1.0, 3.0]), ridge=1.0)
+        >>> apply_inverse(factor, np.array([[2.0], [4.0]])).round(6).tolist()
+        [[1.0], [1.0]]
+    """
     (potrs,) = get_lapack_funcs(("potrs",), (factor.factor,))
     solution, _ = potrs(factor.factor, targets.astype(factor.factor.dtype), lower=1)
     return np.ascontiguousarray(solution)
 
 
 def whiten(factor: CholeskyFactor, targets: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
-    """L⁻¹y, whose columns' squared lengths are yᵀ(K + (λ + jitter) I)⁻¹y."""
+    """L⁻¹y, whose columns' squared lengths are yᵀ(K + (λ + jitter) I)⁻¹y.
+
+    Example: L = diag(2, 3).
+        >>> factor = cholesky_factor(np.diag([4.0, 9.0]))
+        >>> whiten(factor, np.array([[2.0], [9.0]])).round(6).tolist()
+        [[1.0], [3.0]]
+    """
     (trtrs,) = get_lapack_funcs(("trtrs",), (factor.factor,))
     solution, _ = trtrs(factor.factor, targets.astype(factor.factor.dtype), lower=1)
     return solution

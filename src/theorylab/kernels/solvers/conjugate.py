@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from .blocks import KernelFunction, Points, diagonal, gram, rounding_of, rows
 from .cholesky import cholesky_factor
 
-Product = Callable[[Float[np.ndarray, "n k"]], Float[np.ndarray, "n k"]]
+LinearMap = Callable[[Float[np.ndarray, "n k"]], Float[np.ndarray, "n k"]]
 
 
 class ConjugateSolution(NamedTuple):
@@ -31,27 +31,32 @@ class ConjugateSolution(NamedTuple):
 
     Args:
         coefficients: α.
-        num_iterations: How many products were taken.
+        num_steps: How many products were taken.
         residuals: ‖r‖/‖y‖ of the worst column before the first and after every iteration, as the
             recursion has it.
         residual: The same at the end, from a product of its own.
         converged: Whether the tolerance was reached.
+
+    Example: a multiple of the identity is solved by one product.
+        >>> solution = conjugate_gradients((2 * np.eye(3)).__matmul__, np.ones((3, 1)))
+        >>> solution.num_steps, solution.converged, solution.residuals.round(6).tolist()
+        (1, True, [1.0, 0.0])
     """
 
     coefficients: Float[np.ndarray, "n k"]
-    num_iterations: int
+    num_steps: int
     residuals: Float[np.ndarray, " iterations"]
     residual: float
     converged: bool
 
 
 def conjugate_gradients(
-    product: Product,
+    product: LinearMap,
     targets: Float[np.ndarray, "n k"],
     ridge: float = 0.0,
-    preconditioner: Product | None = None,
+    preconditioner: LinearMap | None = None,
     tolerance: float = 1e-6,
-    max_iterations: int = 1000,
+    max_steps: int = 1000,
 ) -> ConjugateSolution:
     """Solve (K + λI)α = y from products v ─► Kv.
 
@@ -61,15 +66,15 @@ def conjugate_gradients(
         ridge: λ.
         preconditioner: v ─► P⁻¹v; none if not given.
         tolerance: The relative residual at which to stop.
-        max_iterations: When to stop without.
+        max_steps: When to stop without.
 
     Example:
         >>> kernel = np.diag([1.0, 2.0, 3.0])
         >>> solution = conjugate_gradients(kernel.__matmul__, np.ones((3, 1)))
-        >>> solution.num_iterations, solution.coefficients.round(6).ravel().tolist()
+        >>> solution.num_steps, solution.coefficients.round(6).ravel().tolist()
         (3, [1.0, 0.5, 0.333333])
     """
-    _check(targets, ridge, tolerance, max_iterations)
+    _check(targets, ridge, tolerance, max_steps)
     precondition = preconditioner or (lambda values: values)
 
     def matrix(values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
@@ -82,7 +87,7 @@ def conjugate_gradients(
     direction = improved.copy()
     agreement = np.sum(left * improved, axis=0)
     history = [float(np.max(lengths / scale))]
-    while history[-1] > tolerance and len(history) <= max_iterations:
+    while history[-1] > tolerance and len(history) <= max_steps:
         pushed = matrix(direction)
         curvature = np.sum(direction * pushed, axis=0)
         step = np.divide(agreement, curvature, out=np.zeros_like(agreement), where=curvature > 0)
@@ -96,19 +101,24 @@ def conjugate_gradients(
     misfit = np.linalg.norm(matrix(alpha) - targets, axis=0) / scale
     return ConjugateSolution(
         coefficients=alpha,
-        num_iterations=len(history) - 1,
+        num_steps=len(history) - 1,
         residuals=np.array(history),
         residual=float(np.max(misfit)),
         converged=history[-1] <= tolerance,
     )
 
 
-def low_rank_preconditioner(factor: Float[np.ndarray, "n r"], ridge: float) -> Product:
+def low_rank_preconditioner(factor: Float[np.ndarray, "n r"], ridge: float) -> LinearMap:
     """The map v ─► (LLᵀ + λI)⁻¹v, by Woodbury's identity.
 
     Args:
         factor: L, of `pivoted_cholesky` or `nystrom_factor`.
         ridge: λ, positive.
+
+    Example: (LLᵀ + λI)⁻¹ = diag(1/5, 1) for L = (2, 0)ᵀ and λ = 1.
+        >>> precondition = low_rank_preconditioner(np.array([[2.0], [0.0]]), ridge=1.0)
+        >>> precondition(np.array([[5.0], [3.0]])).round(6).tolist()
+        [[1.0], [3.0]]
     """
     if not 0 < ridge < math.inf:
         raise ValueError(f"a low-rank preconditioner needs a positive ridge, got {ridge}.")
@@ -130,6 +140,12 @@ def pivoted_cholesky(
         x: The points X.
         rank: The most columns.
         tolerance: Stop when the unexplained share of the trace is below it.
+
+    Example: the kernel xx′ has rank 1, so one column is enough.
+        >>> x = np.array([[1.0], [2.0], [3.0]])
+        >>> factor = pivoted_cholesky(lambda x1, x2: x1 @ x2.T, x, rank=3)
+        >>> factor.shape, (factor @ factor.T).round(6).tolist()
+        ((3, 1), [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [3.0, 6.0, 9.0]])
     """
     _check_rank(rank, len(x))
     left = diagonal(kernel, x)
@@ -153,21 +169,27 @@ def nystrom_factor(kernel: KernelFunction, x: Points, centres: Points) -> Float[
         kernel: (x1, x2) ─► K(x1, x2).
         x: The points X.
         centres: The centres C.
+
+    Example: the kernel xx′ has rank 1, so one centre is enough.
+        >>> x = np.array([[1.0], [2.0], [3.0]])
+        >>> factor = nystrom_factor(lambda x1, x2: x1 @ x2.T, x, centres=x[:1])
+        >>> factor.round(6).tolist()
+        [[1.0], [2.0], [3.0]]
     """
     _check_rank(len(centres), len(x))
     root = cholesky_factor(gram(kernel, centres), overwrite=True, rounding=rounding_of(x))
     return solve_triangular(root.factor, rows(kernel, x, centres).T, lower=True, overwrite_b=True).T
 
 
-def _check(targets: np.ndarray, ridge: float, tolerance: float, max_iterations: int) -> None:
+def _check(targets: np.ndarray, ridge: float, tolerance: float, max_steps: int) -> None:
     if targets.ndim != 2 or not np.isfinite(targets).all():
         raise ValueError(f"targets must be finite, of shape (n, k); got shape {targets.shape}.")
     if not 0 <= ridge < math.inf:
         raise ValueError(f"ridge must be at least 0, got {ridge}.")
     if not 0 < tolerance < 1:
         raise ValueError(f"tolerance must be in (0, 1), got {tolerance}.")
-    if max_iterations < 1:
-        raise ValueError(f"max_iterations must be at least 1, got {max_iterations}.")
+    if max_steps < 1:
+        raise ValueError(f"max_steps must be at least 1, got {max_steps}.")
 
 
 def _check_rank(rank: int, num_samples: int) -> None:

@@ -30,16 +30,22 @@ class NystromSolution(NamedTuple):
 
     Args:
         coefficients: α̃, with f(x) = K(x, C) α̃.
-        num_iterations: Of conjugate gradients.
+        num_steps: Of conjugate gradients.
         residual: The relative residual of the preconditioned system.
         converged: Whether the tolerance was reached.
         jitter: What had to be added to K(C, C), 0 if nothing.
         num_operations: Multiplications and kernel entries: nm′ entries and 2nm′k products for each
             iteration, 4m′²k for its triangular solves, m′³ for the preconditioner.
+
+    Example: with all points as centres it is kernel ridge regression, α = y/(K + λ).
+        >>> kernel, x = lambda x1, x2: x1 @ x2.T, np.array([[1.0]])
+        >>> solution = nystrom_solve(kernel, x, x, targets=np.array([[3.0]]), ridge=0.5)
+        >>> solution.coefficients.round(6).tolist(), solution.converged
+        ([[2.0]], True)
     """
 
     coefficients: Float[np.ndarray, "centres k"]
-    num_iterations: int
+    num_steps: int
     residual: float
     converged: bool
     jitter: float
@@ -53,7 +59,7 @@ def nystrom_solve(
     targets: Float[np.ndarray, "n k"],
     ridge: float,
     tolerance: float = 1e-4,
-    max_iterations: int = 100,
+    max_steps: int = 100,
     keep: bool = True,
 ) -> NystromSolution:
     """Solve kernel ridge regression on the centres.
@@ -65,7 +71,7 @@ def nystrom_solve(
         targets: y.
         ridge: λ, positive.
         tolerance: The relative residual at which to stop.
-        max_iterations: When to stop without.
+        max_steps: When to stop without.
         keep: Whether K(X, C) is kept in memory, or made again in blocks at every iteration.
 
     Example:
@@ -96,12 +102,12 @@ def nystrom_solve(
         return solve_triangular(outer, inside + ridge * middle, trans=1)
 
     right = up(kept.transposed(targets))
-    found = conjugate_gradients(system, right, tolerance=tolerance, max_iterations=max_iterations)
-    passes = found.num_iterations + 2  # one for the right-hand side, one for the last residual
+    found = conjugate_gradients(system, right, tolerance=tolerance, max_steps=max_steps)
+    passes = found.num_steps + 2  # one for the right-hand side, one for the last residual
     entries = n * m * (1 if keep else passes) + m**2
     return NystromSolution(
         coefficients=down(found.coefficients),
-        num_iterations=found.num_iterations,
+        num_steps=found.num_steps,
         residual=found.residual,
         converged=found.converged,
         jitter=root.jitter,

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from matplotlib.figure import Figure
 
-from theorylab.claims.claim import Claim, Demand, Finding, Source, Verdict, verdict
+from theorylab.claims.claim import Demand, Finding, Source, Verdict, verdict
 from theorylab.experiments.drawing import panels
 from theorylab.progress import report
 
@@ -82,12 +82,10 @@ def judge(result: Result, config: Config) -> Finding:
 
 
 CLAIMS = (
-    Claim("The share of heads is at most p + 0.2.", judge, LAW, formula=r"\hat p \le p + 0.2"),
-    Claim(
+    LAW.claim("The share of heads is at most p + 0.2.", judge, formula=r"\hat p \le p + 0.2"),
+    Source("zhu", "coin", "Eq. 2").control(
         "The share is no more than 1.",
-        judge=lambda r, c: Finding(1.0, 0.5, 1.0, Demand(0.0, 1.0), Verdict.SUPPORTED, "made up"),
-        source=Source("zhu", "coin", "Eq. 2"),
-        kind="control",
+        lambda r, c: Finding(1.0, 0.5, 1.0, Demand(0.0, 1.0), Verdict.SUPPORTED, "made up"),
     ),
 )
 

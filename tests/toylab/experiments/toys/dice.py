@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 from matplotlib.figure import Figure
 
-from theorylab.claims.claim import Claim, Demand, Finding, Source, Verdict
+from theorylab.claims.claim import Demand, Finding, Source, Verdict
 from theorylab.experiments.drawing import panels
 
 PRECISION = "float32"
@@ -38,11 +38,9 @@ def run(config: Config) -> Result:
 
 
 CLAIMS = (
-    Claim(
+    Source("zhu", "dice", "p. 1").printed(
         "It is at least seven.",
         lambda r, c: Finding(math.nan, 1.0, 6.0, Demand(low=7.0), Verdict.REFUTED, "made up"),
-        Source("zhu", "dice", "p. 1"),
-        kind="printed",
     ),
 )
 

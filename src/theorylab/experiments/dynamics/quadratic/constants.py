@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, between, erratum, holds, identity
+from theorylab.claims import Source, at_least, at_most, between, holds, identity
 from theorylab.dynamics.quadratic import plane
 from theorylab.dynamics.quadratic.plane import PlaneProblem, PlaneState, ReducedState
 from theorylab.experiments.drawing import THEORY, label_axes, panels
@@ -173,8 +173,7 @@ def _first_order(result: Result) -> float:
 
 
 CLAIMS = (
-    *erratum(
-        FALLING,
+    *FALLING.erratum(
         printed=(
             "While a catapult falls, u(4 − v) is negative.",
             lambda r, c: at_most(_pulls(r).max(), 0.0),
@@ -184,8 +183,7 @@ CLAIMS = (
             lambda r, c: holds(_pulls(r)),
         ),
     ),
-    *erratum(
-        FACTOR,
+    *FACTOR.erratum(
         printed=(
             "In a catapult λ₁ − 4η is negative: with inputs for which λ₁ begins at 100.",
             lambda r, c: at_most(_printed_factor(r).max(), 0.0),
@@ -195,8 +193,7 @@ CLAIMS = (
             lambda r, c: at_most(r.path[..., 1].max() - 4, 0.0),
         ),
     ),
-    *erratum(
-        NEXT,
+    *NEXT.erratum(
         printed=(
             "The loss along a direction, times its factor, is the loss of the same step: Π₁𝓛(t).",
             lambda r, c: identity(r.path[:, :-1, 0], _multiplied(r), 1e-12),
@@ -206,8 +203,7 @@ CLAIMS = (
             lambda r, c: identity(r.path[:, 1:, 0], _multiplied(r), 1e-12),
         ),
     ),
-    *erratum(
-        DIVERGENCE,
+    *DIVERGENCE.erratum(
         printed=(
             "In divergence R_λ = λ − λ′ is positive.",
             lambda r, c: at_least(r.changes.min(), 0.0),
@@ -217,22 +213,18 @@ CLAIMS = (
             lambda r, c: at_most(r.changes.max(), 0.0),
         ),
     ),
-    *erratum(
-        CERTAIN,
+    *CERTAIN.erratum(
         printed=(
             "Beyond u = 4C/(m(4 − v)²) the curvature falls for certain.",
             lambda r, c: holds(r.printed_falls),
         ),
         corrected=("Beyond u = 16C²/(m(4 − v)²) it does.", lambda r, c: holds(r.corrected_falls)),
     ),
-    Claim(
+    CERTAIN.control(
         "Just below it, and with w < 0, the curvature rises: the threshold is sharp.",
         lambda r, c: at_most(r.lower_falls.max(), 0.0),
-        CERTAIN,
-        kind="control",
     ),
-    *erratum(
-        START,
+    *START.erratum(
         printed=(
             "The first |w| is of order m^(−3/2).",
             lambda r, c: between(_first_order(r), -1.51, -1.49),
@@ -242,8 +234,7 @@ CLAIMS = (
             lambda r, c: between(_first_order(r), -1.01, -0.99),
         ),
     ),
-    *erratum(
-        REST,
+    *REST.erratum(
         printed=(
             "Where v = 2 + u + w and v′ = v, the map rests.",
             lambda r, c: identity(r.after_two[:, 1] - 2, r.rest[:, 1] - 2, 1e-6),
@@ -253,8 +244,7 @@ CLAIMS = (
             lambda r, c: identity(r.after_two[:, 1] - r.rest[:, 1], 8 * r.rest[:, 2], 1e-6),
         ),
     ),
-    *erratum(
-        REST,
+    *REST.erratum(
         printed=(
             "The u of such a point is between 4/3 and 2 times C/√m.",
             lambda r, c: holds(1 / 3 - np.abs(r.rest[:, 0] * np.sqrt(WIDTHS) - 5 / 3)),
@@ -264,8 +254,7 @@ CLAIMS = (
             lambda r, c: identity(np.sqrt(r.rest[:, 0] * WIDTHS), np.full(len(WIDTHS), 2.0), 1e-3),
         ),
     ),
-    *erratum(
-        REST,
+    *REST.erratum(
         printed=(
             "The eigenvalues of the Jacobian there have the modulus det J.",
             lambda r, c: identity(*_excess(r, 1), 1e-3),

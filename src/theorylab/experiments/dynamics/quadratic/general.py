@@ -24,10 +24,8 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
-    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -192,53 +190,42 @@ def _linear_step(key: RandomKey) -> dict[str, Array]:
 
 # Exponent, spread and the classified grid are the catalogue's acceptance numbers.
 CLAIMS = (
-    Claim(
+    MODEL.claim(
         "Output and curvature obey a map of the plane exactly, if Σ² = I.",
         lambda r, c: at_most(r.map_error.max(), 1e-9),
-        MODEL,
     ),
-    Claim(
+    FIGURE.claim(
         "ηλ₀ decides: of fifteen learning rates none is predicted wrongly, at γ = 10⁻³.",
         lambda r, c: at_most(np.count_nonzero(r.observed_phase != r.predicted_phase), 0),
-        FIGURE,
         formula=r"\eta\lambda_0 \lessgtr 2,\ 4",
     ),
-    Claim(
+    FIGURE.claim(
         "The smaller γ, the higher the peak of the loss: it is proportional to γ⁻².",
         lambda r, c: exponent_between(np.array(c.nonlinearities), r.loss.max(axis=-1), -2.1, -1.9),
-        FIGURE,
         formula=r"\max_t L(t) \propto \gamma^{-2}",
     ),
-    Claim(
+    FIGURE.claim(
         "γ has no effect on where the curvature ends: from 10⁻⁴ to 10⁻² it varies by less than a"
         " fifth.",
         lambda r, c: median_at_most(relative_spread(r.curvature[..., -1]), 0.2),
-        FIGURE,
     ),
-    Claim(
+    FIGURE.claim(
         "The larger η beyond 2/λ₀, the higher the peak.",
         lambda r, c: trend(r.highest_loss[:, RISING].T),
-        FIGURE,
     ),
-    Claim(
+    FIGURE.claim(
         "The larger η, the more the curvature falls.",
         lambda r, c: trend(r.last_curvature[:, RISING].T, increasing=False),
-        FIGURE,
     ),
-    Claim(
+    FIGURE.control(
         "Below 2/λ₀ the curvature stays, to one in a hundred.",
         lambda r, c: at_most(np.abs(r.last_curvature[:, CALM] - 1).max(), 0.01),
-        FIGURE,
-        kind="control",
     ),
-    Claim(
+    FIGURE.control(
         "Without nonlinearity, γ = 0, nothing stops the loss: it diverges.",
         lambda r, c: median_at_least(np.minimum(r.linear_rise, 1e300), 1e20),
-        FIGURE,
-        kind="control",
     ),
-    *erratum(
-        PROPOSITION,
+    *PROPOSITION.erratum(
         printed=(
             "The two-layer linear network moves by the map with γ, and without the η.",
             lambda r, c: identity(r.printed_after, r.after, 1e-12),
@@ -249,8 +236,7 @@ CLAIMS = (
         ),
         formula=r"\lambda' = \lambda - \eta \gamma^2 \|x\|^2 g^2 (4 - \eta\lambda)",
     ),
-    *erratum(
-        PROPOSITION,
+    *PROPOSITION.erratum(
         printed=(
             "The matrix of this network has Σ² = ‖x‖²I.",
             lambda r, c: identity(r.squared_matrix, np.eye(len(r.matrix)), 1e-12),

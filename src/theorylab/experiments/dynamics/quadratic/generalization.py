@@ -29,7 +29,6 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from theorylab.claims import (
-    Claim,
     Demand,
     Finding,
     Source,
@@ -296,64 +295,49 @@ def _catapults(result: Result, config: Config) -> np.ndarray:
 
 # Thresholds are the catalogue's: each pair of digits has its own test, and three of four must pass.
 CLAIMS = (
-    Claim(
+    BELOW.claim(
         "Below the critical rate the quadratic model's test loss is the linear model's, to 5 %.",
-        judge=lambda r, c: median_at_most(_gap_below(r, c, QUADRATIC), 0.05),
-        source=BELOW,
+        lambda r, c: median_at_most(_gap_below(r, c, QUADRATIC), 0.05),
     ),
-    Claim(
+    BELOW.claim(
         "So is the network's, to 5 %.",
-        judge=lambda r, c: median_at_most(_gap_below(r, c, NETWORK), 0.05),
-        source=BELOW,
+        lambda r, c: median_at_most(_gap_below(r, c, NETWORK), 0.05),
     ),
-    Claim(
+    BEYOND.claim(
         "Linear models diverge at every learning rate from 1.05 η_crit on.",
-        judge=lambda r, c: at_most(_survivors(r, c, LINEAR, 1.05), 0),
-        source=BEYOND,
+        lambda r, c: at_most(_survivors(r, c, LINEAR, 1.05), 0),
     ),
-    Claim(
+    BEYOND.claim(
         "Quadratic models diverge at every learning rate from 2.1 η_crit on.",
-        judge=lambda r, c: at_most(_survivors(r, c, QUADRATIC, 2.1), 0),
-        source=BEYOND,
+        lambda r, c: at_most(_survivors(r, c, QUADRATIC, 2.1), 0),
     ),
-    Claim(
+    BEYOND.claim(
         "Between, networks and quadratic models catapult and come back to the same training loss.",
-        judge=lambda r, c: median_at_least(_catapults(r, c), 0.95),
-        source=BEYOND,
+        lambda r, c: median_at_least(_catapults(r, c), 0.95),
     ),
-    Claim(
+    BEYOND.claim(
         "Quadratic models: the test loss is lower beyond η_crit than below, on 3 of 4 pairs.",
-        judge=lambda r, c: _gaining(r, c, QUADRATIC),
-        source=BEYOND,
+        lambda r, c: _gaining(r, c, QUADRATIC),
     ),
-    Claim(
+    BEYOND.claim(
         "Networks: the test loss is lower beyond η_crit than below, on 3 of 4 pairs.",
-        judge=lambda r, c: _gaining(r, c, NETWORK),
-        source=BEYOND,
+        lambda r, c: _gaining(r, c, NETWORK),
     ),
-    Claim(
+    BEYOND.claim(
         "Networks: it falls with η, through η_crit up to 1.6 η_crit.",
-        judge=lambda r, c: median_at_most(_slopes(r, c, NETWORK), 0.0),
-        source=BEYOND,
+        lambda r, c: median_at_most(_slopes(r, c, NETWORK), 0.0),
     ),
-    Claim(
+    ACCURACY.claim(
         "Networks: there they tell at most one in a hundred more test images wrongly than below.",
-        judge=lambda r, c: median_at_most(
-            np.subtract(*_gain(r, c, r.error, NETWORK)).ravel(), 0.01
-        ),
-        source=ACCURACY,
+        lambda r, c: median_at_most(np.subtract(*_gain(r, c, r.error, NETWORK)).ravel(), 0.01),
     ),
-    Claim(
+    BELOW.control(
         "No run below the critical rate is trained too little: all come to the same training loss.",
-        judge=lambda r, c: at_most(np.count_nonzero(~_reached(r)[..., _below(c)]), 0),
-        source=BELOW,
-        kind="control",
+        lambda r, c: at_most(np.count_nonzero(~_reached(r)[..., _below(c)]), 0),
     ),
-    Claim(
+    BELOW.control(
         "Below the critical rate no model's training loss ever exceeds its first value.",
-        judge=lambda r, c: at_most(_highest_below(r, c), 1.0 + 1e-5),
-        source=BELOW,
-        kind="control",
+        lambda r, c: at_most(_highest_below(r, c), 1.0 + 1e-5),
     ),
 )
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, between, erratum, mean_between, probability_at_least
+from theorylab.claims import Source, between, mean_between, probability_at_least
 from theorylab.dynamics.quadratic import gated, one_example
 from theorylab.experiments.drawing import label_axes, panels
 from theorylab.fields import Checked, Count, Seed
@@ -96,20 +96,17 @@ def _deviation(curvatures: np.ndarray, config: Config, variance: int) -> float:
 
 # A tenth is four standard errors of a deviation from 2000 networks; √3 and √2 differ by 22 %.
 CLAIMS = (
-    Claim(
+    SCALE.claim(
         "The initial curvature is between half and three halves of ‖x‖²/d, in 99 of 100 networks.",
         lambda r, c: probability_at_least(_num_near(r.normal_curvatures), c.num_networks, 0.99),
-        SCALE,
         formula=r"\|x\|^2 / 2d \le \lambda(0) \le 3 \|x\|^2 / 2d",
     ),
-    Claim("Its mean is ‖x‖²/d.", lambda r, c: mean_between(r.curvatures, 0.98, 1.02), SCALE),
-    Claim(
+    SCALE.claim("Its mean is ‖x‖²/d.", lambda r, c: mean_between(r.curvatures, 0.98, 1.02)),
+    LAW.claim(
         "Its relative deviation is √(2/m) with signs as second weights.",
         lambda r, c: between(_deviation(r.curvatures, c, 2), 0.9, 1.1),
-        LAW,
     ),
-    *erratum(
-        LAW,
+    *LAW.erratum(
         printed=(
             "With normal second weights the deviation is that with signs.",
             lambda r, c: between(_deviation(r.normal_curvatures, c, 2), 0.9, 1.1),
@@ -119,13 +116,11 @@ CLAIMS = (
             lambda r, c: between(_deviation(r.normal_curvatures, c, 3), 0.9, 1.1),
         ),
     ),
-    Claim(
+    SCALE.control(
         "Width is needed: with one neuron more than half of the networks are outside this range.",
         lambda r, c: probability_at_least(
             c.num_networks - _num_near(r.narrow_curvatures), c.num_networks, 0.5
         ),
-        SCALE,
-        kind="control",
     ),
 )
 

@@ -22,7 +22,6 @@ from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     exponent_between,
@@ -146,7 +145,7 @@ def run(config: Config) -> Result:
     )
 
 
-def _drawn(width: int, dimension: int, key: RandomKey) -> tuple[gated.Weights, Array, Array]:
+def _drawn(width: int, dimension: int, key: RandomKey) -> tuple[gated.GatedWeights, Array, Array]:
     """Weights, an input with ‖x‖² = d, and a target at distance 1 from the first output."""
     weights, x = gated.init(key, width, dimension), jnp.ones(dimension)
     return weights, x, gated.network(weights, x[None])[0, 0] + 1
@@ -182,7 +181,7 @@ def _images(width: int, num_steps: int, data: Dataset, key: RandomKey) -> Float[
 
     def edge(apply: Apply, share: float) -> Float[Array, ""]:
         # Neurons may die, and the loss is then hardly below its first value: that is no training.
-        def objective(w: gated.Weights) -> Float[Array, ""]:
+        def objective(w: gated.GatedWeights) -> Float[Array, ""]:
             return LOSS(apply(w, data.x), data.y)
 
         def converges(ratio: Scalar) -> Bool[Array, ""]:
@@ -205,81 +204,62 @@ def _beyond(travel: Travel) -> Travel:
 
 # The intervals are the catalogue's acceptance numbers.
 CLAIMS = (
-    Claim(
+    BALL.claim(
         "Below the threshold the distance that weights travel does not depend on the width.",
-        judge=lambda r, c: exponent_between(np.array(c.widths), r.quadratic.distance[0], -0.1, 0.1),
-        source=BALL,
+        lambda r, c: exponent_between(np.array(c.widths), r.quadratic.distance[0], -0.1, 0.1),
         formula=r"\|w_T - w_0\| \propto m^0",
     ),
-    Claim(
+    BALL.claim(
         "Nor does it for the ReLU network.",
-        judge=lambda r, c: exponent_between(np.array(c.widths), r.network.distance[0], -0.1, 0.1),
-        source=BALL,
+        lambda r, c: exponent_between(np.array(c.widths), r.network.distance[0], -0.1, 0.1),
     ),
-    Claim(
+    JUMP.claim(
         "Beyond it, at ηλ₀ = 2.5, quadratic models travel a distance ∝ √m.",
-        judge=lambda r, c: exponent_between(
-            np.array(c.widths), r.quadratic.distance[1], 0.44, 0.56
-        ),
-        source=JUMP,
+        lambda r, c: exponent_between(np.array(c.widths), r.quadratic.distance[1], 0.44, 0.56),
         formula=r"\|w_T - w_0\| \propto \sqrt m",
     ),
-    Claim(
+    JUMP.claim(
         "So they do at ηλ₀ = 3.",
-        judge=lambda r, c: exponent_between(
-            np.array(c.widths), r.quadratic.distance[2], 0.44, 0.56
-        ),
-        source=JUMP,
+        lambda r, c: exponent_between(np.array(c.widths), r.quadratic.distance[2], 0.44, 0.56),
     ),
-    Claim(
+    JUMP.claim(
         "The length of their path grows as √m too.",
-        judge=lambda r, c: exponent_between(np.array(c.widths), r.quadratic.length[2], 0.44, 0.56),
-        source=JUMP,
+        lambda r, c: exponent_between(np.array(c.widths), r.quadratic.length[2], 0.44, 0.56),
     ),
-    Claim(
+    JUMP.claim(
         "ReLU networks travel a distance ∝ √m at ηλ₀ = 3.",
-        judge=lambda r, c: exponent_between(np.array(c.widths), r.network.distance[2], 0.44, 0.56),
-        source=JUMP,
+        lambda r, c: exponent_between(np.array(c.widths), r.network.distance[2], 0.44, 0.56),
     ),
-    Claim(
+    JUMP.claim(
         "Beyond the threshold the curvature falls to less than two thirds, at every width.",
-        judge=lambda r, c: median_at_most(_beyond(r.quadratic).curvature.max(axis=(0, 2)), 0.667),
-        source=JUMP,
+        lambda r, c: median_at_most(_beyond(r.quadratic).curvature.max(axis=(0, 2)), 0.667),
     ),
-    Claim(
+    DIVERGENCE.claim(
         "The map converges up to η_max = 2η_crit, at every width from 10³ to 10⁸.",
-        judge=lambda r, c: holds(np.minimum(r.map_limit - 1.95, 2.02 - r.map_limit)),
-        source=DIVERGENCE,
+        lambda r, c: holds(np.minimum(r.map_limit - 1.95, 2.02 - r.map_limit)),
         formula=r"1.95 \le \eta_{\max} / \eta_{\rm crit} \le 2.02",
     ),
-    Claim(
+    DIVERGENCE.claim(
         "Quadratic models in their weights diverge there too, at ηλ₀ = 4.",
-        judge=lambda r, c: median_between(r.quadratic_limit, 1.95, 2.02),
-        source=DIVERGENCE,
+        lambda r, c: median_between(r.quadratic_limit, 1.95, 2.02),
     ),
-    Claim(
+    JUMP.claim(
         "The interval of catapults does not shrink with the width.",
-        judge=lambda r, c: at_most(
+        lambda r, c: at_most(
             np.abs(power_law_exponents(np.asarray(MAP_WIDTHS), r.map_limit[None])).max(), 0.005
         ),
-        source=JUMP,
     ),
-    Claim(
+    JUMP.claim(
         "ReLU networks on images survive more than quadratic models: beyond 2η_crit.",
-        judge=lambda r, c: median_at_least(r.image_limit.min(axis=1), 2.0),
-        source=JUMP,
+        lambda r, c: median_at_least(r.image_limit.min(axis=1), 2.0),
     ),
-    Claim(
+    JUMP.control(
         "Linear models have no such interval: η_max is η_crit to 5 %.",
-        judge=lambda r, c: median_between(r.linear_limit.max(axis=1), 0.95, 1.05),
-        source=JUMP,
-        kind="control",
+        lambda r, c: median_between(r.linear_limit.max(axis=1), 0.95, 1.05),
     ),
-    Claim(
+    BALL.control(
         "Below the threshold the widest quadratic model keeps its curvature to one in a hundred.",
-        judge=lambda r, c: median_at_most(np.abs(r.quadratic.curvature[0, :, -1] - 1), 0.01),
-        source=BALL,
-        kind="control",
+        lambda r, c: median_at_most(np.abs(r.quadratic.curvature[0, :, -1] - 1), 0.01),
     ),
 )
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, trend
+from theorylab.claims import Source, at_most, median_at_least, median_at_most, trend
 from theorylab.data import Dataset, image_set
 from theorylab.data.downloads import image_shape
 from theorylab.dynamics.quadratic import gated
@@ -105,13 +105,13 @@ def _network(
     x = data.x * jnp.sqrt(widest / width)
     drawn = gated.init(key, widest, x.shape[1])
     own = (jnp.arange(widest) < width).astype(x.dtype)
-    weights = gated.Weights(drawn.first * own[:, None], drawn.second * own)
+    weights = gated.GatedWeights(drawn.first * own[:, None], drawn.second * own)
 
-    def top(weights: gated.Weights) -> Float[Array, ""]:
+    def top(weights: gated.GatedWeights) -> Float[Array, ""]:
         kernel = gated.tangent_kernel(weights, gated.gates(weights, x), x)
         return jnp.linalg.eigvalsh(kernel)[-1]
 
-    def objective(weights: gated.Weights) -> Float[Array, ""]:
+    def objective(weights: gated.GatedWeights) -> Float[Array, ""]:
         return LOSS(gated.network(weights, x), data.y)
 
     first = top(weights)
@@ -123,32 +123,26 @@ def _network(
 
 # The spread is the catalogue's acceptance number.
 CLAIMS = (
-    Claim(
+    FIGURE.claim(
         "Networks: the wider, the higher the peak.",
         lambda r, c: trend(r.network_peaks[:, :, -1].T),
-        FIGURE,
     ),
-    Claim(
+    FIGURE.claim(
         "Networks: the larger η, the higher the peak, at every width.",
         lambda r, c: median_at_least(np.diff(np.log(r.network_peaks)).min(axis=(1, 2)), 0.0),
-        FIGURE,
     ),
-    Claim(
+    FIGURE.claim(
         "Networks: the larger η, the more the top eigenvalue falls, at every width.",
         lambda r, c: median_at_most(np.diff(r.network_ends).max(axis=(1, 2)), 0.0),
-        FIGURE,
     ),
-    Claim(
+    FIGURE.claim(
         "Networks: width has no effect on where the top eigenvalue ends; it varies by less than a"
         " fifth.",
         lambda r, c: median_at_most(relative_spread(r.network_ends[:, :, -1]), 0.2),
-        FIGURE,
     ),
-    Claim(
+    FIGURE.control(
         "Networks: below the critical learning rate the loss never exceeds its first value.",
         lambda r, c: at_most(r.network_peaks[:, :, 0].max(), 1.0),
-        FIGURE,
-        kind="control",
     ),
 )
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, erratum, holds
+from theorylab.claims import Source, at_least, at_most, holds
 from theorylab.dynamics.quadratic import phases
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.experiments.drawing import phase_diagram as draw_phases
@@ -133,52 +133,43 @@ def _mirror_margins(result: Result) -> np.ndarray:
 
 # The tolerances are the catalogue's acceptance numbers; they were set on other runs than these.
 CLAIMS = (
-    Claim(
+    PHASES.claim(
         "ηλ₀ decides: the loss falls below 2, is catapulted from 2 to 4, diverges beyond 4; of"
         " random runs outside the bands, none is predicted wrongly.",
         lambda r, c: at_most(np.count_nonzero(r.observed_phase != r.predicted_phase), 0),
-        PHASES,
         formula=r"\eta\lambda_0 \lessgtr 2,\ 4",
     ),
-    Claim(
+    EQUILIBRIA.claim(
         "Every catapult ends where the equilibrium is stable, with ηλ between 0 and 2.",
         lambda r, c: holds(1 - np.abs(r.last_ratio[r.predicted_phase == phases.CATAPULT] - 1)),
-        EQUILIBRIA,
         formula=r"0 < \eta\lambda_\infty < 2",
     ),
-    Claim(
+    SHARPER.claim(
         "The peak loss of the map is proportional to the width, without a visible logarithm.",
         lambda r, c: at_most(_exponent_error(r.peak_rise[:SMOOTH], 1.0), 0.03),
-        SHARPER,
         formula=r"\max_t L(t) \propto m",
     ),
-    Claim(
+    SHARPER.claim(
         "At its peak u is between 0.45 δ² and δ², for δ from 0.05 to 1.9.",
         lambda r, c: holds(0.275 - np.abs(r.peak_height - 0.725)),
-        SHARPER,
         formula=r"0.45 \le \max_t u(t) / \delta^2 \le 1",
     ),
-    Claim(
+    SHARPER.claim(
         "A small catapult mirrors the curvature at the threshold: ηλ goes from 2 + δ to 2 − δ.",
         lambda r, c: holds(_mirror_margins(r)),
-        SHARPER,
         formula=r"2 - 1.3\,\delta \le \eta\lambda_\infty \le 2 - \delta + 0.01",
     ),
-    Claim(
+    SUBCRITICAL.claim(
         "Below the threshold the curvature drifts by an amount that falls as one over the width.",
         lambda r, c: at_most(_exponent_error(r.drift, -1.0), 0.15),
-        SUBCRITICAL,
         formula=r"\sup_t |\lambda(t) - \lambda_0| \propto m^{-1}",
     ),
-    Claim(
+    SUBCRITICAL.control(
         "Below the threshold there is no catapult; the loss falls at every step.",
         lambda r, c: at_most(r.largest_rise[r.predicted_phase == phases.SUBCRITICAL].max(), 1.0),
-        SUBCRITICAL,
-        kind="control",
         formula=r"L(t + 1) \le L(t)",
     ),
-    *erratum(
-        AFTER_MAP,
+    *AFTER_MAP.erratum(
         printed=(
             "Slightly above the critical learning rate the loss decreases monotonically.",
             lambda r, c: at_most(r.peak_rise[0, WIDE:].max(), 1.0),

@@ -27,9 +27,7 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -242,56 +240,44 @@ def _change_below(found: Remainders) -> np.ndarray:
 
 # The thresholds are the catalogue's.
 CLAIMS = (
-    Claim(
+    QUADRATIC.claim(
         "Quadratic model: when the loss is large, both remainders are positive.",
-        judge=lambda r, c: median_at_least(_positive(r.quadratic), 0.95),
-        source=QUADRATIC,
+        lambda r, c: median_at_least(_positive(r.quadratic), 0.95),
         formula=r"p_1^T R_f p_1 > 0, \quad p_1^T R_K p_1 > 0",
     ),
-    Claim(
+    QUADRATIC.claim(
         "Quadratic model: both remainders grow with the loss.",
-        judge=lambda r, c: median_at_least(_rank_correlation(r.quadratic), 0.8),
-        source=QUADRATIC,
+        lambda r, c: median_at_least(_rank_correlation(r.quadratic), 0.8),
     ),
-    Claim(
+    QUADRATIC.claim(
         "Quadratic model: at its peak the loss lies along the top eigenvector.",
-        judge=lambda r, c: median_at_least(_top_share(r.quadratic), 0.8),
-        source=QUADRATIC,
+        lambda r, c: median_at_least(_top_share(r.quadratic), 0.8),
     ),
-    Claim(
+    NETWORK.claim(
         "Network: when the loss is large, both remainders are positive.",
-        judge=lambda r, c: median_at_least(_positive(r.network), 0.95),
-        source=NETWORK,
+        lambda r, c: median_at_least(_positive(r.network), 0.95),
     ),
-    Claim(
+    NETWORK.claim(
         "Network: both remainders grow with the loss.",
-        judge=lambda r, c: median_at_least(_rank_correlation(r.network), 0.8),
-        source=NETWORK,
+        lambda r, c: median_at_least(_rank_correlation(r.network), 0.8),
     ),
-    Claim(
+    NETWORK.claim(
         "Network: at its peak the loss lies along the top eigenvector.",
-        judge=lambda r, c: median_at_least(_top_share(r.network), 0.8),
-        source=NETWORK,
+        lambda r, c: median_at_least(_top_share(r.network), 0.8),
     ),
-    Claim(
+    NETWORK.control(
         "Below the critical rate the top eigenvalue of the network stays, to one in ten.",
-        judge=lambda r, c: median_at_most(_change_below(r.network), 0.1),
-        source=NETWORK,
-        kind="control",
+        lambda r, c: median_at_most(_change_below(r.network), 0.1),
     ),
-    Claim(
+    QUADRATIC.control(
         "Below it that of the quadratic model stays as well.",
-        judge=lambda r, c: median_at_most(_change_below(r.quadratic), 0.1),
-        source=QUADRATIC,
-        kind="control",
+        lambda r, c: median_at_most(_change_below(r.quadratic), 0.1),
     ),
-    Claim(
+    UPDATE.claim(
         "Residuals of a quadratic model move by r' = (I − ηK + ½η²GJᵀ)r exactly.",
-        judge=lambda r, c: identity(r.predicted_residual, r.residual, 1e-8),
-        source=UPDATE,
+        lambda r, c: identity(r.predicted_residual, r.residual, 1e-8),
     ),
-    *erratum(
-        UPDATE,
+    *UPDATE.erratum(
         printed=(
             "Its kernel moves by −¼η(4GJᵀ − ηGGᵀ).",
             lambda r, c: identity(r.printed_kernel, r.kernel, 1e-8),
@@ -301,16 +287,14 @@ CLAIMS = (
             lambda r, c: identity(r.predicted_kernel, r.kernel, 1e-8),
         ),
     ),
-    Claim(
+    TAYLOR.claim(
         "The linear model of a tanh network errs by the square of the distance.",
-        judge=lambda r, c: exponent_between(SIZES, r.first_order, 1.95, 2.05),
-        source=TAYLOR,
+        lambda r, c: exponent_between(SIZES, r.first_order, 1.95, 2.05),
         formula=r"f - f_{\rm lin} = O(\epsilon^2)",
     ),
-    Claim(
+    TAYLOR.claim(
         "Its quadratic model errs by the cube of the distance.",
-        judge=lambda r, c: exponent_between(SIZES, r.second_order, 2.9, 3.1),
-        source=TAYLOR,
+        lambda r, c: exponent_between(SIZES, r.second_order, 2.9, 3.1),
         formula=r"f - f_{\rm quad} = O(\epsilon^3)",
     ),
 )

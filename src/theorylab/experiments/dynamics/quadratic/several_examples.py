@@ -27,18 +27,16 @@ from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
-    erratum,
     holds,
     median_at_most,
     median_between,
     probability_at_least,
 )
 from theorylab.dynamics.quadratic import gated, plane, several_examples
-from theorylab.dynamics.quadratic.gated import Weights
+from theorylab.dynamics.quadratic.gated import GatedWeights
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.fields import Count, Plural, Seeded
 from theorylab.progress import report
@@ -165,14 +163,14 @@ def _learning_rates(thresholds: Float[Array, " 2"], num_rates: int) -> Float[Arr
 
 
 def _trained(
-    initial: Weights, x: Float[Array, " n"], y: Float[Array, " n"], eta: Scalar, num_steps: int
+    initial: GatedWeights, x: Float[Array, " n"], y: Float[Array, " n"], eta: Scalar, num_steps: int
 ) -> dict[str, Array]:
     """Descend on ½ Σ (g − y)², for the quadratic model and for the network; and run the map."""
     steps, optimizer = np.arange(num_steps + 1), gradient_descent(eta)
     inputs, width = x[:, None], len(initial.second)
     model = gated.quadratic_model(initial)
 
-    def objective(apply: Apply) -> Callable[[Weights], Float[Array, ""]]:
+    def objective(apply: Apply) -> Callable[[GatedWeights], Float[Array, ""]]:
         return lambda weights: HALF_SUM(
             several_examples.outputs(apply, weights, x)[:, None], y[:, None]
         )
@@ -263,8 +261,7 @@ def _rises_within(result: Result, norm: float) -> np.ndarray:
 
 # The numbers are the catalogue's acceptance numbers.
 CLAIMS = (
-    *erratum(
-        REDUCTION,
+    *REDUCTION.erratum(
         printed=(
             "Residual and curvature obey the map of one example with the coupling 1/m, without"
             " ‖p‖².",
@@ -275,39 +272,31 @@ CLAIMS = (
             lambda r, c: at_most(r.map_error.max(), 1e-9),
         ),
     ),
-    Claim(
+    KERNEL.claim(
         "The kernel has rank two, with the same directions at the end of training.",
-        judge=lambda r, c: at_most(r.rank_error.max(), 1e-10),
-        source=KERNEL,
+        lambda r, c: at_most(r.rank_error.max(), 1e-10),
         formula=r"K = \lambda_1 q_1 q_1^T + \lambda_2 q_2 q_2^T",
     ),
-    Claim(
+    ORTHOGONAL.claim(
         "What is orthogonal to both directions is never learned.",
-        judge=lambda r, c: at_most(
-            np.abs(r.losses[..., 2] / r.losses[:, :, :1, 2] - 1).max(), 1e-10
-        ),
-        source=ORTHOGONAL,
+        lambda r, c: at_most(np.abs(r.losses[..., 2] / r.losses[:, :, :1, 2] - 1).max(), 1e-10),
     ),
-    Claim(
+    THEOREM.claim(
         "An eigenvalue falls by more than 2 % if and only if η exceeds its own threshold.",
-        judge=lambda r, c: at_most(np.count_nonzero(_wrong(r, r.last)), 0),
-        source=THEOREM,
+        lambda r, c: at_most(np.count_nonzero(_wrong(r, r.last)), 0),
         formula=r"\lambda_i \downarrow \iff \eta > n / \lambda_i",
     ),
-    Claim(
+    NETWORK.claim(
         "The ReLU network shows the same in 19 of 20 cases.",
-        judge=lambda r, c: probability_at_least(
+        lambda r, c: probability_at_least(
             np.count_nonzero(~_wrong(r, r.network_last)), _wrong(r, r.network_last).size, 0.95
         ),
-        source=NETWORK,
     ),
-    Claim(
+    THEOREM.claim(
         "Between the thresholds the loss rises along the first direction, by a tenth or more.",
-        judge=lambda r, c: holds(_first_rises(r) - 1.1),
-        source=THEOREM,
+        lambda r, c: holds(_first_rises(r) - 1.1),
     ),
-    *erratum(
-        AFTER,
+    *AFTER.erratum(
         printed=(
             "Where ‖I − ηK‖ < 2 at first, the loss does not rise along either direction.",
             lambda r, c: at_most(_rises_within(r, 2.0).max(), 1.0 + 1e-9),
@@ -317,13 +306,11 @@ CLAIMS = (
             lambda r, c: at_most(_rises_within(r, 1.0).max(), 1.0 + 1e-9),
         ),
     ),
-    Claim(
+    THEOREM.claim(
         "Beyond both thresholds the loss rises along both directions, by a tenth or more.",
-        judge=lambda r, c: holds(np.minimum(_rises(r, 0, 2), _rises(r, 1, 2)) - 1.1),
-        source=THEOREM,
+        lambda r, c: holds(np.minimum(_rises(r, 0, 2), _rises(r, 1, 2)) - 1.1),
     ),
-    *erratum(
-        AFTER,
+    *AFTER.erratum(
         printed=(
             "After its catapult η is larger than the threshold of the new λ₁.",
             lambda r, c: at_least(_ended(r).min(), 1.0),
@@ -334,19 +321,16 @@ CLAIMS = (
             lambda r, c: at_most(_ended(r).max(), 1.0),
         ),
     ),
-    Claim(
+    THEOREM.claim(
         "Beyond 4/λ₁ the run diverges.",
-        judge=lambda r, c: at_most(np.count_nonzero(r.diverged_loss < 1e3), 0),
-        source=THEOREM,
+        lambda r, c: at_most(np.count_nonzero(r.diverged_loss < 1e3), 0),
     ),
-    Claim(
+    SCALE.claim(
         "Initially λ_max is between half and three halves of the larger sum of squares.",
-        judge=lambda r, c: holds(0.5 - np.abs(r.scale - 1)),
-        source=SCALE,
+        lambda r, c: holds(0.5 - np.abs(r.scale - 1)),
         formula=r"M/2 \le \lambda_{\max}(K) \le 3M/2",
     ),
-    *erratum(
-        FIGURE,
+    *FIGURE.erratum(
         printed=(
             "Thresholds near 0.4, as in the figure, are those of half the sum of squares.",
             lambda r, c: median_between(r.half_sum_thresholds[:, 0], 0.2, 0.6),
@@ -356,19 +340,15 @@ CLAIMS = (
             lambda r, c: median_between(r.thresholds[:, 0], 0.2, 0.6),
         ),
     ),
-    Claim(
+    FIGURE.control(
         "Below both thresholds neither eigenvalue moves by more than 2 %, in the median draw.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             np.abs(r.last[:, _regime(r, 0)] / r.first[:, None] - 1).max(axis=(1, 2)), FALL
         ),
-        source=FIGURE,
-        kind="control",
     ),
-    Claim(
+    THEOREM.control(
         "Between the thresholds the loss does not rise along the second direction.",
-        judge=lambda r, c: at_most(_rises(r, 1, 1).max(), 1.0 + 1e-9),
-        source=THEOREM,
-        kind="control",
+        lambda r, c: at_most(_rises(r, 1, 1).max(), 1.0 + 1e-9),
     ),
 )
 

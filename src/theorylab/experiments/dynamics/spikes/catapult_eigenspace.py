@@ -28,7 +28,6 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     holds,
     median_at_least,
@@ -290,63 +289,48 @@ def _change(norm: np.ndarray) -> np.ndarray:
 # Thresholds are the catalogue's. Claims about all tasks take, seed by seed, the worst of them; only
 # the first counts runs: of deep and convolutional networks about one in four rises less (seed 101).
 CLAIMS = (
-    Claim(
+    CLAIM.claim(
         "Above the critical rate the loss spikes to more than twice what it was, in 3 of 4 runs.",
-        judge=lambda r, c: probability_at_least(
-            int((_height(r) > 2).sum()), r.loss[..., 0].size, 0.75
-        ),
-        source=CLAIM,
+        lambda r, c: probability_at_least(int((_height(r) > 2).sum()), r.loss[..., 0].size, 0.75),
     ),
-    Claim(
+    IMAGES.claim(
         "At least 99 % of the spike lies in the 5 top directions of the kernel, on every task.",
-        judge=lambda r, c: median_at_least(_share(r, r.top[..., 1]).min(axis=0), 0.99),
-        source=IMAGES,
+        lambda r, c: median_at_least(_share(r, r.top[..., 1]).min(axis=0), 0.99),
         formula=r"\frac{\Delta L_{\le 5}}{\Delta L} \ge 0.99",
     ),
-    Claim(
+    CLAIM.claim(
         "The rest of the loss never doubles.",
-        judge=lambda r, c: median_at_most(
-            (_rest(r).max(axis=-1) / _rest(r)[..., 0]).max(axis=0), 2.0
-        ),
-        source=CLAIM,
+        lambda r, c: median_at_most((_rest(r).max(axis=-1) / _rest(r)[..., 0]).max(axis=0), 2.0),
         formula=r"\max_t L_{>5}(t) \le 2 L_{>5}(0)",
     ),
-    Claim(
+    CLAIM.claim(
         "The rest falls at nine of ten steps or more.",
-        judge=lambda r, c: median_at_least(_falling(r).min(axis=0), 0.9),
-        source=CLAIM,
+        lambda r, c: median_at_least(_falling(r).min(axis=0), 0.9),
     ),
-    Claim(
+    CLAIM.claim(
         "Afterwards the kernel is smaller: ‖K‖ has lost a tenth or more.",
-        judge=lambda r, c: median_at_most(_change(r.kernel_norm).max(axis=0), 0.9),
-        source=CLAIM,
+        lambda r, c: median_at_most(_change(r.kernel_norm).max(axis=0), 0.9),
     ),
-    Claim(
+    CLAIM.claim(
         "So small that the step is stable: η is at most 1.05 times the critical rate of the end.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             (r.learning_rate * r.kernel_norm[..., -1] / 2).max(axis=0), 1.05
         ),
-        source=CLAIM,
         formula=r"\eta\,\|K\| / n \le 1.05",
     ),
-    Claim(
+    SPLIT.claim(
         "The two parts of the loss are both positive: L_≤5 is never more than L.",
-        judge=lambda r, c: holds(_rest(r) / r.loss.max(axis=-1, keepdims=True), rounding=1e-5),
-        source=SPLIT,
+        lambda r, c: holds(_rest(r) / r.loss.max(axis=-1, keepdims=True), rounding=1e-5),
     ),
-    Claim(
+    CLAIM.control(
         "At half the critical rate the loss falls at every step.",
-        judge=lambda r, c: holds(-np.diff(r.control_loss) / r.control_loss[..., :1], rounding=1e-6),
-        source=CLAIM,
-        kind="control",
+        lambda r, c: holds(-np.diff(r.control_loss) / r.control_loss[..., :1], rounding=1e-6),
     ),
-    Claim(
+    CLAIM.control(
         "There the kernel of networks with two layers stays within 10 %, on every task.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             np.abs(_change(r.control_norm)[list(SHALLOW)] - 1).max(axis=0), 0.1
         ),
-        source=CLAIM,
-        kind="control",
     ),
 )
 

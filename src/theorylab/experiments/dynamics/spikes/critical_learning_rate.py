@@ -29,9 +29,7 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -276,37 +274,30 @@ def _times(result: Result, net: int) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    RATES.claim(
         "At the start the two rates differ by O(1/√m): the relative error falls with the width.",
-        judge=lambda r, c: exponent_between(
+        lambda r, c: exponent_between(
             np.array(c.widths), np.abs(r.start_exact / r.start_kernel - 1), -2.0, -0.4
         ),
-        source=RATES,
         formula=r"|\eta_{\mathrm{crit}} - \tilde\eta_{\mathrm{crit}}| = O(1 / \sqrt m)",
     ),
-    Claim(
+    SCATTER.claim(
         "During SGD above η_crit the two rates of a batch differ by less than 5 % in the median.",
-        judge=lambda r, c: median_at_most(np.median(_log_ratio(r), axis=-1).max(axis=0), 0.05),
-        source=SCATTER,
+        lambda r, c: median_at_most(np.median(_log_ratio(r), axis=-1).max(axis=0), 0.05),
     ),
-    Claim(
+    SCATTER.claim(
         "There they lie on a line: the correlation over the steps is at least 0.95.",
-        judge=lambda r, c: median_at_least(_correlation(r), 0.95),
-        source=SCATTER,
+        lambda r, c: median_at_least(_correlation(r), 0.95),
     ),
-    Claim(
+    SCATTER.claim(
         "That training spiked: the loss rose to more than twice what it was at the start.",
-        judge=lambda r, c: median_at_least((r.loss.max(axis=-1) / r.loss[..., 0]).min(axis=0), 2.0),
-        source=SCATTER,
+        lambda r, c: median_at_least((r.loss.max(axis=-1) / r.loss[..., 0]).min(axis=0), 2.0),
     ),
-    Claim(
+    RATES.control(
         "With labels thirty times as large the rate of a narrow network is off by more than 10 %.",
-        judge=lambda r, c: median_at_least(np.abs(r.far_exact / r.far_kernel - 1), 0.1),
-        source=RATES,
-        kind="control",
+        lambda r, c: median_at_least(np.abs(r.far_exact / r.far_kernel - 1), 0.1),
     ),
-    *erratum(
-        STEP,
+    *STEP.erratum(
         printed=(
             "As printed: what the kernel leaves of a step is Δ_H = dᵀ∇²f d, without ½.",
             lambda r, c: identity(r.remainder, r.second, 1e-8),
@@ -318,14 +309,12 @@ CLAIMS = (
         formula=r"f' - y = (I - \tfrac{2\eta}{n} K)(f - y) + \tfrac12 d^\top \nabla^2 f\, d",
     ),
     # Not 10 exactly: with k outputs and m neurons, λ_max grows by (1 + √(k/m))² at most.
-    Claim(
+    CLASSES.claim(
         "Ten outputs, fully connected: averaged over entries the critical rate is 5 to 12 times.",
-        judge=lambda r, c: median_between(_times(r, 0), 5.0, 12.0),
-        source=CLASSES,
+        lambda r, c: median_between(_times(r, 0), 5.0, 12.0),
         formula=r"\tilde\eta_{\mathrm{crit}} = kn / \lambda_{\max}(K)",
     ),
-    *erratum(
-        CLASSES,
+    *CLASSES.erratum(
         printed=(
             "As printed: for the convolutional network it is 16/4.5 = 3.6 times, at most 4.",
             lambda r, c: median_at_most(_times(r, 1), 4.0),

@@ -29,7 +29,6 @@ from jaxtyping import Array, Bool
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     median_at_least,
     probability_at_least,
@@ -198,42 +197,34 @@ def _at_low_rates(watched: WatchedSteps, config: Config) -> tuple[int, int]:
 # Bounds, the four fifths and the rise by half are the catalogue's. It would have no spike in the
 # first half of the fall; with seeds 101 and 102, 52 % to 56 % of the cycles had one there.
 CLAIMS = (
-    Claim(
+    FIGURE.claim(
         "With bounds that follow the critical rate, four of five rises of the rate are catapults.",
-        judge=lambda r, c: probability_at_least(*_cycles(r.moving, c, 0, 2), 0.8),
-        source=FIGURE,
+        lambda r, c: probability_at_least(*_cycles(r.moving, c, 0, 2), 0.8),
     ),
-    Claim(
+    FIGURE.claim(
         "With bounds of the start they are not: fewer than four of five rises are catapults.",
-        judge=lambda r, c: probability_at_most(*_cycles(r.fixed, c, 0, 2), 0.8),
-        source=FIGURE,
+        lambda r, c: probability_at_most(*_cycles(r.fixed, c, 0, 2), 0.8),
     ),
-    Claim(
+    FIGURE.claim(
         "Spikes do not end with the rise: one cycle in five or more has one early in its fall.",
-        judge=lambda r, c: probability_at_least(*_cycles(r.moving, c, 2, 3), 0.2),
-        source=FIGURE,
+        lambda r, c: probability_at_least(*_cycles(r.moving, c, 2, 3), 0.2),
     ),
-    Claim(
+    REMARK.claim(
         "In four of five cycles the kernel is smaller after the high rates than before.",
-        judge=lambda r, c: probability_at_least(*_norm_falls(r.moving, c), 0.8),
-        source=REMARK,
+        lambda r, c: probability_at_least(*_norm_falls(r.moving, c), 0.8),
     ),
-    Claim(
+    FIGURE.claim(
         "A spike lies in the first direction of the kernel: four fifths or more, in the median.",
-        judge=lambda r, c: median_at_least(_top_share(r.moving), 0.8),
-        source=FIGURE,
+        lambda r, c: median_at_least(_top_share(r.moving), 0.8),
     ),
-    Claim(
+    REMARK.claim(
         "Spikes come while the rate is high: at most one in ten in the lower half of the bounds.",
-        judge=lambda r, c: probability_at_most(*_at_low_rates(r.moving, c), 0.1),
-        source=REMARK,
+        lambda r, c: probability_at_most(*_at_low_rates(r.moving, c), 0.1),
     ),
     # The opposite of four of five. In one run of 12 the kernel grew until two cycles spiked.
-    Claim(
+    FIGURE.control(
         "At a constant low rate hardly anything spikes: at most one cycle in five.",
-        judge=lambda r, c: probability_at_most(*_cycles(r.constant, c, 0, 4), 0.2),
-        source=FIGURE,
-        kind="control",
+        lambda r, c: probability_at_most(*_cycles(r.constant, c, 0, 4), 0.2),
     ),
 )
 

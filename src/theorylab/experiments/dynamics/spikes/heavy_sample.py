@@ -24,7 +24,6 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     median_at_least,
@@ -172,46 +171,36 @@ def _rises_elsewhere(result: Result) -> np.ndarray:
 
 # To tell a share of all spikes from 99 % takes 370 spikes without an exception.
 CLAIMS = (
-    Claim(
+    FIGURE.claim(
         "The critical learning rate of the heavy example is a quarter of the others', about ½.",
-        judge=lambda r, c: median_between(r.heavy_critical, 0.4, 0.6),
-        source=FIGURE,
+        lambda r, c: median_between(r.heavy_critical, 0.4, 0.6),
         formula=r"\eta_{\mathrm{crit}}(x_*) \approx \tfrac12",
     ),
-    Claim(
+    FIGURE.claim(
         "All learning rates are below the critical ones of all other examples.",
-        judge=lambda r, c: median_at_least(r.other_critical - max(c.learning_rates), 0.0),
-        source=FIGURE,
+        lambda r, c: median_at_least(r.other_critical - max(c.learning_rates), 0.0),
     ),
-    Claim(
+    FIGURE.printed(
         "As printed: the loss increases only at steps that use the heavy example.",
-        judge=lambda r, c: median_at_most(_rises_elsewhere(r), 0.01),
-        source=FIGURE,
-        kind="printed",
+        lambda r, c: median_at_most(_rises_elsewhere(r), 0.01),
     ),
-    Claim(
+    FIGURE.corrected(
         "It spikes, by more than 10 %, only at steps that use the heavy example: 99 % of all.",
-        judge=lambda r, c: probability_at_least(*_at_heavy_spikes(r), 0.99),
-        source=FIGURE,
-        kind="corrected",
+        lambda r, c: probability_at_least(*_at_heavy_spikes(r), 0.99),
     ),
-    Claim(
+    FIGURE.claim(
         "There are at least 5 spikes in a run, at every learning rate.",
-        judge=lambda r, c: median_at_least(_spikes(r)[:-1].sum(axis=-1).min(axis=0), 5.0),
-        source=FIGURE,
+        lambda r, c: median_at_least(_spikes(r)[:-1].sum(axis=-1).min(axis=0), 5.0),
     ),
     # A tenth below: there 1 − 2η/η_crit ≈ −0.8, and a step all but mirrors the residual.
-    Claim(
+    FIGURE.claim(
         "98 % of the spikes come with η above 0.9 of the critical rate of the example in use.",
-        judge=lambda r, c: probability_at_least(*_above_spikes(r, c), 0.98),
-        source=FIGURE,
+        lambda r, c: probability_at_least(*_above_spikes(r, c), 0.98),
         formula=r"\eta > 0.9\, \eta_{\mathrm{crit}}(x_t)",
     ),
-    Claim(
+    FIGURE.control(
         "Below both critical rates nothing spikes.",
-        judge=lambda r, c: at_most(_spikes(r)[-1].sum(), 0.0),
-        source=FIGURE,
-        kind="control",
+        lambda r, c: at_most(_spikes(r)[-1].sum(), 0.0),
     ),
 )
 

@@ -29,7 +29,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
@@ -202,64 +201,49 @@ def _top_share(watched: WatchedSteps) -> np.ndarray:
 # For PyTorch's parametrization the catalogue has no numbers: "most" is more than a half. On seed
 # 101 ‖K‖ fell after 81 % of 290 spikes of small networks; the top direction had 0.85 of them.
 CLAIMS = (
-    Claim(
+    DROP.claim(
         "There are at least 30 spikes to judge by.",
-        judge=lambda r, c: at_least(_spiking(r.high).sum(), 30.0),
-        source=DROP,
+        lambda r, c: at_least(_spiking(r.high).sum(), 30.0),
     ),
-    Claim(
+    DROP.claim(
         "The kernel is smaller three steps after a spike than before it, at four of five spikes.",
-        judge=lambda r, c: probability_at_least(*_falls(r.high), 0.8),
-        source=DROP,
+        lambda r, c: probability_at_least(*_falls(r.high), 0.8),
     ),
-    Claim(
+    DROP.claim(
         "‖K‖ changes less, with its sign, at spikes than elsewhere.",
-        judge=lambda r, c: ordered(*_compared_changes(r.high)),
-        source=DROP,
+        lambda r, c: ordered(*_compared_changes(r.high)),
     ),
-    Claim(
+    DROP.claim(
         "Away from spikes the kernel grows, in the mean.",
-        judge=lambda r, c: median_at_least(_mean_changes(r.high, False), 0.0),
-        source=DROP,
+        lambda r, c: median_at_least(_mean_changes(r.high, False), 0.0),
     ),
-    Claim(
+    TOP.claim(
         "A spike of SGD lies in the first direction of the kernel: four fifths, in the median.",
-        judge=lambda r, c: median_at_least(_top_share(r.high), 0.8),
-        source=TOP,
+        lambda r, c: median_at_least(_top_share(r.high), 0.8),
     ),
-    Claim(
+    TORCH.claim(
         "In PyTorch's parametrization, too, the kernel is smaller after most spikes.",
-        judge=lambda r, c: probability_at_least(*_falls(r.torch), 0.5),
-        source=TORCH,
+        lambda r, c: probability_at_least(*_falls(r.torch), 0.5),
     ),
-    Claim(
+    TORCH.claim(
         "There, too, ‖K‖ falls by more at spikes than elsewhere.",
-        judge=lambda r, c: ordered(*_compared_changes(r.torch)),
-        source=TORCH,
+        lambda r, c: ordered(*_compared_changes(r.torch)),
     ),
-    Claim(
+    TORCH.claim(
         "There, too, the kernel grows away from spikes.",
-        judge=lambda r, c: median_at_least(_mean_changes(r.torch, False), 0.0),
-        source=TORCH,
+        lambda r, c: median_at_least(_mean_changes(r.torch, False), 0.0),
     ),
-    Claim(
+    TORCH.claim(
         "There, too, most of a spike lies in the top direction: at least half, in the median.",
-        judge=lambda r, c: median_at_least(_top_share(r.torch), 0.5),
-        source=TORCH,
+        lambda r, c: median_at_least(_top_share(r.torch), 0.5),
     ),
-    Claim(
+    DROP.control(
         "Far below the critical rate nothing spikes.",
-        judge=lambda r, c: at_most(spikes(r.low.loss).sum(), 0.0),
-        source=DROP,
-        kind="control",
+        lambda r, c: at_most(spikes(r.low.loss).sum(), 0.0),
     ),
-    Claim(
+    DROP.control(
         "There the kernel loses nothing: it ends at no less than nine tenths of its start.",
-        judge=lambda r, c: median_between(
-            r.low.kernel_norm[:, -1] / r.low.kernel_norm[:, 0], 0.9, 10.0
-        ),
-        source=DROP,
-        kind="control",
+        lambda r, c: median_between(r.low.kernel_norm[:, -1] / r.low.kernel_norm[:, 0], 0.9, 10.0),
     ),
 )
 

@@ -26,7 +26,6 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     median_at_least,
@@ -272,49 +271,40 @@ def _final(result: Result) -> np.ndarray:
 
 # Thresholds are the catalogue's.
 CLAIMS = (
-    Claim(
+    RAISES.claim(
         "Every number of raises is reached: the loss comes back after each.",
-        judge=lambda r, c: at_least((r.num_raises[..., -1].min(axis=1) - c.raises).min(), 0.0),
-        source=RAISES,
+        lambda r, c: at_least((r.num_raises[..., -1].min(axis=1) - c.raises).min(), 0.0),
     ),
-    Claim(
+    FIGURE.claim(
         "Nine of ten raises to 1.2 η_crit make the loss spike before the next: by half or more.",
-        judge=lambda r, c: probability_at_least(*_spiking_raises(r), 0.9),
-        source=FIGURE,
+        lambda r, c: probability_at_least(*_spiking_raises(r), 0.9),
     ),
-    Claim(
+    SPACE.claim(
         "The highest spike lies in the 10 top directions of the kernel.",
-        judge=lambda r, c: median_at_least(_top_share(r), 0.95),
-        source=SPACE,
+        lambda r, c: median_at_least(_top_share(r), 0.95),
     ),
-    Claim(
+    RAISES.claim(
         "The kernel is smaller after a catapult than before it, in nine of ten.",
-        judge=lambda r, c: probability_at_least(int((_drops(r) < 1).sum()), len(_drops(r)), 0.9),
-        source=RAISES,
+        lambda r, c: probability_at_least(int((_drops(r) < 1).sum()), len(_drops(r)), 0.9),
         formula=r"\|K(t_{i+1})\| < \|K(t_i)\|",
     ),
-    Claim(
+    RAISES.claim(
         "More catapults reach a smaller kernel: η_crit at the end grows with their number.",
-        judge=lambda r, c: trend(_critical_growth(r)),
-        source=RAISES,
+        lambda r, c: trend(_critical_growth(r)),
     ),
-    Claim(
+    SCHEDULER.claim(
         "The final rate is at least 3 times the largest constant rate that converges.",
-        judge=lambda r, c: median_at_least(_final(r) / r.largest_constant, 3.0),
-        source=SCHEDULER,
+        lambda r, c: median_at_least(_final(r) / r.largest_constant, 3.0),
     ),
-    Claim(
+    DIVERGES.claim(
         "Training from the start at the final rate diverges, for most seeds.",
-        judge=lambda r, c: probability_at_least(
+        lambda r, c: probability_at_least(
             int((~(r.restarted_loss < r.loss[-1, :, 0])).sum()), len(r.restarted_loss), 0.5
         ),
-        source=DIVERGES,
     ),
-    Claim(
+    RAISES.control(
         "Without a raise the kernel hardly changes, and η_crit with it.",
-        judge=lambda r, c: median_at_most(np.abs(_critical_growth(r)[0] - 1), 0.15),
-        source=RAISES,
-        kind="control",
+        lambda r, c: median_at_most(np.abs(_critical_growth(r)[0] - 1), 0.15),
     ),
 )
 

@@ -32,7 +32,6 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
@@ -274,78 +273,59 @@ def _chance(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
 # 265 spikes. Seeds 101 and 102 have 479 of 483 (0.979 to 0.998): no run of a minute tells that from
 # 98 %, so 95 % is judged. The source's 97.32 ± 0.45 of the shallow network is widened twice.
 CLAIMS = (
-    Claim(
+    FIGURE.claim(
         "There are at least 30 spikes to judge by.",
-        judge=lambda r, c: at_least(spikes(r.high.loss).sum(), 30.0),
-        source=FIGURE,
+        lambda r, c: at_least(spikes(r.high.loss).sum(), 30.0),
     ),
-    Claim(
+    TABLE.corrected(
         "At least 95 % of the spikes come at steps above the critical rate of their batch.",
-        judge=lambda r, c: probability_at_least(*_counts(_of_spikes(r.high)), 0.95),
-        source=TABLE,
-        kind="corrected",
+        lambda r, c: probability_at_least(*_counts(_of_spikes(r.high)), 0.95),
         formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > 1.5 L,\ L' - L > 0.1) \ge 0.95",
     ),
-    Claim(
+    TABLE.corrected(
         "That is more than their base rate: spikes match more often than any step, seed by seed.",
-        judge=lambda r, c: ordered(*_chance(r, c)),
-        source=TABLE,
-        kind="corrected",
+        lambda r, c: ordered(*_chance(r, c)),
     ),
-    Claim(
+    TABLE.printed(
         "As printed: 96 % to 98 % of all steps that raise the loss are above the critical rate.",
-        judge=lambda r, c: probability_between(
+        lambda r, c: probability_between(
             *_counts(_any_rise(r.high, _photographs(c))), 0.9642, 0.9822
         ),
-        source=TABLE,
-        kind="printed",
     ),
-    Claim(
+    TABLE.claim(
         "With unequal contrast three of four steps that raise the loss are above the critical one.",
-        judge=lambda r, c: probability_at_least(
+        lambda r, c: probability_at_least(
             *_counts(min(_contrast(r), key=lambda match: match.match_rate)), 0.75
         ),
-        source=TABLE,
     ),
-    Claim(
+    TABLE.corrected(
         "But that has a base rate: a quarter of all steps or more are above the critical rate.",
-        judge=lambda r, c: median_at_least(_above(r.high)[_photographs(c)].mean(axis=-1), 0.25),
-        source=TABLE,
-        kind="corrected",
+        lambda r, c: median_at_least(_above(r.high)[_photographs(c)].mean(axis=-1), 0.25),
     ),
-    Claim(
+    TABLE.corrected(
         "So its lift is small: not twice as many steps that raise the loss are above as of all.",
-        judge=lambda r, c: median_at_most(_lifts(r, c), 2.0),
-        source=TABLE,
-        kind="corrected",
+        lambda r, c: median_at_most(_lifts(r, c), 2.0),
         formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > L) < 2 P(\eta > \eta_{\mathrm{crit}})",
     ),
-    Claim(
+    TABLE.claim(
         "It is more than its base rate: steps up and steps above go together, by Fisher's test.",
-        judge=lambda r, c: at_most(max(match.p_value for match in _contrast(r)), 1e-3),
-        source=TABLE,
+        lambda r, c: at_most(max(match.p_value for match in _contrast(r)), 1e-3),
     ),
-    Claim(
+    FIGURE.claim(
         "A spike lies in the 5 top directions of the kernel, in the median.",
-        judge=lambda r, c: median_at_least(
-            median_top_share(r.high.loss[0], r.high.top[0, ..., 1]), 0.9
-        ),
-        source=FIGURE,
+        lambda r, c: median_at_least(median_top_share(r.high.loss[0], r.high.top[0, ..., 1]), 0.9),
     ),
-    Claim(
+    COUNT.claim(
         "Steps above the critical rate are more than twice as many as spikes.",
-        judge=lambda r, c: median_at_least(
+        lambda r, c: median_at_least(
             num_supercritical(r.high.learning_rate[0], r.high.critical[0])
             / np.maximum(spikes(r.high.loss[0]).sum(axis=-1), 1),
             2.0,
         ),
-        source=COUNT,
     ),
-    Claim(
+    FIGURE.control(
         "Far below the critical rate of all data nothing spikes.",
-        judge=lambda r, c: at_most(spikes(r.low.loss).sum(), 0.0),
-        source=FIGURE,
-        kind="control",
+        lambda r, c: at_most(spikes(r.low.loss).sum(), 0.0),
     ),
 )
 

@@ -22,11 +22,9 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     between,
-    erratum,
     holds,
     median_at_least,
     median_between,
@@ -103,15 +101,12 @@ def _model(config: Config, convention: int) -> Model:
 # Intervals are a tenth around the catalogue's pilots, 5.95, 2.37, 1.00, 0.70 and 0.50; they change
 # by some percent with n and the width.
 CLAIMS = (
-    Claim(
+    WRITTEN.corrected(
         "With a trained output bias, whatever it begins with, no critical rate exceeds 1.",
-        judge=lambda r, c: holds(1 - r.critical_rates[ALL_ZERO:], 1e-12),
-        source=WRITTEN,
-        kind="corrected",
+        lambda r, c: holds(1 - r.critical_rates[ALL_ZERO:], 1e-12),
         formula=r"K \succeq \mathbf{1}\mathbf{1}^T \Rightarrow \eta_{\rm crit} \le 1",
     ),
-    *erratum(
-        WRITTEN,
+    *WRITTEN.erratum(
         printed=(
             "With all parameters N(0, 1), biases too, the critical rate of the task is 1.9.",
             lambda r, c: between(np.median(r.critical_rates[ALL_NORMAL]), 1.7, 2.1),
@@ -121,33 +116,25 @@ CLAIMS = (
             lambda r, c: median_between(r.critical_rates[ALL_NORMAL], 0.45, 0.55),
         ),
     ),
-    Claim(
+    WRITTEN.corrected(
         "Hidden biases that begin at 0 come nearest to 1.9, with about 2.4.",
-        judge=lambda r, c: median_between(r.critical_rates[HIDDEN_ZERO], 2.1, 2.65),
-        source=WRITTEN,
-        kind="corrected",
+        lambda r, c: median_between(r.critical_rates[HIDDEN_ZERO], 2.1, 2.65),
     ),
-    Claim(
+    IMPLIED.printed(
         "Some convention has the critical rate 4 that a learning rate of 0.1 = η_crit/40 implies.",
-        judge=lambda r, c: at_most(np.abs(np.median(r.critical_rates, axis=1) - 4).min(), 0.4),
-        source=IMPLIED,
-        kind="printed",
+        lambda r, c: at_most(np.abs(np.median(r.critical_rates, axis=1) - 4).min(), 0.4),
     ),
-    Claim(
+    SCHEDULE.claim(
         "Without biases the critical rate is about 6, below the first raised rate of 8.",
-        judge=lambda r, c: median_between(r.critical_rates[NONE], 5.35, 6.55),
-        source=SCHEDULE,
+        lambda r, c: median_between(r.critical_rates[NONE], 5.35, 6.55),
     ),
-    Claim(
+    WRITTEN.claim(
         "Every further bias lowers the critical rate, seed by seed.",
-        judge=lambda r, c: median_at_least(-np.diff(r.critical_rates, axis=0).max(axis=0), 0.0),
-        source=WRITTEN,
+        lambda r, c: median_at_least(-np.diff(r.critical_rates, axis=0).max(axis=0), 0.0),
     ),
-    Claim(
+    DIAGONAL.control(
         "Without biases K(x, x) is ‖x‖²/d on average, whatever the width.",
-        judge=lambda r, c: median_between(r.diagonals, 0.85, 1.15),
-        source=DIAGONAL,
-        kind="control",
+        lambda r, c: median_between(r.diagonals, 0.85, 1.15),
         formula=r"\mathbb{E} K(x, x) = L\, 2^{-(L-1)} \|x\|^2 / d",
     ),
 )

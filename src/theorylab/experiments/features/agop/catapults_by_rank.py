@@ -27,9 +27,7 @@ from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     median_at_most,
     median_between,
     ordered,
@@ -218,28 +216,23 @@ def _change(runs: Descents, measure: str, place: int) -> np.ndarray:
 # In PyTorch's parametrization, seed 101: test losses change by −0.07 (rank 3, smoke) to 0.04, with
 # intervals from −0.12 to 0.07, and 80 % (smoke) to 88 % of the runs are not thrown too far.
 CLAIMS = (
-    Claim(
+    GD.claim(
         "On the polynomial of rank 4, catapults lower the test loss.",
-        judge=lambda r, c: ordered(*_ends(r.ntk, "test", FOUR)[::-1]),
-        source=GD,
+        lambda r, c: ordered(*_ends(r.ntk, "test", FOUR)[::-1]),
     ),
-    Claim(
+    GD.claim(
         "They bring its features closer to the target's.",
-        judge=lambda r, c: ordered(*_ends(r.ntk, "alignment", FOUR)),
-        source=GD,
+        lambda r, c: ordered(*_ends(r.ntk, "alignment", FOUR)),
     ),
-    Claim(
+    GD.claim(
         "On the polynomial of rank 3 they do not raise the test loss by a twentieth of Var f*.",
-        judge=lambda r, c: median_at_most(_change(r.ntk, "test", THREE), 0.05),
-        source=GD,
+        lambda r, c: median_at_most(_change(r.ntk, "test", THREE), 0.05),
     ),
-    Claim(
+    GD.claim(
         "The features of rank 3 hardly move: the alignment changes by less than 0.15.",
-        judge=lambda r, c: median_between(_change(r.ntk, "alignment", THREE), -0.15, 0.15),
-        source=GD,
+        lambda r, c: median_between(_change(r.ntk, "alignment", THREE), -0.15, 0.15),
     ),
-    *erratum(
-        SCHEDULE,
+    *SCHEDULE.erratum(
         printed=(
             "The source's learning rates train these networks without biases.",
             lambda r, c: probability_at_least(r.listed.sum(), r.listed.size, 0.5),
@@ -249,27 +242,22 @@ CLAIMS = (
             lambda r, c: probability_at_least(r.ntk.reached.sum(), r.ntk.reached.size, 0.9),
         ),
     ),
-    Claim(
+    TORCH.claim(
         "In PyTorch's parametrization they change the test loss of rank 4 little, by less than 0.15"
         " of Var f*.",
-        judge=lambda r, c: median_between(_change(r.torch, "test", FOUR), -0.15, 0.15),
-        source=TORCH,
+        lambda r, c: median_between(_change(r.torch, "test", FOUR), -0.15, 0.15),
     ),
-    Claim(
+    TORCH.claim(
         "There they change that of rank 3 as little.",
-        judge=lambda r, c: median_between(_change(r.torch, "test", THREE), -0.15, 0.15),
-        source=TORCH,
+        lambda r, c: median_between(_change(r.torch, "test", THREE), -0.15, 0.15),
     ),
-    Claim(
+    TORCH.claim(
         "There, too, most runs come back from their raises.",
-        judge=lambda r, c: probability_at_least(r.torch.reached.sum(), r.torch.reached.size, 0.5),
-        source=TORCH,
+        lambda r, c: probability_at_least(r.torch.reached.sum(), r.torch.reached.size, 0.5),
     ),
-    Claim(
+    GD.control(
         "Below the critical learning rate the loss never spikes.",
-        judge=lambda r, c: median_at_most(r.ntk.spikes[:, :, 0].max(axis=0).astype(float), 0.0),
-        source=GD,
-        kind="control",
+        lambda r, c: median_at_most(r.ntk.spikes[:, :, 0].max(axis=0).astype(float), 0.0),
     ),
 )
 

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, probability_at_least
+from theorylab.claims import Source, median_at_least, median_at_most, probability_at_least
 from theorylab.data.polynomials import polynomial_moments
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Plural
@@ -116,35 +116,28 @@ def _fall(result: Descents) -> np.ndarray:
 # and hardly depends on later raises; after adaptive raises it varies by a third from seed to seed.
 # On seed 101 four of 96 runs were thrown too far by the last raise.
 CLAIMS = (
-    Claim(
+    FULL.claim(
         "Two and more catapults bring the features no closer to those of the target.",
-        judge=lambda r, c: median_at_most(_closer(r, c), 0.02),
-        source=FULL,
+        lambda r, c: median_at_most(_closer(r, c), 0.02),
         formula=r"\cos_k \le \cos_0 + 0.02",
     ),
-    Claim(
+    FULL.claim(
         "From the first catapult to the last, the best test loss falls by less than 5 %.",
-        judge=lambda r, c: median_at_most(_fall(r), 0.05),
-        source=FULL,
+        lambda r, c: median_at_most(_fall(r), 0.05),
     ),
-    Claim(
+    FULL.claim(
         "No network comes near the best constant: even the best test loss is twice as large.",
-        judge=lambda r, c: median_at_least(r.best_test.min(axis=1) / _constant(c), 2.0),
-        source=FULL,
+        lambda r, c: median_at_least(r.best_test.min(axis=1) / _constant(c), 2.0),
     ),
-    Claim(  # not every one: with seeds 0, 101 and 102 the fourth raise makes no spike
+    FULL.control(  # not every one: with seeds 0, 101 and 102 the fourth raise makes no spike
         "The raises are catapults: the loss spikes at 70 % of them or more, and not without.",
-        judge=lambda r, c: median_at_least(
+        lambda r, c: median_at_least(
             np.where(r.spikes[:, 0] == 0, r.spikes[:, -1] / c.raises[-1], 0.0), 0.7
         ),
-        source=FULL,
-        kind="control",
     ),
-    Claim(
+    FULL.control(
         "Runs are compared at the same training loss: four in five, at least, reach it.",
-        judge=lambda r, c: probability_at_least(r.reached.sum(), r.reached.size, 0.8),
-        source=FULL,
-        kind="control",
+        lambda r, c: probability_at_least(r.reached.sum(), r.reached.size, 0.8),
     ),
 )
 

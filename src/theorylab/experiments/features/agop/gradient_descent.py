@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, at_least, median_at_least, median_at_most, ordered
 from theorylab.data import polynomial_agop
 from theorylab.experiments.drawing import image, panels
 from theorylab.fields import Plural
@@ -135,58 +135,47 @@ def _margins(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
 # Of the source's schedule at its size the catalogue asks for 0.25, 0.6 and 0.95; elsewhere it has
 # the correlations alone. Catapults are counted as the spikes that happened, not as raises.
 CLAIMS = (
-    Claim(
+    GD.claim(
         "The more catapults, the lower the test loss, in nearly every seed.",
-        judge=lambda r, c: median_at_most(_ranked(r, r.ntk.test), -0.9),
-        source=GD,
+        lambda r, c: median_at_most(_ranked(r, r.ntk.test), -0.9),
         formula=r"\rho(k, L_{test}) \le -0.9",
     ),
-    Claim(
+    GD.claim(
         "The more catapults, the closer the features to those of the target.",
-        judge=lambda r, c: median_at_least(_ranked(r, r.ntk.alignment), 0.9),
-        source=GD,
+        lambda r, c: median_at_least(_ranked(r, r.ntk.alignment), 0.9),
         formula=r"\rho(k, \cos(G, G^*)) \ge 0.9",
     ),
-    Claim(
+    GD.claim(
         "With most raises the test loss is below that without any; with the source's six, at its"
         " size, below 0.25, where it is above 0.6 without.",
-        judge=lambda r, c: median_at_least(_margins(r, c)[0], 0.0),
-        source=GD,
+        lambda r, c: median_at_least(_margins(r, c)[0], 0.0),
         formula=r"L_{test}(6) < 0.25, \quad L_{test}(0) > 0.6",
     ),
-    Claim(
+    GD.claim(
         "With most raises the alignment is above that without any; with the source's six, at its"
         " size, above 0.95.",
-        judge=lambda r, c: median_at_least(_margins(r, c)[1], 0.0),
-        source=GD,
+        lambda r, c: median_at_least(_margins(r, c)[1], 0.0),
         formula=r"\cos(G_6, G^*) > 0.95",
     ),
-    Claim(
+    GD.claim(
         "Nearly every raise of the learning rate is a catapult: the loss spikes.",
-        judge=lambda r, c: median_at_least(r.ntk.spikes[:, -1] / c.raises[-1], 0.7),
-        source=GD,
+        lambda r, c: median_at_least(r.ntk.spikes[:, -1] / c.raises[-1], 0.7),
     ),
-    Claim(
+    TORCH.claim(
         "In PyTorch's parametrization, too, the test loss falls with the raises.",
-        judge=lambda r, c: ordered(r.torch.test[:, 1], r.torch.test[:, 0]),
-        source=TORCH,
+        lambda r, c: ordered(r.torch.test[:, 1], r.torch.test[:, 0]),
     ),
-    Claim(
+    TORCH.claim(
         "There, too, the features come closer to those of the target.",
-        judge=lambda r, c: ordered(r.torch.alignment[:, 0], r.torch.alignment[:, 1]),
-        source=TORCH,
+        lambda r, c: ordered(r.torch.alignment[:, 0], r.torch.alignment[:, 1]),
     ),
-    Claim(
+    GD.control(
         "All runs are compared at the same training loss, which they all reach.",
-        judge=lambda r, c: at_least(min(r.ntk.reached.mean(), r.torch.reached.mean()), 1.0),
-        source=GD,
-        kind="control",
+        lambda r, c: at_least(min(r.ntk.reached.mean(), r.torch.reached.mean()), 1.0),
     ),
-    Claim(
+    GD.control(
         "Below the critical learning rate the loss never spikes.",
-        judge=lambda r, c: median_at_most(r.ntk.spikes[:, 0].astype(float), 0.0),
-        source=GD,
-        kind="control",
+        lambda r, c: median_at_most(r.ntk.spikes[:, 0].astype(float), 0.0),
     ),
 )
 

@@ -31,7 +31,6 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Finding,
     Source,
     at_least,
@@ -196,52 +195,40 @@ def _fewer_errors(result: Result, config: Config) -> Finding:
 # batches of 2 have a test loss a third below that of 50, where digits are small: a twentieth is a
 # bound with a wide margin.
 CLAIMS = (
-    Claim(
+    BATCHES.claim(
         "The smallest batches have the smaller test loss, seed by seed.",
-        judge=lambda r, c: ordered(*r.students.test[LARGE_RATE][[0, -1]]),
-        source=BATCHES,
+        lambda r, c: ordered(*r.students.test[LARGE_RATE][[0, -1]]),
     ),
-    Claim(
+    BATCHES.claim(
         "Their features are closer to the teacher's, seed by seed.",
-        judge=lambda r, c: ordered(*r.students.alignment[LARGE_RATE][[-1, 0]]),
-        source=BATCHES,
+        lambda r, c: ordered(*r.students.alignment[LARGE_RATE][[-1, 0]]),
     ),
-    Claim(
+    BATCHES.claim(
         "On Fashion-MNIST they misclassify fewer test images; on others at most two in a hundred"
         " more.",
-        judge=_fewer_errors,
-        source=BATCHES,
+        _fewer_errors,
     ),
-    Claim(
+    BATCHES.claim(
         "The effect is not small: the test loss of the smallest batches is at least 5 % smaller.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             r.students.test[LARGE_RATE, 0] / r.students.test[LARGE_RATE, -1], 0.95
         ),
-        source=BATCHES,
     ),
-    Claim(
+    SMALL.control(
         "At a small learning rate the batch size changes the test loss less, seed by seed.",
-        judge=lambda r, c: ordered(*_changes(r.students.test)),
-        source=SMALL,
-        kind="control",
+        lambda r, c: ordered(*_changes(r.students.test)),
     ),
-    Claim(
+    SMALL.control(
         "At a small learning rate it changes the alignment less, too.",
-        judge=lambda r, c: ordered(*_changes(r.students.alignment)),
-        source=SMALL,
-        kind="control",
+        lambda r, c: ordered(*_changes(r.students.alignment)),
     ),
-    Claim(
+    BATCHES.control(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_least(np.mean(r.students.reached), 1.0),
-        source=BATCHES,
-        kind="control",
+        lambda r, c: at_least(np.mean(r.students.reached), 1.0),
     ),
-    Claim(
+    TEACHER.control(
         "The teachers are accurate: 97 % of the images that they have not seen (clothes: 88 %).",
-        judge=lambda r, c: median_at_least(r.accuracy, 0.88 if _on_clothes(c) else 0.97),
-        source=TEACHER,
-        kind="control",
+        lambda r, c: median_at_least(r.accuracy, 0.88 if _on_clothes(c) else 0.97),
     ),
 )
 

@@ -26,7 +26,6 @@ from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     median_at_least,
     median_at_most,
@@ -235,68 +234,52 @@ def _changes(calm: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarr
 # less, down to 0.37. On seeds 101 and 102 three catapults went a tenth of the way to the ceiling,
 # less with four layers: one half is a bound with a wide margin.
 CLAIMS = (
-    Claim(
+    GD.claim(
         "Catapults lower the test loss, seed by seed.",
-        judge=lambda r, c: ordered(r.test[:, -1], r.test[:, 0]),
-        source=GD,
+        lambda r, c: ordered(r.test[:, -1], r.test[:, 0]),
         formula=r"L_{test}(k) < L_{test}(0)",
     ),
-    Claim(
+    GD.claim(
         "Catapults bring the features closer to a teacher's, seed by seed.",
-        judge=lambda r, c: ordered(r.alignment[:, 0], r.alignment[:, -1]),
-        source=GD,
+        lambda r, c: ordered(r.alignment[:, 0], r.alignment[:, -1]),
         formula=r"\cos(G_k, G^*) > \cos(G_0, G^*)",
     ),
-    Claim(
+    TEACHER.claim(
         "They do not bring them there: at most half of the way to what another teacher has.",
-        judge=lambda r, c: median_at_most(_way(r), 0.5),
-        source=TEACHER,
+        lambda r, c: median_at_most(_way(r), 0.5),
     ),
-    Claim(
+    TEACHER.claim(
         "Two teachers from small starts have nearly the same features: their alignment is above"
         " 0.8.",
-        judge=lambda r, c: median_at_least(r.ceiling, 0.8),
-        source=TEACHER,
+        lambda r, c: median_at_least(r.ceiling, 0.8),
     ),
-    Claim(
+    GD.claim(
         "The test error of so easy a task tells little: it changes by less than 2 %.",
-        judge=lambda r, c: median_between(_change(r.error), -0.02, 0.02),
-        source=GD,
+        lambda r, c: median_between(_change(r.error), -0.02, 0.02),
     ),
-    Claim(
+    GD.claim(
         "Nearly every raise of the learning rate is a catapult: the loss spikes.",
-        judge=lambda r, c: median_at_least(r.spikes[:, -1] / c.raises[-1], 0.7),
-        source=GD,
+        lambda r, c: median_at_least(r.spikes[:, -1] / c.raises[-1], 0.7),
     ),
-    Claim(
+    GD.control(
         "A smaller learning rate, also without catapults, changes the test loss less.",
-        judge=lambda r, c: ordered(*_changes(r.calm_test, r.test)),
-        source=GD,
-        kind="control",
+        lambda r, c: ordered(*_changes(r.calm_test, r.test)),
     ),
-    Claim(
+    GD.control(
         "A smaller learning rate, also without catapults, changes the features less.",
-        judge=lambda r, c: ordered(*_changes(r.calm_alignment, r.alignment)),
-        source=GD,
-        kind="control",
+        lambda r, c: ordered(*_changes(r.calm_alignment, r.alignment)),
     ),
-    Claim(
+    GD.control(
         "Without a raise the loss never spikes.",
-        judge=lambda r, c: median_at_most(r.spikes[:, 0].astype(float), 0.0),
-        source=GD,
-        kind="control",
+        lambda r, c: median_at_most(r.spikes[:, 0].astype(float), 0.0),
     ),
-    Claim(
+    GD.control(
         "Runs are compared at the same training loss: nine in ten, at least, reach it.",
-        judge=lambda r, c: probability_at_least(r.reached.sum(), r.reached.size, 0.9),
-        source=GD,
-        kind="control",
+        lambda r, c: probability_at_least(r.reached.sum(), r.reached.size, 0.9),
     ),
-    Claim(
+    TEACHER.control(
         "The teachers are accurate: 97 % of the images that they have not seen.",
-        judge=lambda r, c: median_at_least(r.accuracy.min(axis=1), 0.97),
-        source=TEACHER,
-        kind="control",
+        lambda r, c: median_at_least(r.accuracy.min(axis=1), 0.97),
     ),
 )
 

@@ -21,7 +21,6 @@ from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     median_at_least,
@@ -154,41 +153,33 @@ def _calm_descent(key: RandomKey, scale: Scalar, config: Config) -> Measurement:
 
 
 CLAIMS = (
-    Claim(
+    SMALL_START.claim(
         "A small start gives features at least as good as catapults do.",
-        judge=lambda r, c: median_at_least(r.alignment[SMALL] - r.alignment[CATAPULTS], -0.01),
-        source=SMALL_START,
+        lambda r, c: median_at_least(r.alignment[SMALL] - r.alignment[CATAPULTS], -0.01),
         formula=r"\cos_\sigma \ge \cos_k - 0.01",
     ),
-    Claim(
+    SMALL_START.claim(
         "Its test loss is at most 1.1 times that with catapults.",
-        judge=lambda r, c: median_at_most(r.test[SMALL] / r.test[CATAPULTS], 1.1),
-        source=SMALL_START,
+        lambda r, c: median_at_most(r.test[SMALL] / r.test[CATAPULTS], 1.1),
     ),
-    Claim(
+    SMALL_START.claim(
         "Both have better features than an ordinary start without catapults.",
-        judge=lambda r, c: ordered(
+        lambda r, c: ordered(
             r.alignment[ORDINARY], np.minimum(r.alignment[SMALL], r.alignment[CATAPULTS])
         ),
-        source=SMALL_START,
     ),
-    Claim(
+    SMALL_START.claim(
         "The critical learning rate of the small start is about 1/σ² times as large.",
-        judge=lambda r, c: median_between(r.rate_ratio * c.weight_scale**2, 0.8, 1.25),
-        source=SMALL_START,
+        lambda r, c: median_between(r.rate_ratio * c.weight_scale**2, 0.8, 1.25),
         formula=r"\eta_{crit}(\sigma) \approx \sigma^{-2} \eta_{crit}(1)",
     ),
-    Claim(
+    SMALL_START.control(
         "The small start needs no catapult: its loss never rises by half.",
-        judge=lambda r, c: median_at_most(r.rises, 1.5),
-        source=SMALL_START,
-        kind="control",
+        lambda r, c: median_at_most(r.rises, 1.5),
     ),
-    Claim(
+    AGOP.control(
         "All runs are compared at the same training loss, which they all reach.",
-        judge=lambda r, c: at_least(float(r.reached.mean()), 1.0),
-        source=AGOP,
-        kind="control",
+        lambda r, c: at_least(float(r.reached.mean()), 1.0),
     ),
 )
 

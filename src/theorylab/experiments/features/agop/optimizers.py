@@ -30,7 +30,6 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
@@ -195,51 +194,41 @@ def _ranked(test: np.ndarray, alignment: np.ndarray) -> tuple[int, int]:
 # Of rank 3, seed 101 (n = 300), three of twelve seeds have −0.7, and the best test loss is 0.99 of
 # that of the prediction 0. All seeds of rank 2 have −0.7; nine in ten is what six can tell from it.
 CLAIMS = (
-    Claim(
+    RANKING.claim(
         "Across optimisers test loss and alignment are ranked oppositely, seed by seed.",
-        judge=lambda r, c: median_at_most(_correlations(r.runs.test, r.runs.alignment), -0.7),
-        source=RANKING,
+        lambda r, c: median_at_most(_correlations(r.runs.test, r.runs.alignment), -0.7),
         formula=r"\rho_S \le -0.7",
     ),
-    Claim(
+    RANKING.claim(
         "Means over seeds are ranked oppositely as well.",
-        judge=lambda r, c: at_most(spearman(*_means(r)).estimate, -0.9),
-        source=RANKING,
+        lambda r, c: at_most(spearman(*_means(r)).estimate, -0.9),
         formula=r"\rho_S \le -0.9",
     ),
-    Claim(
+    RANKING.claim(
         "The means lie nearly on a line: Pearson's correlation is at most −0.9.",
-        judge=lambda r, c: at_most(np.corrcoef(*_means(r))[0, 1], -0.9),
-        source=RANKING,
+        lambda r, c: at_most(np.corrcoef(*_means(r))[0, 1], -0.9),
         formula=r"r \le -0.9",
     ),
-    Claim(
+    RANKING.claim(
         "Optimisers that fit equally well differ: the best test loss is 10 % below the worst.",
-        judge=lambda r, c: median_at_most(r.runs.test.min(axis=0) / r.runs.test.max(axis=0), 0.9),
-        source=RANKING,
+        lambda r, c: median_at_most(r.runs.test.min(axis=0) / r.runs.test.max(axis=0), 0.9),
     ),
-    Claim(
+    OTHER.claim(
         "The polynomial of rank 3 is not learned at this size: the best optimiser's test loss is"
         " above nine tenths of that of the prediction 0, in the median.",
-        judge=lambda r, c: median_at_least(r.other_test.min(axis=0), 0.9),
-        source=OTHER,
+        lambda r, c: median_at_least(r.other_test.min(axis=0), 0.9),
     ),
-    Claim(
+    OTHER.claim(
         "There the ranking is not found in nearly every seed: in at most nine of ten.",
-        judge=lambda r, c: probability_at_most(*_ranked(r.other_test, r.other_alignment), 0.9),
-        source=OTHER,
+        lambda r, c: probability_at_most(*_ranked(r.other_test, r.other_alignment), 0.9),
     ),
-    Claim(
+    RANKING.control(
         "Alignment with inputs that do not matter does not go with a smaller test loss.",
-        judge=lambda r, c: median_at_least(_correlations(r.runs.test, r.misalignment), 0.0),
-        source=RANKING,
-        kind="control",
+        lambda r, c: median_at_least(_correlations(r.runs.test, r.misalignment), 0.0),
     ),
-    Claim(
+    RANKING.control(
         "Most runs have fitted the data: at least four in five reached the training loss.",
-        judge=lambda r, c: at_least(np.mean(r.runs.reached), 0.8),
-        source=RANKING,
-        kind="control",
+        lambda r, c: at_least(np.mean(r.runs.reached), 0.8),
     ),
 )
 

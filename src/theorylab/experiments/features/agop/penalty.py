@@ -25,7 +25,7 @@ import optax
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, at_most, median_at_least, median_at_most, ordered
 from theorylab.data import low_rank_polynomial, polynomial_agop
 from theorylab.experiments.drawing import THEORY, curves, label_axes, medians, panels
 from theorylab.features import agop, agop_alignment, neural_feature_ansatz, penalized
@@ -158,59 +158,46 @@ def _train(key: RandomKey, penalty: Float[Array, " 2"], config: Config) -> Netwo
 
 # No result of the source stands behind these; directions and bounds are those of seeds 101 to 103.
 CLAIMS = (
-    Claim(
+    PENALTY.claim(
         "A penalty on the trace makes the trace smaller, in every network.",
-        judge=lambda r, c: ordered(r.penalized.trace[TRACE, -1], r.free.trace),
-        source=PENALTY,
+        lambda r, c: ordered(r.penalized.trace[TRACE, -1], r.free.trace),
     ),
-    Claim(
+    PENALTY.claim(
         "A penalty on ‖G‖_F makes the trace smaller, too.",
-        judge=lambda r, c: ordered(r.penalized.trace[FROBENIUS, -1], r.free.trace),
-        source=PENALTY,
+        lambda r, c: ordered(r.penalized.trace[FROBENIUS, -1], r.free.trace),
     ),
-    Claim(
+    PENALTY.claim(
         "With the strongest penalty on ‖G‖_F the features are further from the target's.",
-        judge=lambda r, c: ordered(r.penalized.alignment[FROBENIUS, -1], r.free.alignment),
-        source=PENALTY,
+        lambda r, c: ordered(r.penalized.alignment[FROBENIUS, -1], r.free.alignment),
     ),
-    Claim(
+    PENALTY.claim(
         "With the strongest penalty on ‖G‖_F the test loss is larger.",
-        judge=lambda r, c: ordered(r.free.test, r.penalized.test[FROBENIUS, -1]),
-        source=PENALTY,
+        lambda r, c: ordered(r.free.test, r.penalized.test[FROBENIUS, -1]),
     ),
-    Claim(
+    PENALTY.claim(
         "At equal strength, ‖G‖_F costs more alignment than the trace.",
-        judge=lambda r, c: ordered(*r.penalized.alignment[[FROBENIUS, TRACE], -1]),
-        source=PENALTY,
+        lambda r, c: ordered(*r.penalized.alignment[[FROBENIUS, TRACE], -1]),
     ),
-    Claim(
+    PENALTY.control(
         "All networks fit: their training losses are below twice the noise.",
-        judge=lambda r, c: at_most(max(each.train.max() for each in r), FITTED),
-        source=PENALTY,
-        kind="control",
+        lambda r, c: at_most(max(each.train.max() for each in r), FITTED),
     ),
-    Claim(
+    ANSATZ.claim(
         "Training makes WWᵀ of the first layer like G: their correlation without I is above 0.4.",
-        judge=lambda r, c: median_at_least(r.free.correlation[:, 1], 0.4),
-        source=ANSATZ,
+        lambda r, c: median_at_least(r.free.correlation[:, 1], 0.4),
         formula=r"WW^T \propto G",
     ),
-    Claim(
+    ANSATZ.claim(
         "It is larger than before training, network by network.",
-        judge=lambda r, c: ordered(r.free.correlation[:, 0], r.free.correlation[:, 1]),
-        source=ANSATZ,
+        lambda r, c: ordered(r.free.correlation[:, 0], r.free.correlation[:, 1]),
     ),
-    Claim(
+    ANSATZ.control(
         "In random networks that correlation is below 0.5.",
-        judge=lambda r, c: median_at_most(r.free.correlation[:, 0], 0.5),
-        source=ANSATZ,
-        kind="control",
+        lambda r, c: median_at_most(r.free.correlation[:, 0], 0.5),
     ),
-    Claim(
+    ANSATZ.control(
         "A plain cosine does not tell: with I it is larger in random networks.",
-        judge=lambda r, c: ordered(r.free.correlation[:, 0], r.free.cosine[:, 0]),
-        source=ANSATZ,
-        kind="control",
+        lambda r, c: ordered(r.free.correlation[:, 0], r.free.cosine[:, 0]),
     ),
 )
 

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Finding, Source, at_least, at_most, median_at_least, ordered
+from theorylab.claims import Finding, Source, at_least, at_most, median_at_least, ordered
 from theorylab.experiments.drawing import panels
 from theorylab.fields import Increasing, Plural, Positive, Whole
 from theorylab.models import quadratize
@@ -92,39 +92,31 @@ def _every_catapult_improves(runs: Descents) -> Finding:
 
 
 CLAIMS = (
-    Claim(
+    TAYLOR.claim(
         "The quadratic model catapults: its loss spikes at the first raise, and comes back.",
-        judge=lambda r, c: median_at_least(
+        lambda r, c: median_at_least(
             (r.quadratic.spikes[:, 1] * r.quadratic.reached[:, 1]).astype(float), 1
         ),
-        source=TAYLOR,
     ),
-    Claim(
+    OPEN.claim(
         "Every catapult improves the features of the quadratic model: their alignment rises.",
-        judge=lambda r, c: _every_catapult_improves(r.quadratic),
-        source=OPEN,
+        lambda r, c: _every_catapult_improves(r.quadratic),
     ),
-    Claim(
+    OPEN.claim(
         "Every catapult improves the features of the network.",
-        judge=lambda r, c: _every_catapult_improves(r.network),
-        source=OPEN,
+        lambda r, c: _every_catapult_improves(r.network),
     ),
-    Claim(
+    OPEN.claim(
         "Without a catapult the network's features are better than those of its quadratic model.",
-        judge=lambda r, c: ordered(r.quadratic.alignment[:, 0], r.network.alignment[:, 0]),
-        source=OPEN,
+        lambda r, c: ordered(r.quadratic.alignment[:, 0], r.network.alignment[:, 0]),
     ),
-    Claim(
+    TAYLOR.control(
         "Below the critical learning rate neither model's loss spikes.",
-        judge=lambda r, c: at_most(max(runs.spikes[:, 0].max() for runs in r), 0),
-        source=TAYLOR,
-        kind="control",
+        lambda r, c: at_most(max(runs.spikes[:, 0].max() for runs in r), 0),
     ),
-    Claim(
+    TAYLOR.control(
         "All runs are compared at the same training loss, which they all reach.",
-        judge=lambda r, c: at_least(min(runs.reached.mean() for runs in r), 1.0),
-        source=TAYLOR,
-        kind="control",
+        lambda r, c: at_least(min(runs.reached.mean() for runs in r), 1.0),
     ),
 )
 

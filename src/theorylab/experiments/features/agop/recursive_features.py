@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, identity, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, identity, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, low_rank_polynomial, polynomial_agop
 from theorylab.data.polynomials import Rank, polynomial_teacher
 from theorylab.experiments.drawing import curves, image, label_axes, panels
@@ -153,7 +153,7 @@ class _Rounds(NamedTuple):
 def _machine(x: np.ndarray, y: np.ndarray, config: Config) -> _Rounds:
     """Validation samples choose the round, test samples measure it."""
     recursion = Recursion(
-        num_iterations=config.num_rounds, bandwidth=config.bandwidth, ridge=config.ridge
+        num_steps=config.num_rounds, bandwidth=config.bandwidth, ridge=config.ridge
     )
     train, validation, test = (
         (x[part], y[part]) for part in _parts(config.num_train, config.num_test)
@@ -201,46 +201,37 @@ def _aligned(
 
 
 CLAIMS = (
-    Claim(
+    MACHINES.claim(
         "Where two directions of many matter, learning the metric cuts the kernel's test loss to"
         " less than a third.",
-        judge=lambda r, c: median_at_most(r.gains[RANK_2], 1 / 3),
-        source=MACHINES,
+        lambda r, c: median_at_most(r.gains[RANK_2], 1 / 3),
     ),
-    Claim(
+    MACHINES.claim(
         "Where four do, in a staircase, one update of the metric already lowers the error.",
-        judge=lambda r, c: ordered(r.errors[RANK_4][:, 1], r.errors[RANK_4][:, 0]),
-        source=MACHINES,
+        lambda r, c: ordered(r.errors[RANK_4][:, 1], r.errors[RANK_4][:, 0]),
     ),
-    Claim(
+    AGOP.claim(
         "The metric finds the two directions: its alignment with the true G* is above 0.9.",
-        judge=lambda r, c: median_at_least(r.alignments[RANK_2][:, -1], 0.9),
-        source=AGOP,
+        lambda r, c: median_at_least(r.alignments[RANK_2][:, -1], 0.9),
         formula=r"\cos(M, G^*) \ge 0.9",
     ),
-    Claim(
+    AGOP.claim(
         "One update of the metric is not enough: the alignment grows until the last round.",
-        judge=lambda r, c: ordered(r.alignments[RANK_2][:, 1], r.alignments[RANK_2][:, -1]),
-        source=AGOP,
+        lambda r, c: ordered(r.alignments[RANK_2][:, 1], r.alignments[RANK_2][:, -1]),
     ),
-    Claim(
+    MACHINES.claim(
         "A network that has learned the same target has the same features: alignment above 0.9.",
-        judge=lambda r, c: median_at_least(r.likeness, 0.9),
-        source=MACHINES,
+        lambda r, c: median_at_least(r.likeness, 0.9),
     ),
-    Claim(
+    MACHINES.control(
         "Where all directions matter alike, the best round gains less than a tenth of the loss.",
-        judge=lambda r, c: median_at_least(r.gains[FULL], 0.9),
-        source=MACHINES,
-        kind="control",
+        lambda r, c: median_at_least(r.gains[FULL], 0.9),
     ),
-    Claim(
+    AGOP.control(
         "The plain kernel's metric, the identity, has the alignment √(2/d) with two directions.",
-        judge=lambda r, c: identity(
+        lambda r, c: identity(
             float(np.mean(r.alignments[RANK_2][:, 0])), (2 / c.dimension) ** 0.5, 1e-5
         ),
-        source=AGOP,
-        kind="control",
     ),
 )
 

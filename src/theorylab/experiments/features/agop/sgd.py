@@ -23,13 +23,11 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Finding,
     Source,
     Verdict,
     at_least,
     at_most,
-    erratum,
     median_at_least,
     median_at_most,
     median_between,
@@ -177,42 +175,35 @@ def _calm(result: Result, config: Config) -> float:
 
 # Limits are the catalogue's, and those of the bands above.
 CLAIMS = (
-    Claim(
+    TABLE.claim(
         "The smaller the batch, the smaller the test loss: from each size to the next, by seed.",
-        judge=lambda r, c: median_at_least(_steps_up(r.runs.test, c), 0.0),
-        source=TABLE,
+        lambda r, c: median_at_least(_steps_up(r.runs.test, c), 0.0),
         formula=r"L_{\rm test}(5) < L_{\rm test}(10) < L_{\rm test}(50)",
     ),
-    Claim(
+    TABLE.claim(
         "The smaller the batch, the better G is aligned: from each size to the next, by seed.",
-        judge=lambda r, c: median_at_least(_steps_up(-r.runs.alignment, c), 0.0),
-        source=TABLE,
+        lambda r, c: median_at_least(_steps_up(-r.runs.alignment, c), 0.0),
         formula=r"\cos(G, G^*)(5) > \cos(G, G^*)(10) > \cos(G, G^*)(50)",
     ),
-    Claim(
+    TABLE.claim(
         "Test losses of all batch sizes are as in the table and its pilots, or at smoke's size as"
         " in this project's own.",
-        judge=lambda r, c: _as_expected(r.runs.test, "test", c),
-        source=TABLE,
+        lambda r, c: _as_expected(r.runs.test, "test", c),
     ),
-    Claim(
+    TABLE.claim(
         "Alignments of all batch sizes are as in the table and its pilots, or at smoke's size as"
         " in this project's own.",
-        judge=lambda r, c: _as_expected(r.runs.alignment, "alignment", c),
-        source=TABLE,
+        lambda r, c: _as_expected(r.runs.alignment, "alignment", c),
     ),
-    Claim(
+    TABLE.claim(
         "Smallest and largest batch differ in test loss by more than five standard errors.",
-        judge=lambda r, c: at_least(_standard_errors(r), 5.0),
-        source=TABLE,
+        lambda r, c: at_least(_standard_errors(r), 5.0),
     ),
-    Claim(
+    COUNTS.claim(
         "The smaller the batch, the more steps are super-critical: from each size to the next.",
-        judge=lambda r, c: median_at_least(_steps_up(-_counted(r), c), 0.0),
-        source=COUNTS,
+        lambda r, c: median_at_least(_steps_up(-_counted(r), c), 0.0),
     ),
-    *erratum(
-        CATAPULTS,
+    *CATAPULTS.erratum(
         printed=(
             "Super-critical steps are catapults, single events: at most one step in a hundred.",
             lambda r, c: median_at_most(_share(r), 0.01),
@@ -224,17 +215,13 @@ CLAIMS = (
         ),
         formula=r"\#\{t : \eta > \eta_{\rm crit}(\text{batch}_t)\} / t \ge 1/3",
     ),
-    Claim(
+    COUNTS.control(
         "With batches of 50 or more no step is super-critical, in any run.",
-        judge=lambda r, c: at_most(_calm(r, c), 0.0),
-        source=COUNTS,
-        kind="control",
+        lambda r, c: at_most(_calm(r, c), 0.0),
     ),
-    Claim(
+    TABLE.control(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_most(r.runs.loss.max(), c.target),
-        source=TABLE,
-        kind="control",
+        lambda r, c: at_most(r.runs.loss.max(), c.target),
     ),
 )
 

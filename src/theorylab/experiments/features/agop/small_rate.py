@@ -20,11 +20,9 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     between,
-    erratum,
     median_at_least,
     median_at_most,
     median_between,
@@ -115,44 +113,31 @@ def _least_gap(config: Config) -> float:
 
 # The catalogue's numbers: 3 %, no catapult, and (at full size) 30 %.
 CLAIMS = (
-    Claim(
+    CONTROL.control(
         "At the small rate the batch size changes the test loss by less than 3 %.",
-        judge=lambda r, c: median_at_most(np.abs(polynomials.gap(r.runs.test[SMALL_RATE])), 0.03),
-        source=CONTROL,
-        kind="control",
+        lambda r, c: median_at_most(np.abs(polynomials.gap(r.runs.test[SMALL_RATE])), 0.03),
     ),
-    Claim(
+    CONTROL.control(
         "At the small rate the batch size changes the alignment by less than 3 %.",
-        judge=lambda r, c: median_at_most(
-            np.abs(polynomials.gap(r.runs.alignment[SMALL_RATE])), 0.03
-        ),
-        source=CONTROL,
-        kind="control",
+        lambda r, c: median_at_most(np.abs(polynomials.gap(r.runs.alignment[SMALL_RATE])), 0.03),
     ),
-    Claim(
+    CONTROL.control(
         "At the small rate no step is super-critical, in any run.",
-        judge=lambda r, c: at_most(r.runs.num_supercritical[SMALL_RATE].max(), 0),
-        source=CONTROL,
-        kind="control",
+        lambda r, c: at_most(r.runs.num_supercritical[SMALL_RATE].max(), 0),
     ),
-    Claim(
+    CONTROL.control(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_most(r.runs.loss.max(), c.target),
-        source=CONTROL,
-        kind="control",
+        lambda r, c: at_most(r.runs.loss.max(), c.target),
     ),
-    Claim(
+    LARGE.claim(
         "At half the critical rate the larger batches have a much larger test loss.",
-        judge=lambda r, c: median_at_least(polynomials.gap(r.runs.test[LARGE_RATE]), _least_gap(c)),
-        source=LARGE,
+        lambda r, c: median_at_least(polynomials.gap(r.runs.test[LARGE_RATE]), _least_gap(c)),
     ),
-    Claim(
+    LARGE.claim(
         "At half the critical rate the small batches have super-critical steps.",
-        judge=lambda r, c: median_at_least(r.runs.num_supercritical[LARGE_RATE, SMALL_BATCH], 1),
-        source=LARGE,
+        lambda r, c: median_at_least(r.runs.num_supercritical[LARGE_RATE, SMALL_BATCH], 1),
     ),
-    *erratum(
-        RATE,
+    *RATE.erratum(
         printed=(
             "A fortieth of the critical rate is 0.1.",
             lambda r, c: between(np.median(r.critical_rates) / 40, 0.095, 0.105),

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.data import image_set
 from theorylab.data.downloads import image_shape, num_images
 from theorylab.experiments.drawing import THEORY, image, panels
@@ -153,39 +153,30 @@ def _alignments(first: Float[Array, "s d d"], second: Float[Array, "s d d"]) -> 
 # 0.8, 97 % and 88 % are the catalogue's. On seed 101 teachers know 98 % of the small digits, with
 # ceilings of 0.92 to 0.95; 4000 images of MNIST are too few for 97 %: 95 %, 0.77 to 0.85.
 CLAIMS = (
-    Claim(
+    TEACHER.claim(
         "Two teachers from small starts that differ in their seed have an alignment above 0.8.",
-        judge=lambda r, c: median_at_least(r.ceiling[0], 0.8),
-        source=TEACHER,
+        lambda r, c: median_at_least(r.ceiling[0], 0.8),
         formula=r"\cos(G, G') \ge 0.8",
     ),
-    Claim(
+    TEACHER.claim(
         "The teachers are accurate: 97 % of the images that they have not seen (clothes: 88 %).",
-        judge=lambda r, c: median_at_least(r.accuracy[0].min(axis=1), LEAST.get(c.images, 0.97)),
-        source=TEACHER,
+        lambda r, c: median_at_least(r.accuracy[0].min(axis=1), LEAST.get(c.images, 0.97)),
     ),
-    Claim(
+    TEACHER.claim(
         "A student aligns with a teacher at most 0.1 better than another teacher does.",
-        judge=lambda r, c: median_at_most(r.student - r.ceiling[0], 0.1),
-        source=TEACHER,
+        lambda r, c: median_at_most(r.student - r.ceiling[0], 0.1),
     ),
-    Claim(
+    TEACHER.control(
         "The start matters: from usual starts, two teachers align less.",
-        judge=lambda r, c: ordered(r.ceiling[1], r.ceiling[0]),
-        source=TEACHER,
-        kind="control",
+        lambda r, c: ordered(r.ceiling[1], r.ceiling[0]),
     ),
-    Claim(
+    TEACHER.control(
         "From usual starts teachers are as accurate, up to 2 %.",
-        judge=lambda r, c: median_at_least((r.accuracy[1] - r.accuracy[0]).mean(axis=1), -0.02),
-        source=TEACHER,
-        kind="control",
+        lambda r, c: median_at_least((r.accuracy[1] - r.accuracy[0]).mean(axis=1), -0.02),
     ),
-    Claim(
+    TEACHER.control(
         "The alignment is learned: before training, the other teacher aligns less with the first.",
-        judge=lambda r, c: ordered(r.untrained, r.ceiling[0]),
-        source=TEACHER,
-        kind="control",
+        lambda r, c: ordered(r.untrained, r.ceiling[0]),
     ),
 )
 

@@ -30,7 +30,6 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     median_at_least,
@@ -137,54 +136,43 @@ def run(config: Config) -> Result:
 # Rank 3 on seed 101: small batches gain −0.10 to 0.06 of Var f* with n = 300 and a width of 256,
 # and −0.27 to −0.03, so that they lose, with n = 2000 and a width of 1024.
 CLAIMS = (
-    Claim(
+    ORDER.claim(
         "Small batches have the smaller test loss, seed by seed.",
-        judge=lambda r, c: ordered(*r.runs.test[CATAPULT_RATE]),
-        source=ORDER,
+        lambda r, c: ordered(*r.runs.test[CATAPULT_RATE]),
     ),
-    Claim(
+    ORDER.claim(
         "Small batches have the better aligned features, seed by seed.",
-        judge=lambda r, c: ordered(*r.runs.alignment[CATAPULT_RATE][::-1]),
-        source=ORDER,
+        lambda r, c: ordered(*r.runs.alignment[CATAPULT_RATE][::-1]),
     ),
-    Claim(
+    ORDER.claim(
         "Small batches have more super-critical steps, seed by seed.",
-        judge=lambda r, c: ordered(*r.runs.num_supercritical[CATAPULT_RATE][::-1]),
-        source=ORDER,
+        lambda r, c: ordered(*r.runs.num_supercritical[CATAPULT_RATE][::-1]),
     ),
-    Claim(
+    OTHER.claim(
         "On the polynomial of rank 3 a network with one hidden layer has no such gain: small"
         " batches lower the test loss by less than a tenth of Var f*.",
-        judge=lambda r, c: median_at_most(r.other_test[1] - r.other_test[0], 0.1),
-        source=OTHER,
+        lambda r, c: median_at_most(r.other_test[1] - r.other_test[0], 0.1),
     ),
-    Claim(
+    ORDER.claim(
         "The critical learning rate is 50 to 1000 times smaller than the 6 of the network in the"
         " tangent parametrization.",
-        judge=lambda r, c: median_between(r.critical_rates, 0.006, 0.12),
-        source=ORDER,
+        lambda r, c: median_between(r.critical_rates, 0.006, 0.12),
     ),
-    Claim(
+    ORDER.control(
         "At a quarter of that rate no step is super-critical, in any run.",
-        judge=lambda r, c: at_most(r.runs.num_supercritical[CALM_RATE].max(), 0),
-        source=ORDER,
-        kind="control",
+        lambda r, c: at_most(r.runs.num_supercritical[CALM_RATE].max(), 0),
     ),
-    Claim(
+    ORDER.control(
         "At a quarter of that rate the batch size changes the test loss at most a third as much.",
-        judge=lambda r, c: median_at_least(
+        lambda r, c: median_at_least(
             polynomials.gap(r.runs.test[CATAPULT_RATE]) / 3
             - np.abs(polynomials.gap(r.runs.test[CALM_RATE])),
             0.0,
         ),
-        source=ORDER,
-        kind="control",
     ),
-    Claim(
+    ORDER.control(
         "All runs are compared at one training loss: each has fallen below it.",
-        judge=lambda r, c: at_most(r.runs.loss.max(), c.target),
-        source=ORDER,
-        kind="control",
+        lambda r, c: at_most(r.runs.loss.max(), c.target),
     ),
 )
 

@@ -20,7 +20,12 @@ from jaxtyping import Array, Bool, Float
 
 from theorylab.data import Dataset
 from theorylab.features.emergence.meters import normalized
-from theorylab.features.emergence.network import Neurons, first_half, preactivations, truncated_relu
+from theorylab.features.emergence.network import (
+    TruncatedNeurons,
+    first_half,
+    preactivations,
+    truncated_relu,
+)
 from theorylab.features.emergence.stages import Emergence
 from theorylab.features.fixed import (
     Features,
@@ -52,13 +57,13 @@ def fit_tangents(key: RandomKey, task: DictionaryTask, theory: Theory, setting: 
     return _fitted(features, key, task, theory, setting, setting.tangent_rates)
 
 
-def tangent_model(neurons: Neurons) -> Features:
+def tangent_model(neurons: TruncatedNeurons) -> Features:
     """What `tangent_features` gives for these neurons, written out, which takes a fifth less time.
 
     f(x) = Σᵢ θ^a_i σ(zᵢ) + aᵢ σ′(zᵢ)(⟨θ^w_i, x⟩ + θ^b_i), with z the neurons' preactivations.
     """
 
-    def apply(theta: Neurons, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+    def apply(theta: TruncatedNeurons, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
         z = preactivations(neurons, x)
         slopes = jnp.where((z > 0) & (z < 1), neurons.outer[None, :], 0.0)
         along = jnp.einsum("nm,nm->n", slopes, preactivations(theta, x))
@@ -68,7 +73,11 @@ def tangent_model(neurons: Neurons) -> Features:
 
 
 def fit_outer(
-    key: RandomKey, neurons: Neurons, task: DictionaryTask, theory: Theory, setting: Setting
+    key: RandomKey,
+    neurons: TruncatedNeurons,
+    task: DictionaryTask,
+    theory: Theory,
+    setting: Setting,
 ) -> Scores:
     """Train outer weights only: random features, or a probe of neurons after some steps."""
 
@@ -98,7 +107,7 @@ def fit_variants(
     variants = (task.start, first, rescaled, second)[: len(wanted)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *variants)
 
-    def one(given: tuple[Neurons, Bool[Array, ""]]) -> Scores:
+    def one(given: tuple[TruncatedNeurons, Bool[Array, ""]]) -> Scores:
         neurons, is_wanted = given
         return only_if(is_wanted, lambda: fit_outer(key, neurons, task, theory, setting))
 

@@ -22,7 +22,12 @@ from theorylab.data.dictionary import (
     independent_patterns,
     parity_counts,
 )
-from theorylab.features.emergence.network import Neurons, Scales, start_scales, unbiased_start
+from theorylab.features.emergence.network import (
+    Scales,
+    TruncatedNeurons,
+    start_scales,
+    unbiased_start,
+)
 from theorylab.features.emergence.stages import Printed, Stage, classifier_rates, emergence_stages
 from theorylab.fields import Count, Odd, Seeded
 from theorylab.typing import RandomKey, Scalar
@@ -131,7 +136,7 @@ class DictionaryTask(NamedTuple):
 
     train: Dataset
     test: Dataset
-    start: Neurons
+    start: TruncatedNeurons
     outside: Float[Array, "pairs rest"]  # the start's weights outside of the dictionary
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import identity, median_at_least, median_between, ordered
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.progress import report
@@ -116,44 +116,35 @@ def _structure(config: Config) -> float:
 
 # 99 % is the catalogue's.
 CLAIMS = (
-    Claim(
+    TABLE.claim(
         "Without structure the network learns it too: at least 99 % of both classes.",
         lambda r, c: median_at_least(r.fair_network[:, -1], LEARNED),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "In the source's sizes 58.5 % are +1 with structure, and 4.94 % without.",
         lambda r, c: identity(_rates(), np.array([0.5848, 0.0494]), 1e-3),
-        TABLE,
     ),
-    Claim(
+    WEIGHED.claim(
         "Weighted classes give a higher balanced accuracy in the mean over training.",
         lambda r, c: ordered(r.unweighed.mean(axis=1), r.fair_network.mean(axis=1)),
-        WEIGHED,
     ),
-    Claim(
+    TABLE.control(
         "Without weights, accuracy of all samples alike misleads: at first it is that of saying "
         "−1, to 2 points.",
         lambda r, c: median_between(r.unweighed_plain - _majority(c), -0.02, 0.02),
-        TABLE,
-        kind="control",
     ),
-    Claim(
+    TABLE.control(
         "The same network, both classes counting equally, is at first no better than a coin.",
         lambda r, c: median_between(r.unweighed[:, 0], 0.48, 0.52),
-        TABLE,
-        kind="control",
     ),
-    Claim(
+    MOMENTS.claim(
         "Weighted labels have mean 0.",
         lambda r, c: identity(_weighted_label(c), 0.0, 1e-9),
-        MOMENTS,
         formula=r"E[\alpha_y y] = 0",
     ),
-    Claim(
+    MOMENTS.claim(
         "A weighted label times a relevant pattern has the mean γ.",
         lambda r, c: identity(_weighted_moment(c), _structure(c), 1e-9),
-        MOMENTS,
         formula=r"E[\alpha_y y \phi_j] = \gamma/\tilde\sigma",
     ),
 )

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum
+from theorylab.claims import Source
 from theorylab.claims.judges import (
     at_least,
     at_most,
@@ -164,18 +164,15 @@ def _learned(config: Config) -> float:
 
 
 CLAIMS = (
-    Claim(
+    TABLE.claim(
         "A probe of the second step's weights has at least 99.5 %, or 59/64 + 1 in smaller sizes.",
         lambda r, c: median_at_least(r.two_step[:, -1], _learned(c)),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "A probe of the first step's weights, as they are, is at chance.",
         lambda r, c: median_between(r.one_step[:, -1], 0.48, 0.53),
-        TABLE,
     ),
-    *erratum(
-        TABLE,
+    *TABLE.erratum(
         printed=(
             "The first step's features are not good enough: a second step must improve them.",
             lambda r, c: median_at_most(r.one_step_scaled[:, -1], 0.9),
@@ -186,50 +183,39 @@ CLAIMS = (
             lambda r, c: median_at_least(r.one_step_scaled[:, -1], _learned(c)),
         ),
     ),
-    Claim(
+    METERS.claim(
         "On average the second gradient is less noisy than the first in 95 % of neurons.",
         lambda r, c: at_least(r.improved.mean(), 0.95),
-        METERS,
     ),
-    Claim(
+    METERS.claim(
         "In both steps noise over signal is, on average, within 20 % of what n samples allow.",
         lambda r, c: at_most(np.abs((r.noise / r.floor).mean(axis=0) - 1).max(), 0.2),
-        METERS,
         formula=r"\sqrt{p_o(1-p_o)/n}\,\sqrt{E[o^2]}/(\gamma E[o])",
     ),
-    Claim(
+    FOOTNOTE.printed(
         "The noise inside neurons is not needed: the first step leaves none of them dead.",
         lambda r, c: median_at_most(r.dead, 0.05),
-        FOOTNOTE,
-        kind="printed",
     ),
-    Claim(
+    STAGES.corrected(
         "Without noise inside, about half of the neurons would be dead after the first step.",
         lambda r, c: median_between(r.dead, 0.35, 0.65),
-        STAGES,
-        kind="corrected",
     ),
-    Claim(
+    LEMMAS.claim(
         "After the first step no sample is beyond the margin, nor after one of size 1e-3.",
         lambda r, c: median_at_most(r.beyond[:, :2].max(axis=1), 0.0),
-        LEMMAS,
         formula=r"y\,g^{(1)} < 1",
     ),
-    Claim(
+    LEMMAS.control(
         "After a first step of size 1, times 300/m, many samples are: 40 % or more.",
         lambda r, c: median_at_least(r.beyond[:, 2], 0.4),
-        LEMMAS,
-        kind="control",
     ),
-    Claim(
+    LEMMAS.claim(
         "After two steps weights and biases are at most ten times the lemma's σ̃/k and 1/k².",
         lambda r, c: median_at_most(r.sizes[:, 1:].max(axis=1), 10.0),
-        LEMMAS,
     ),
-    Claim(
+    REGRET.claim(
         "Descent on the outer weights after two steps never violates the regret inequality.",
         lambda r, c: holds(r.regret),
-        REGRET,
     ),
 )
 

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum
+from theorylab.claims import Source
 from theorylab.claims.judges import at_most, exponent_between, holds, identity, median_at_most
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features.emergence.bounds import hinge_regret_margin
@@ -166,57 +166,47 @@ def _gain(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    FAIR.claim(
         "Squared correlations with all parities sum to the features' mean squared length.",
         lambda r, c: identity(r.energy, r.square, 1e-10),
-        FAIR,
     ),
-    Claim(
+    FAIR.claim(
         "Averaged over parities of k signs, features correlate by at most √(N/C(D, k)).",
         lambda r, c: holds(
             np.sqrt(c.num_features / num_parities(c.dimension, c.num_bits)) - r.mean[:, FIXED]
         ),
-        FAIR,
     ),
-    Claim(
+    FAIR.claim(
         "On fair signs no fixed features come below the theorem's bound, for any set drawn.",
         lambda r, c: holds(r.loss[:, FIXED, 0] - theorem(c)[0]),
-        FAIR,
         formula=r"\mathcal{L} \geq 1 - \sqrt{2N} B / 2^k",
     ),
-    Claim(
+    MIXTURE.claim(
         "On the mixture with structure they do not come below half of it.",
         lambda r, c: holds(r.loss[:, FIXED, 1] - theorem(c)[1]),
-        MIXTURE,
     ),
-    Claim(
+    MIXTURE.claim(
         "Averaged over sets they stay above the sharper bound that counts parities.",
         lambda r, c: holds(r.floor[:, FIXED].mean(axis=0) - counted(c)),
-        MIXTURE,
     ),
-    Claim(
+    KERNELS.claim(
         "As kernels they stay above the bound with κ = E‖Ψ‖² in place of N.",
         lambda r, c: holds(r.floor[:, FIXED].mean(axis=0) - _kernel_bound(r, c)),
-        KERNELS,
         formula=r"p_o (1 - L \sqrt{\kappa / \tbinom{D}{k}})",
     ),
-    Claim(
+    FAIR.claim(
         "Short weights gain the length of the correlation: the loss is 1 − B‖E[χΨ]‖ exactly.",
         lambda r, c: identity(
             r.loss[:, FIXED, 0, :SMALL],
             1 - np.array(c.norms[:SMALL]) * r.own[:, FIXED, None],
             1e-9,
         ),
-        FAIR,
     ),
-    Claim(
+    FAIR.control(
         "The least losses are known to 0.02 from both sides.",
         lambda r, c: at_most((r.loss - r.floor)[:, FIXED].max(), 0.02),
-        FAIR,
-        kind="control",
     ),
-    *erratum(
-        MIXTURE,
+    *MIXTURE.erratum(
         printed=(
             "What features can gain grows like the square root of B, as √(2NB).",
             lambda r, c: exponent_between(np.array(c.norms[:SMALL]), _gain(r), 0.45, 0.55),
@@ -227,18 +217,15 @@ CLAIMS = (
         ),
         formula=r"\sqrt{2N}\,B",
     ),
-    Claim(
+    FAIR.control(
         "A single feature that knows the set has no loss at B = 1, below every bound.",
         lambda r, c: median_at_most(
             r.loss[:, KNOWING, 0, np.array(c.norms) >= 1].min(axis=1), 0.01
         ),
-        FAIR,
-        kind="control",
     ),
-    Claim(
+    REGRET.claim(
         "Online descent on convex losses never violates the regret inequality.",
         lambda r, c: holds(r.regret),
-        REGRET,
     ),
 )
 

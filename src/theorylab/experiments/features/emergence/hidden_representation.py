@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_at_most, ordered
 from theorylab.data.dictionary import ListedLaw, listed_patterns
 from theorylab.experiments.drawing import directions, medians, panels
@@ -36,7 +36,7 @@ from theorylab.features.emergence.meters import (
     silhouette,
 )
 from theorylab.features.emergence.network import (
-    Neurons,
+    TruncatedNeurons,
     preactivations,
     start_scales,
     truncated_relu,
@@ -180,7 +180,7 @@ def _measured(
         aligned = jnp.abs(cosines(vectors, direction)).mean()
         return clusters.within, outline, clusters.between, aligned
 
-    def apart(neurons: Neurons) -> Float[Array, ""]:
+    def apart(neurons: TruncatedNeurons) -> Float[Array, ""]:
         hidden = truncated_relu(preactivations(neurons, task.test.x))
         return separation(hidden, task.test.y[:, 0])
 
@@ -190,55 +190,42 @@ def _measured(
 
 # The first four thresholds are the catalogue's. Shuffled labels were looked at with other seeds.
 CLAIMS = (
-    Claim(
+    PICTURE.claim(
         "After two steps neurons are close to their cluster's centre: mean cosine above 0.9.",
         lambda r, c: median_at_least(r.true.within[:, 2], 0.9),
-        PICTURE,
     ),
-    Claim(
+    PICTURE.control(
         "At the start they are not: below 0.3.",
         lambda r, c: median_at_most(r.true.within[:, 0], 0.3),
-        PICTURE,
-        kind="control",
     ),
-    Claim(
+    PICTURE.claim(
         "After each of two steps the clusters are clusters: the silhouette is above 0.5.",
         lambda r, c: median_at_least(r.true.silhouette[:, 1:].min(axis=1), 0.5),
-        PICTURE,
     ),
-    Claim(
+    PICTURE.control(
         "At the start the silhouette is below 0.5.",
         lambda r, c: median_at_most(r.true.silhouette[:, 0], 0.5),
-        PICTURE,
-        kind="control",
     ),
-    Claim(
+    PICTURE.claim(
         "The two clusters are opposite: their centres' cosine is below −0.9 after two steps.",
         lambda r, c: median_at_most(r.true.opposite[:, 2], -0.9),
-        PICTURE,
     ),
-    Claim(
+    LISTS.claim(
         "They stand at ±Σⱼ γⱼMⱼ: the mean |cos| is above 0.9 after two steps.",
         lambda r, c: median_at_least(r.true.aligned[:, 2], 0.9),
-        LISTS,
         formula=r"w_i \to \pm \sum_j \gamma_j M_j",
     ),
-    Claim(
+    PICTURE.claim(
         "In the hidden layer classes are three times as far apart as in random features.",
         lambda r, c: ordered(3 * r.true.separation[:, 0], r.true.separation[:, 1:].min(axis=1)),
-        PICTURE,
     ),
-    Claim(
+    LISTS.control(
         "With shuffled labels neurons do not turn to Σⱼ γⱼMⱼ: the mean |cos| is below 0.4.",
         lambda r, c: median_at_most(r.shuffled.aligned[:, 2], 0.4),
-        LISTS,
-        kind="control",
     ),
-    Claim(
+    PICTURE.control(
         "With shuffled labels classes are at most a third as far apart in the hidden layer.",
         lambda r, c: ordered(3 * r.shuffled.separation[:, 2], r.true.separation[:, 2]),
-        PICTURE,
-        kind="control",
     ),
 )
 

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum
+from theorylab.claims import Source
 from theorylab.claims.judges import (
     at_least,
     at_most,
@@ -36,7 +36,7 @@ from theorylab.data import parity_mixture
 from theorylab.data.dictionary import orthonormal_dictionary
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features.emergence.meters import cosines, expected_largest_cosine, relevant_direction
-from theorylab.features.emergence.network import Neurons, first_half, outputs
+from theorylab.features.emergence.network import TruncatedNeurons, first_half, outputs
 from theorylab.features.emergence.stages import emerge
 from theorylab.fields import Count, Increasing, Odd
 from theorylab.progress import report
@@ -146,7 +146,7 @@ def by_dimension(
 
 
 def kernel_change(
-    key: RandomKey, neurons: Neurons, x: Float[Array, "n patterns"], dimension: int
+    key: RandomKey, neurons: TruncatedNeurons, x: Float[Array, "n patterns"], dimension: int
 ) -> Float[Array, ""]:
     """Mean |K' − K| over mean |K|, tangent kernels of inputs x and Mx, weights w and Mw + across.
 
@@ -166,7 +166,7 @@ def kernel_change(
     return jnp.abs(change).mean() / jnp.abs(own).mean()
 
 
-def _tangent_kernel(neurons: Neurons, x: Float[Array, "n d"]) -> Float[Array, "n n"]:
+def _tangent_kernel(neurons: TruncatedNeurons, x: Float[Array, "n d"]) -> Float[Array, "n n"]:
     slopes = jax.tree.leaves(jax.jacrev(outputs)(neurons, x))
     flat = jnp.concatenate([jnp.reshape(each, (len(x), -1)) for each in slopes], axis=1)
     return flat @ flat.T
@@ -191,15 +191,13 @@ def _untouched(result: Result, config: Config, dimension: int) -> float:
 
 # cos ≥ 0.99 and "within 30 %" are the catalogue's.
 CLAIMS = (
-    Claim(
+    WIDER.claim(
         "At the start the largest cosine is that of random directions, within 30 %.",
         lambda r, c: between(
             np.abs(r.start.mean(axis=0) / _expected(c.num_pairs, c) - 1).max(), 0.0, 0.3
         ),
-        WIDER,
     ),
-    *erratum(
-        COSINES,
+    *COSINES.erratum(
         printed=(
             "Untouched weights have the cosine printed with unequal classes at d = 500, to 30 %.",
             lambda r, c: between(_untouched(r, c, 500), 0.7, 1.3),
@@ -209,21 +207,17 @@ CLAIMS = (
             lambda r, c: between(_untouched(r, c, 100), 0.7, 1.3),
         ),
     ),
-    Claim(
+    WIDER.claim(
         # Rounding opens or closes a neuron for inputs at its edge, which is a part of 1/m.
         "The tangent kernel, and so its accuracy, is the same in every dimension, to 1 %.",
         lambda r, c: at_most(r.lifted.max(), 0.01),
-        WIDER,
     ),
-    Claim(
+    WIDER.control(
         "Weights that point the other way in the span of the patterns have another tangent kernel: "
         "it differs by 10 % or more.",
         lambda r, c: at_least(r.reversed.min(), 0.1),
-        WIDER,
-        kind="control",
     ),
-    *erratum(
-        WIDER,
+    *WIDER.erratum(
         printed=(
             "After one step the largest cosine is small in many dimensions: below 0.7.",
             lambda r, c: median_at_most(r.forgotten, 0.7),
@@ -233,12 +227,11 @@ CLAIMS = (
             lambda r, c: median_at_least(r.forgotten, 0.99),
         ),
     ),
-    Claim(
+    WIDER.claim(
         "A first step that keeps some of the start has c²/(1 − c²) ∝ 1/d, as the printed cosines.",
         lambda r, c: exponent_between(
             np.array(c.dimensions, float), r.kept**2 / (1 - r.kept**2), -1.3, -0.7
         ),
-        WIDER,
         formula=r"c^2/(1-c^2) \propto d^{-1}",
     ),
 )

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_between, ordered
 from theorylab.data import image_set
 from theorylab.data.backgrounds import downsample
@@ -293,68 +293,53 @@ def _area(result: Result, kind: int) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    FIGURES.claim(
         "Labelled by one teacher, images are learned better than Gaussians, by 5 points or more.",
         lambda r, c: median_at_least(_gap(r, GAUSSIAN), 0.05),
-        FIGURES,
     ),
-    Claim(
+    FIGURES.claim(
         "With the larger of two sizes, 50 in the source, the gap is 5 points or more.",
         lambda r, c: median_at_least(r.gaps[:, 1], 0.05),
-        FIGURES,
     ),
-    Claim(
+    FIGURES.claim(
         "With the smaller, 9, where the source's effect is weak, it is 5 points or more as well.",
         lambda r, c: median_at_least(r.gaps[:, 0], 0.05),
-        FIGURES,
     ),
-    Claim(
+    FIGURES.claim(
         "They are learned faster: the gap in the mean over training is 5 points or more.",
         lambda r, c: median_at_least(_area(r, GAUSSIAN), 0.05),
-        FIGURES,
     ),
-    Claim(
+    FIGURES.claim(
         "Inputs with another structure lie between: their gap is smaller than that of Gaussians.",
         lambda r, c: ordered(_area(r, TURNED), _area(r, GAUSSIAN)),
-        FIGURES,
     ),
-    Claim(
+    FIGURES.claim(
         "Images are still learned better and faster than inputs with another structure.",
         lambda r, c: ordered(np.zeros_like(r.size), _area(r, TURNED)),
-        FIGURES,
     ),
-    Claim(
+    FIGURES.claim(
         "In the mixture images are learned as well as alone, to 2 points.",
         lambda r, c: median_at_least(r.known[:, GAUSSIAN, -1] - r.alone[:, -1], -0.02),
-        FIGURES,
     ),
-    Claim(
+    FIGURES.claim(
         "On the mixture the student is less right than a student of images alone.",
         lambda r, c: ordered((r.known + r.other)[:, GAUSSIAN, -1] / 2, r.alone[:, -1]),
-        FIGURES,
     ),
-    Claim(
+    PROTOCOL.claim(
         "The regulariser makes the teacher use more classes on Gaussians.",
         lambda r, c: ordered(r.plain_entropy[:, GAUSSIAN], r.entropy[:, GAUSSIAN]),
-        PROTOCOL,
     ),
-    Claim(
+    PROTOCOL.control(
         "So labels of Gaussians have at least 90 % of the largest entropy.",
         lambda r, c: median_at_least(r.entropy[:, GAUSSIAN], 0.9),
-        PROTOCOL,
-        kind="control",
     ),
-    Claim(
+    PROTOCOL.control(
         "The teacher still knows the images: it is right on 80 % or more.",
         lambda r, c: median_at_least(r.accuracy[:, GAUSSIAN], 0.8),
-        PROTOCOL,
-        kind="control",
     ),
-    Claim(
+    PROTOCOL.control(
         "Other images of the same kind are learned equally well, to 5 points.",
         lambda r, c: median_between(_gap(r, 0), -0.05, 0.05),
-        PROTOCOL,
-        kind="control",
     ),
 )
 

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum
+from theorylab.claims import Source
 from theorylab.claims.judges import (
     at_most,
     between,
@@ -134,62 +134,50 @@ def _ceiling(config: Config) -> float:
 
 # 99 %, 1 point, twice and 10 points are the catalogue's; 98 % leaves room for features of one step.
 CLAIMS = (
-    Claim(
+    TABLE.claim(
         "The network learns it: at least 99 % of both classes.",
         lambda r, c: median_at_least(np.minimum(_last(r.network), r.plain), LEARNED),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "The network memorised nothing: training and tests are within 1 point in every seed.",
         lambda r, c: at_most(np.abs(r.train - _last(r.network)).max(), 0.01),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "The tangent model gets within 1 point of the network.",
         lambda r, c: median_at_least(_last(r.tangent) - _last(r.network), -0.01),
-        TABLE,
     ),
-    Claim(
+    CURVES.claim(
         "The tangent model takes at least twice as many steps to 99 % as the network.",
         lambda r, c: ordered(2 * _arrived(c.steps, r.network), _arrived(c.steps, r.tangent)),
-        CURVES,
     ),
-    Claim(
+    TABLE.claim(
         "Random features are at least 10 points behind the network.",
         lambda r, c: ordered(_last(r.random) + 0.1, _last(r.network)),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "A probe of the second step's weights has at least 99 %.",
         lambda r, c: median_at_least(r.two_step, LEARNED),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "After two steps some neuron points to the relevant patterns: cos ≥ 0.99.",
         lambda r, c: median_at_least(r.cosines[:, AFTER_TWO_STEPS], 0.99),
-        TABLE,
         formula=r"\max_i \cos(w_i, \sum_{j \in A} M_j) \ge 0.99",
     ),
-    Claim(
+    TABLE.control(
         "Weights that do not move have the largest cosine of random directions, within 30 %.",
         lambda r, c: between(
             r.cosines[:, 0].mean() / expected_largest_cosine(c.num_pairs, c.dimension), 0.7, 1.3
         ),
-        TABLE,
-        kind="control",
     ),
-    Claim(
+    TABLE.claim(
         "One threshold of the count is always right, so the label is easy for linear classifiers.",
         lambda r, c: identity(_ceiling(c), 1.0, 1e-9),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "A probe of the first step's weights, as they are, gives one answer to everything: 50 %.",
         lambda r, c: median_between(r.one_step, 0.48, 0.52),
-        TABLE,
     ),
-    *erratum(
-        TABLE,
+    *TABLE.erratum(
         printed=(
             "The first step's features are not good enough: a second step must improve them.",
             lambda r, c: median_at_most(r.one_step_scaled, 0.9),

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_at_most, median_between, ordered
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features.emergence.meters import threshold_ceiling
@@ -159,75 +159,61 @@ def _majority(config: Config) -> float:
 # 99 %, 12 points and cos ≥ 0.99 are the catalogue's, from `parity_six` and the general
 # setting, with its orderings in every cell. Chance is [48, 53] % as there; 75 % is midway.
 CLAIMS = (
-    Claim(
+    UNEQUAL.claim(
         "With unequal classes the network still learns: at least 99 % of both classes.",
         lambda r, c: median_at_least(r.network.min(axis=0), 0.99),
-        UNEQUAL,
     ),
-    Claim(
+    UNEQUAL.claim(
         "With unequal classes the network beats the tangent model by 12 points in every seed.",
         lambda r, c: ordered(r.tangent.max(axis=0) + 0.12, r.network.min(axis=0)),
-        UNEQUAL,
     ),
-    Claim(
+    UNEQUAL.claim(
         "Random features stay below the tangent model plus 3 points.",
         lambda r, c: ordered(r.random.max(axis=0), r.tangent.max(axis=0) + 0.03),
-        UNEQUAL,
     ),
     # The source calls it less stable than with equal ones: in training it prints 84, 63 and 84 %.
-    Claim(
+    UNEQUAL.claim(
         "With weighted classes the tangent model is stable: seeds are within 5 points of their "
         "median.",
         lambda r, c: median_at_most(
             np.abs(r.tangent - np.median(r.tangent, axis=1, keepdims=True)).max(axis=0), 0.05
         ),
-        UNEQUAL,
     ),
-    Claim(
+    UNEQUAL.claim(
         "In every setting a probe of the first step's weights, as they are, is at chance.",
         lambda r, c: median_at_most(np.abs(_probed(r, 0) - 0.505).max(axis=0), 0.025),
-        UNEQUAL,
     ),
-    Claim(
+    UNEQUAL.claim(
         "Multiplied by one constant, and after the second step, they are not: 75 % or more.",
         lambda r, c: median_at_least(
             np.minimum(_probed(r, 1).min(axis=0), _probed(r, 2).min(axis=0)), 0.75
         ),
-        UNEQUAL,
     ),
-    Claim(
+    UNEQUAL.claim(
         "With unequal classes some neuron still points to the relevant patterns: cos ≥ 0.99.",
         lambda r, c: median_at_least(r.second.min(axis=0), 0.99),
-        UNEQUAL,
     ),
-    Claim(
+    UNEQUAL.control(
         "The network is not the majority's guess: it is at least 5 points better than saying −1.",
         lambda r, c: ordered(_majority(c) + 0.05 + 0 * r.plain[-1], r.plain[-1]),
-        UNEQUAL,
-        kind="control",
     ),
-    Claim(
+    UNEQUAL.control(
         "With unequal classes and without structure the network is at chance.",
         lambda r, c: median_between(r.fair, 0.48, 0.53),
-        UNEQUAL,
-        kind="control",
     ),
-    Claim(
+    FEWER.claim(
         "With fewer samples the network still learns: at least 99 %.",
         lambda r, c: median_at_least(r.fewer_network.min(axis=0), 0.99),
-        FEWER,
     ),
-    Claim(
+    FEWER.claim(
         "With fewer samples fixed features stay 12 points behind.",
         lambda r, c: median_at_least(
             (r.fewer_network - np.maximum(r.fewer_tangent, r.fewer_random)).min(axis=0), 0.12
         ),
-        FEWER,
     ),
-    Claim(
+    FEWER.claim(
         "With fewer samples some neuron points to the relevant patterns: cos ≥ 0.99.",
         lambda r, c: median_at_least(r.fewer_second.min(axis=0), 0.99),
-        FEWER,
     ),
 )
 

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import (
     between,
     median_at_least,
@@ -141,76 +141,60 @@ def _ceiling(config: Config) -> float:
 # p < 0.01 by Student's test (that six signs agree, which is judged, has 2⁻⁶). A smaller network
 # with fewer steps has fewer tangent features and leaves them further from their end: 78 %.
 CLAIMS = (
-    Claim(
+    TABLE.claim(
         "The network learns the parity: test accuracy is at least 99.5 %.",
         lambda r, c: median_at_least(_last(r.network), 0.995),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "The tangent model stops at one threshold: at most 88 % if k = 5, its ceiling + 3.6.",
         lambda r, c: median_at_most(_last(r.tangent) - _ceiling(c), 0.88 - CEILING),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "The tangent model was trained well: at least 82 % if k = 5, or 78 % in smaller sizes.",
         lambda r, c: median_at_least(
             _last(r.tangent) - _ceiling(c), (0.82 if c.is_sources else 0.78) - CEILING
         ),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "Random features are between 68 and 80 %.",
         lambda r, c: median_between(_last(r.random), 0.68, 0.8),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "The network is at least 12 points better than the tangent model, seed by seed.",
         lambda r, c: ordered(_last(r.tangent) + 0.12, _last(r.network)),
-        TABLE,
     ),
-    Claim(
+    TABLE.control(
         "Without structure the network is at chance.",
         lambda r, c: median_between(_last(r.fair_network), 0.48, 0.53),
-        TABLE,
-        kind="control",
     ),
-    Claim(
+    TABLE.control(
         "Without structure fixed features are at chance too.",
         lambda r, c: median_between(
             np.maximum(_last(r.fair_tangent), _last(r.fair_random)), 0.48, 0.53
         ),
-        TABLE,
-        kind="control",
     ),
-    Claim(
+    TABLE.claim(
         "After two steps some neuron points to the relevant patterns: cos ≥ 0.99.",
         lambda r, c: median_at_least(r.cosines[:, AFTER_TWO_STEPS], 0.99),
-        TABLE,
         formula=r"\max_i \cos(w_i, \sum_{j \in A} M_j) \ge 0.99",
     ),
-    Claim(
+    TABLE.claim(
         "Weights that do not move have the largest cosine of random directions, within 30 %.",
         lambda r, c: between(
             r.cosines[:, 0].mean() / expected_largest_cosine(c.num_pairs, c.dimension), 0.7, 1.3
         ),
-        TABLE,
     ),
-    Claim(
+    TABLE.control(
         "Without structure no neuron points to the relevant patterns: cos stays below 0.5.",
         lambda r, c: median_at_most(r.fair_cosines[:, AFTER_TWO_STEPS:].max(axis=1), 0.5),
-        TABLE,
-        kind="control",
     ),
-    Claim(
+    THEOREM.claim(
         "With the values that the theorem prints in place of the lemmas' it learns too: 99.5 %.",
         lambda r, c: median_at_least(_last(r.theorem), 0.995),
-        THEOREM,
     ),
-    Claim(
+    STAGES.control(
         "With one learning rate for all blocks it does not: at most 59/64.",
         lambda r, c: median_at_most(_last(r.equal), PLATEAU),
-        STAGES,
-        kind="control",
     ),
 )
 

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_at_most
 from theorylab.data import Dataset, image_set
 from theorylab.data.downloads import image_shape, num_images
@@ -151,43 +151,33 @@ def _measured(given: tuple[RandomKey, Float[Array, ""]], data: Dataset, config: 
 
 
 CLAIMS = (
-    Claim(
+    CLUSTERS.claim(
         "From a small start weights gather in two clusters: their mean cosine is 0.8 or more.",
         lambda r, c: median_at_least(r.within[SMALL, :, -1], 0.8),
-        CLUSTERS,
     ),
-    Claim(
+    CLUSTERS.claim(
         "The two clusters are nearly opposite: the cosine of their centres is -0.5 or less.",
         lambda r, c: median_at_most(r.between[SMALL, :, -1], -0.5),
-        CLUSTERS,
     ),
-    Claim(
+    CLUSTERS.claim(
         "Most of the change is early: half of it in the first tenth of training.",
         lambda r, c: median_at_least(r.moved[SMALL, :, 1], 0.5),
-        CLUSTERS,
     ),
-    Claim(
+    CLUSTERS.claim(
         "The network tells the two apart on 97 % of test images.",
         lambda r, c: median_at_least(r.accuracy[SMALL, :, -1], 0.97),
-        CLUSTERS,
     ),
-    Claim(
+    CLUSTERS.control(
         "At the start there are no clusters: what 2-means finds has a cosine below 0.5.",
         lambda r, c: median_at_most(r.within[SMALL, :, 0], 0.5),
-        CLUSTERS,
-        kind="control",
     ),
-    Claim(
+    CLUSTERS.control(
         "The same weights, scrambled, have no clusters.",
         lambda r, c: median_at_most(r.chance[SMALL, :, -1], 0.5),
-        CLUSTERS,
-        kind="control",
     ),
-    Claim(
+    CLUSTERS.control(
         "From a start of the usual size the start's noise hides them, below a cosine of 0.6.",
         lambda r, c: median_at_most(r.within[USUAL, :, -1], 0.6),
-        CLUSTERS,
-        kind="control",
     ),
 )
 

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, image_set
 from theorylab.data.backgrounds import downsample
@@ -259,19 +259,17 @@ LOOSEST = 0.426  # the least mean cosine that the source prints for a cluster, o
 
 # 0.3 and ten deviations 1/√dim of one cosine are the catalogue's.
 CLAIMS = (
-    Claim(
+    FILTERS.claim(
         "From a small start filters of every group gather in two clusters, as close as printed.",
         lambda r, c: median_at_least(r.within[SMALL, :, :, -1].min(axis=1), LOOSEST),
-        FILTERS,
     ),
-    Claim(
+    FILTERS.claim(
         "In the last two groups they are closer to their centres than the same filters shuffled.",
         lambda r, c: ordered(
             np.zeros(r.within.shape[1]), _above_chance(r, SMALL, -1)[:, 2:].min(axis=1)
         ),
-        FILTERS,
     ),
-    Claim(
+    FILTERS.claim(
         "In the last group centres are opposite, and filters 0.2 closer to them than shuffled.",
         lambda r, c: median_at_least(
             np.minimum(
@@ -279,50 +277,38 @@ CLAIMS = (
             ),
             0.0,
         ),
-        FILTERS,
     ),
-    Claim(
+    FILTERS.control(
         "At this size, without a choice by hand, centres of some group are not: above -0.5.",
         lambda r, c: median_at_least(r.between[SMALL, :, :, -1].max(axis=1), -0.5),
-        FILTERS,
-        kind="control",
     ),
-    Claim(
+    GRADIENTS.claim(
         "Gradients keep their direction: mean gradients of three chunks have cosines above 0.3.",
         lambda r, c: median_at_least(_kept(r), 0.3),
-        GRADIENTS,
     ),
-    Claim(
+    GRADIENTS.claim(
         "In the last group that is ten deviations 1/√dim of a random cosine, or more.",
         lambda r, c: median_at_least(_deviations(r, c), 10.0),
-        GRADIENTS,
     ),
-    Claim(
+    FILTERS.claim(
         "Most of the change is early: filters of every group move more before than after.",
         lambda r, c: median_at_least((r.early / r.late)[SMALL].min(axis=1), 1.0),
-        FILTERS,
     ),
-    Claim(
+    FILTERS.claim(
         "The network tells the two apart on 90 % of test images, as the source's do.",
         lambda r, c: median_at_least(r.accuracy[SMALL, :, -1], 0.9),
-        FILTERS,
     ),
-    Claim(
+    FILTERS.control(
         "Before training 2-means finds no more in filters than in shuffled ones, to 0.05.",
         lambda r, c: median_at_most(_above_chance(r, SMALL, 0)[:, -1], 0.05),
-        FILTERS,
-        kind="control",
     ),
-    Claim(
+    FILTERS.control(
         "From a usual start neither does it after training: a choice by hand would find clusters.",
         lambda r, c: median_at_most(_above_chance(r, USUAL, -1)[:, -1], 0.05),
-        FILTERS,
-        kind="control",
     ),
-    Claim(
+    FILTERS.claim(
         "What training adds to a usual start still has two opposite clusters: -0.5 or less.",
         lambda r, c: median_at_most(r.added[USUAL, :, -1, 1], -0.5),
-        FILTERS,
     ),
 )
 

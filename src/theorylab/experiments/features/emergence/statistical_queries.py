@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum
+from theorylab.claims import Source
 from theorylab.claims.judges import holds, identity, median_at_least, median_at_most
 from theorylab.data import parity_mixture
 from theorylab.experiments.drawing import COLOURS, THEORY, label_axes, panels
@@ -126,29 +126,23 @@ def _covariance(config: Config, other_probability: float) -> float:
 
 
 CLAIMS = (
-    Claim(
+    QUERIES.claim(
         "Different parities are uncorrelated, exactly.",
         lambda r, c: identity(r.correlation, 0.0, 0.0),
-        QUERIES,
     ),
-    Claim(
+    QUERIES.claim(
         "No entry of the first gradient tells more than 1/τ² parities from the others.",
         lambda r, c: holds(TOLERANCES**-2 - r.told),
-        QUERIES,
     ),
-    Claim(
+    QUERIES.claim(
         "On fair signs D queries about the inputs' signs do not find the set, of either oracle.",
         lambda r, c: median_at_most(r.found[:, 0].max(axis=1), 0.0),
-        QUERIES,
     ),
-    Claim(
+    QUERIES.control(
         "On the mixture with structure the same D queries do.",
         lambda r, c: median_at_least(r.found[:, 1].min(axis=1), 1.0),
-        QUERIES,
-        kind="control",
     ),
-    *erratum(
-        CONCEPT,
+    *CONCEPT.erratum(
         printed=(
             "The concept 1[Σⱼ (1 − φ̃ⱼ) odd] is the product of the relevant signs.",
             lambda r, c: identity(r.agreement[0], 1.0, 1e-12),
@@ -158,8 +152,7 @@ CLAIMS = (
             lambda r, c: identity(r.agreement[1], 1.0, 1e-12),
         ),
     ),
-    *erratum(
-        DATA,
+    *DATA.erratum(
         printed=(
             "Patterns outside of the set are independent in the mixture with p_o = 0.3.",
             lambda r, c: identity(_covariance(c, 0.3), 0.0, 1e-12),

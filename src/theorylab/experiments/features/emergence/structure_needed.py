@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import at_least, at_most, median_at_least, median_at_most
 from theorylab.data import dictionary_data, independent_patterns, parity_mixture
 from theorylab.data.dictionary import parity_counts
@@ -170,44 +170,35 @@ def _bound(config: Config) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    QUERIES.claim(
         "Without structure the network is at chance in every large case: 50 % to 2 points.",
         lambda r, c: median_at_most(np.abs(r.fair[..., -1] - 0.5).max(axis=0), 0.02),
-        QUERIES,
     ),
-    Claim(
+    TABLE.claim(
         "With structure it solves every one of them in as many steps: test accuracy is at least "
         "99.5 %.",
         lambda r, c: median_at_least(r.structured[..., -1].min(axis=0), 0.995),
-        TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "With structure some neuron points to the relevant patterns after two steps: cos ≥ 0.99.",
         lambda r, c: median_at_least(r.structured_cosines.min(axis=0), 0.99),
-        TABLE,
     ),
-    Claim(
+    TABLE.control(
         "Without structure none does: the largest cosine is below 0.5.",
         lambda r, c: median_at_most(r.fair_cosines.max(axis=0), 0.5),
-        TABLE,
-        kind="control",
     ),
-    Claim(
+    QUERIES.control(
         "Where parities are few, it finds one without structure too: test accuracy is at least "
         "99 %.",
         lambda r, c: median_at_least(r.few[..., -1].min(axis=0), 0.99),
-        QUERIES,
-        kind="control",
     ),
-    Claim(
+    QUERIES.claim(
         "The bound allows what fails: the network asks a thousand times as much, or more.",
         lambda r, c: at_least((_asked(c) / _bound(c)).min(), 1000.0),
-        QUERIES,
     ),
-    Claim(
+    GOOD.claim(
         "A network of bumps written down by hand has every label to 1e-4.",
         lambda r, c: at_most(r.good_error.max(), 1e-4),
-        GOOD,
     ),
 )
 

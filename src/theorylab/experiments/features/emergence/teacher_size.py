@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_at_most, median_between, trend
 from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.fields import Count, Increasing, OpenFraction, Positive, Several
@@ -261,54 +261,42 @@ def _rise(curves: Float[np.ndarray, "s m"]) -> Float[np.ndarray, " s"]:
 
 
 CLAIMS = (
-    Claim(
+    SIZES.claim(
         "Teachers on images can be too large: the loss rises again over sizes, by 5 % or more.",
         lambda r, c: median_at_least(_rise(r.images), 1.05),
-        SIZES,
     ),
-    Claim(
+    SIZES.claim(
         "So can students of as many Gaussians: the loss rises again, by 5 % or more.",
         lambda r, c: median_at_least(_rise(r.students[:, 0, 0]), 1.05),
-        SIZES,
     ),
-    Claim(
+    SIZES.claim(
         "The best student is as large as the best teacher, within a factor of 1.5, if there are as "
         "many Gaussians as images.",
         lambda r, c: median_between(_ratio(r, 0), 1 / 1.5, 1.5),
-        SIZES,
     ),
-    Claim(
+    SIZES.claim(
         "It is a matter of numbers: of many Gaussians, the best is at least 1.5 times as large.",
         lambda r, c: median_at_least(_ratio(r, -1), 1.5),
-        SIZES,
     ),
-    Claim(
+    SIZES.claim(
         "Larger teachers move the minimum: of many Gaussians, the best student grows with them.",
         lambda r, c: trend(r.minimum[:, :, -1].T),
-        SIZES,
     ),
-    Claim(
+    SIZES.control(
         "At this size and equal numbers they hardly do: the largest less than triples it.",
         lambda r, c: median_at_most(r.minimum[:, -1, 0] / r.minimum[:, 0, 0], 3.0),
-        SIZES,
-        kind="control",
     ),
-    Claim(
+    SHARES.claim(
         "Images are learned better than Gaussians at every share α of them, by 5 points or more.",
         lambda r, c: median_at_least((r.mixture[..., 0] - r.mixture[..., 1]).min(axis=1), 0.05),
-        SHARES,
     ),
-    Claim(
+    PROTOCOL.control(
         "Labels of Gaussians have at least 90 % of the largest entropy, for every teacher.",
         lambda r, c: median_at_least(r.entropy.min(axis=1), 0.9),
-        PROTOCOL,
-        kind="control",
     ),
-    Claim(
+    PROTOCOL.control(
         "Teachers know the images: each is right on 50 % or more, five times chance.",
         lambda r, c: median_at_least(r.accuracy.min(axis=1), 0.5),
-        PROTOCOL,
-        kind="control",
     ),
 )
 

@@ -7,7 +7,7 @@ from theorylab.data.modular import Sums, all_sums, num_sums, split_sums
 from theorylab.features.fourier.learning import AdditionRecipe, learn_addition
 from theorylab.features.fourier.maximum_margin import num_cosine_neurons
 from theorylab.features.fourier.polynomial import (
-    Neurons,
+    PolynomialNeurons,
     group_norm,
     initial_neurons,
     polynomial_network,
@@ -40,7 +40,7 @@ def bytes_of(config: Polynomials, cases: Sequence[Case]) -> int:
     return 4 * 2 * (6 * batches + 2 * 4096 * max(units) + 3 * listed + kept)
 
 
-def start_of(key: RandomKey, case: Case) -> Neurons:
+def start_of(key: RandomKey, case: Case) -> PolynomialNeurons:
     """Random weights of as many neurons as the network of maximum margin has."""
     return initial_neurons(key, *case, num_cosine_neurons(*case))
 
@@ -53,7 +53,7 @@ def parts_of(key: RandomKey, case: Case, fraction: float) -> tuple[Sums, Sums]:
 
 def train(
     key: RandomKey,
-    start: Neurons,
+    start: PolynomialNeurons,
     parts: tuple[Sums, Sums],
     config: Polynomials,
     penalty: Scalar = 0.0,

@@ -32,13 +32,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_at_most, ordered, probability_at_least
 from theorylab.data.modular import all_sums, num_sums, split_sums
 from theorylab.experiments.drawing import image, label_axes, panels
 from theorylab.features.fourier.learning import AdditionRecipe, learn_addition, scores
 from theorylab.features.fourier.spectra import attention_concentration, attention_power
-from theorylab.features.fourier.transformer import Transformer, token_scores, weight_norm
+from theorylab.features.fourier.transformer import AdditionTransformer, token_scores, weight_norm
 from theorylab.fields import Count, Fraction, Odd, Positive, Seeded, Several, Whole
 from theorylab.progress import report
 from theorylab.training import ensemble
@@ -84,9 +84,11 @@ class Config(Seeded):
         """(k, p) of every case."""
         return paired(self.num_terms, self.moduli)
 
-    def model(self, num_terms: int, modulus: int) -> Transformer:
+    def model(self, num_terms: int, modulus: int) -> AdditionTransformer:
         """The transformer of one case."""
-        return Transformer(num_terms, modulus, self.channels, self.num_heads, self.head_width)
+        return AdditionTransformer(
+            num_terms, modulus, self.channels, self.num_heads, self.head_width
+        )
 
 
 PRESETS = {
@@ -228,39 +230,30 @@ def _learned(result: Result, values: np.ndarray) -> np.ndarray:
 
 # Thresholds are the catalogue's.
 CLAIMS = (
-    Claim(
+    WAVES.claim(
         "More than half of the networks learn all sums, to 99 %.",
         lambda r, c: probability_at_least(_knows(r).sum(), len(_knows(r)), 0.5),
-        WAVES,
     ),
-    Claim(
+    WAVES.claim(
         "The scores of live heads have half of their power or more at one pair of frequencies.",
         lambda r, c: median_at_least(_learned(r, r.after), 0.5),
-        WAVES,
         formula=r"\max_{j_1, j_2} |\hat A|^2 / \sum |\hat A|^2 \ge \tfrac12",
     ),
-    Claim(
+    WAVES.claim(
         "Training makes that part three times as large, or more.",
         lambda r, c: median_at_least(_learned(r, r.after / r.before), 3.0),
-        WAVES,
     ),
-    Claim(
+    WAVES.control(
         "Without the penalty live heads are less concentrated, seed by seed.",
         lambda r, c: ordered(-_learned(r, -r.free), _learned(r, r.after)),
-        WAVES,
-        kind="control",
     ),
-    Claim(
+    WAVES.control(
         "Of sums that are held out it knows less than 99 %: these sizes are learned by heart.",
         lambda r, c: median_at_most(r.held_out, ENOUGH),
-        WAVES,
-        kind="control",
     ),
-    Claim(
+    WAVES.control(
         "Before training, no network has half of its heads' power at one pair of frequencies.",
         lambda r, c: median_at_most(r.before.max(axis=0), 0.5),
-        WAVES,
-        kind="control",
     ),
 )
 

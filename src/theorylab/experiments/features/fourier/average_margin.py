@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum
+from theorylab.claims import Source
 from theorylab.claims.judges import at_least, at_most, holds, identity
 from theorylab.data.modular import all_sums, num_sums
 from theorylab.experiments.drawing import THEORY, label_axes, panels
@@ -172,15 +172,13 @@ def _misprinted(result: Result, config: Config) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    NEURON.claim(
         "A neuron's average margin is the sum over frequencies of products of transforms.",
         lambda r, c: identity(r.by_transform, r.by_examples, 1e-10),
-        NEURON,
         formula=r"\mathbb{E} g' = \frac{k!}{(p-1)p^k} \sum_{j \ne 0} \hat w(-j) \prod_i"
         r" \hat u_i(j)",
     ),
-    *erratum(
-        PROOF,
+    *PROOF.erratum(
         printed=(
             "In the average margin stands 1 - 1/(p - 1).",
             lambda r, c: identity(_misprinted(r, c), r.by_examples, 1e-10),
@@ -190,40 +188,33 @@ CLAIMS = (
             lambda r, c: identity(r.by_transform, r.by_examples, 1e-10),
         ),
     ),
-    Claim(
+    NEURON.claim(
         "Ascent on one neuron never finds more than γ*.",
         lambda r, c: holds(1 - r.ascended, 1e-6),
-        NEURON,
     ),
-    Claim(
+    NEURON.claim(
         "The best of the ascents reaches γ*, in every case.",
         lambda r, c: holds(r.ascended.max(axis=1) - 1, 1e-6),
-        NEURON,
     ),
-    Claim(
+    NEURON.claim(
         "The best neuron has one frequency in all its vectors.",
         lambda r, c: at_least(r.concentration.min(), 0.9999),
-        NEURON,
     ),
-    Claim(
+    NEURON.claim(
         "The phases of the best neuron's inputs add up to that of its output.",
         lambda r, c: at_most(r.residual.max(), 1e-3),
-        NEURON,
         formula=r"\sum_i \theta_{u_i} = \theta_w",
     ),
-    Claim(
+    DUALITY.claim(
         "No random network has a least margin above its average one, or that above γ*‖θ‖ᵏ⁺¹.",
         lambda r, c: holds(
             np.minimum(r.random_average - r.random_least, 1 - r.random_average), 1e-5
         ),
-        DUALITY,
         formula=r"h \le \mathbb{E} g' \le \gamma^* \|\theta\|^{k+1}",
     ),
-    Claim(
+    DUALITY.control(
         "Networks that are not trained are far from the bound: their average margin is below half.",
         lambda r, c: at_most(r.random_average.max(), 0.5),
-        DUALITY,
-        kind="control",
     ),
 )
 

@@ -16,13 +16,13 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_at_most
 from theorylab.data.modular import num_sums
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features.fourier.margins import normalized_margin
 from theorylab.features.fourier.maximum_margin import maximum_margin
-from theorylab.features.fourier.polynomial import Neurons
+from theorylab.features.fourier.polynomial import PolynomialNeurons
 from theorylab.fields import Count, Odd, Positive, Several
 from theorylab.progress import report
 from theorylab.training import ensemble
@@ -87,7 +87,9 @@ def run(config: Config) -> Result:
         start_key, batch_key = jax.random.split(key)
         parts = parts_of(batch_key, case, 1.0)
 
-        def further(params: Neurons, penalty: Float[Array, ""]) -> tuple[Neurons, Array]:
+        def further(
+            params: PolynomialNeurons, penalty: Float[Array, ""]
+        ) -> tuple[PolynomialNeurons, Array]:
             trained = train(batch_key, params, parts, config, penalty)
             return trained.params, normalized_margin(trained.params) / best
 
@@ -110,17 +112,14 @@ def _growth(path: np.ndarray) -> np.ndarray:
 
 # Thresholds are the catalogue's.
 CLAIMS = (
-    Claim(
+    LIMIT.claim(
         "With every smaller λ the margin grows, until it is within 2 % of γ*.",
         lambda r, c: median_at_least(_growth(r.path), 0.0),
-        LIMIT,
         formula=r"\gamma_\lambda \to \gamma^*",
     ),
-    Claim(
+    RECIPE.control(
         "With the norm, but half of the sums, the margin over all of them is below 0.7 γ*.",
         lambda r, c: median_at_most(r.halved_margin, 0.7),
-        RECIPE,
-        kind="control",
     ),
 )
 

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum
+from theorylab.claims import Source
 from theorylab.claims.judges import at_most, holds, identity
 from theorylab.data.modular import Sums, all_sums, num_sums
 from theorylab.experiments.drawing import THEORY, panels
@@ -30,7 +30,7 @@ from theorylab.features.fourier.maximum_margin import (
     maximum_margin_network,
     num_cosine_neurons,
 )
-from theorylab.features.fourier.polynomial import Neurons, group_norm, polynomial_network
+from theorylab.features.fourier.polynomial import PolynomialNeurons, group_norm, polynomial_network
 from theorylab.fields import Checked, Count, Odd, Several
 from theorylab.progress import report
 from theorylab.typing import Measured
@@ -106,7 +106,7 @@ class Margins(NamedTuple):
 
 
 @jax.jit
-def _margins(params: Neurons, sums: Sums) -> Margins:
+def _margins(params: PolynomialNeurons, sums: Sums) -> Margins:
     outputs = polynomial_network(params, sums.terms)
     wrong = jnp.arange(outputs.shape[1])[None, :] != sums.total[:, None]
     margins = margin(outputs, sums.total)
@@ -156,19 +156,16 @@ def _powers(config: Config, *shifts: int) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    VALUE.claim(
         "The explicit network of cosines attains γ*, in every case.",
         lambda r, c: identity(r.attained, np.ones_like(r.attained), 1e-12),
-        VALUE,
         formula=r"h(\theta)/\|\theta\|^{k+1} = \gamma^*",
     ),
-    Claim(
+    NETWORK.claim(
         "Every example is on the margin of the explicit network.",
         lambda r, c: identity(r.largest, np.ones_like(r.largest), 1e-10),
-        NETWORK,
     ),
-    *erratum(
-        SKETCH,
+    *SKETCH.erratum(
         printed=(
             "The explicit network's wrong outputs are 0.",
             lambda r, c: identity(r.wrong, np.zeros_like(r.wrong), 1e-9),
@@ -179,8 +176,7 @@ CLAIMS = (
         ),
         formula=r"\sum_{\zeta=1}^{(p-1)/2} \cos(2\pi\zeta r/p) = -\tfrac12",
     ),
-    *erratum(
-        SKETCH,
+    *SKETCH.erratum(
         printed=(
             "For three terms, one frequency takes 56 neurons.",
             lambda r, c: identity(_of_three(r, c), np.full_like(_of_three(r, c), 56), 1e-12),
@@ -191,8 +187,7 @@ CLAIMS = (
         ),
         formula=r"2^{2k-1} = 32",
     ),
-    *erratum(
-        SKETCH,
+    *SKETCH.erratum(
         printed=(
             "The cosine of a sum of k terms is a sum of 2ᵏ products.",
             lambda r, c: identity(r.products[:, :1], _powers(c, 0), 1e-12),
@@ -202,8 +197,7 @@ CLAIMS = (
             lambda r, c: identity(r.products, _powers(c, -1, 0), 1e-12),
         ),
     ),
-    *erratum(
-        STATIONARY,
+    *STATIONARY.erratum(
         printed=(
             "In a stationary pair the network minimises the average margin.",
             lambda r, c: at_most(np.max(r.attained - r.flipped), 0.0),
@@ -213,11 +207,9 @@ CLAIMS = (
             lambda r, c: holds(r.attained - r.flipped - 2, 1e-9),
         ),
     ),
-    Claim(
+    VALUE.control(
         "Without one of its frequencies the explicit network has a smaller margin, in every case.",
         lambda r, c: at_most(r.incomplete.max(), 1 - 1 / max(c.moduli)),
-        VALUE,
-        kind="control",
     ),
 )
 

@@ -22,14 +22,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source
+from theorylab.claims import Source
 from theorylab.claims.judges import holds, median_at_least, median_at_most, ordered
 from theorylab.data.modular import all_sums
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.fourier.learning import scores
 from theorylab.features.fourier.margins import average_margin, normalized_margin
 from theorylab.features.fourier.maximum_margin import least_penalized_loss, maximum_margin
-from theorylab.features.fourier.polynomial import Neurons, group_norm, polynomial_network
+from theorylab.features.fourier.polynomial import PolynomialNeurons, group_norm, polynomial_network
 from theorylab.features.fourier.spectra import (
     NeuronSpectra,
     frequency_counts,
@@ -172,7 +172,9 @@ def _trained(
     return ensemble(one, jax.random.split(key, config.num_seeds))
 
 
-def _measured(start: Neurons, params: Neurons, loss: Float[Array, ""]) -> tuple[Networks, Spectra]:
+def _measured(
+    start: PolynomialNeurons, params: PolynomialNeurons, loss: Float[Array, ""]
+) -> tuple[Networks, Spectra]:
     """Spectra before and after, margins and accuracy of one network."""
     num_terms, modulus, _ = params.inputs.shape
     first, last = neuron_spectra(start), neuron_spectra(params)
@@ -213,65 +215,53 @@ def _excess(result: Result, config: Config) -> np.ndarray:
 
 # Thresholds are the catalogue's, of full data and the norm; each seed counts with its worst case.
 CLAIMS = (
-    Claim(
+    SPARSE.claim(
         "The vectors of live neurons have 95 % of their power at one frequency, in the mean.",
         lambda r, c: median_at_least(r.normed.mean.min(axis=0), 0.95),
-        SPARSE,
         formula=r"\max_j |\hat u(j)|^2 / \sum_j |\hat u(j)|^2 \ge 0.95",
     ),
-    Claim(
+    SPARSE.claim(
         "Half of the vectors of live neurons have 99 % of their power at one frequency.",
         lambda r, c: median_at_least(r.normed.median.min(axis=0), 0.99),
-        SPARSE,
     ),
-    Claim(
+    SPARSE.claim(
         "Training concentrates the power: it was spread before, in every case and seed.",
         lambda r, c: ordered(r.normed.initial.max(axis=0) + 0.1, r.normed.mean.min(axis=0)),
-        SPARSE,
     ),
-    Claim(
+    THEOREM.claim(
         "In 95 % of live neurons all vectors have one frequency, and their phases add up.",
         lambda r, c: median_at_least(r.normed.agreement.min(axis=0), 0.95),
-        THEOREM,
     ),
-    Claim(
+    THEOREM.claim(
         "Every frequency belongs to some neuron, in every network.",
         lambda r, c: holds(r.coverage - 1),
-        THEOREM,
     ),
-    Claim(
+    SPARSE.claim(
         "Frequencies are used about equally: χ² does not reject at 1 %, or none 4 times another.",
         lambda r, c: holds(np.maximum(r.p_value - 0.01, (4 - r.imbalance) / 100)),
-        SPARSE,
     ),
-    Claim(
+    THEOREM.claim(
         "The least margin over all sums is above 0.7 γ*.",
         lambda r, c: median_at_least(r.normed.margin.min(axis=0), 0.7),
-        THEOREM,
     ),
-    Claim(
+    THEOREM.claim(
         "No trained network has a margin above γ*, least or average, with norm or decay.",
         lambda r, c: holds(
             1 - np.stack([r.normed.margin, r.normed.average, r.decayed.margin]), rounding=1e-5
         ),
-        THEOREM,
     ),
-    Claim(
+    LIMIT.claim(
         "The loss is within 2 % of the least one possible, which is that of the maximum margin.",
         lambda r, c: median_at_most(_excess(r, c).max(axis=0), 1.02),
-        LIMIT,
         formula=r"\min_\theta L = \min_r \log(1 + (p-1) e^{-\gamma^* r^{k+1}}) + \lambda r",
     ),
-    Claim(
+    LIMIT.claim(
         "No loss is below the least one possible.",
         lambda r, c: holds(_excess(r, c) - 1, rounding=1e-5),
-        LIMIT,
     ),
-    Claim(
+    RECIPE.control(
         "With weight decay in place of the norm, on the same sums, the margin is below 0.7 γ*.",
         lambda r, c: median_at_most(r.decayed.margin.max(axis=0), 0.7),
-        RECIPE,
-        kind="control",
     ),
 )
 

@@ -26,7 +26,7 @@ class Task(NamedTuple):
     """The g* of a law, and what the lemma needs to know."""
 
     target: gradient.ReluNetwork
-    constants: gradient.Constants
+    constants: gradient.TheoremConstants
     floor: float  # B_ε
 
     def bounds(self, widths: Sequence[int], optimum: float) -> np.ndarray:

@@ -26,10 +26,8 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
-    erratum,
     identity,
     median_at_least,
     median_at_most,
@@ -286,13 +284,11 @@ def _formula(config: Config) -> np.ndarray:
 # Thresholds are the catalogue's. Rates and scales were chosen with other seeds: of 0.01, 0.1, 1 and
 # 10, fixed features err least at 0.1 with seed 101, and next at 1.
 CLAIMS = (
-    Claim(
+    EXACT.claim(
         "The explicit network has no hinge loss, for one block and for more.",
         lambda r, c: at_most(r.exact.max(), 1e-5),
-        source=EXACT,
     ),
-    *erratum(
-        MOMENTS,
+    *MOMENTS.erratum(
         printed=(
             "E[yx] is 0, because the law is symmetric.",
             lambda r, c: identity(r.moments, 0 * r.moments, 1e-5),
@@ -302,51 +298,40 @@ CLAIMS = (
             lambda r, c: identity(r.moments, _formula(c), 1e-5),
         ),
     ),
-    Claim(
+    SURE.claim(
         "The gradient of a neuron that is sure of a block is p_A on it, to 10 %.",
         lambda r, c: median_at_most(np.abs(r.inside - 1).max(axis=0), 0.1),
-        source=SURE,
         formula=r"G_l = p_A \pm O(d^{-\tau}) \quad (l \in A_j)",
     ),
-    Claim(
+    SURE.claim(
         "Elsewhere it is below 10 % of p_A.",
         lambda r, c: median_at_most(r.outside.max(axis=0), 0.1),
-        source=SURE,
     ),
-    Claim(
+    SURE.claim(
         "With several blocks, one step of free neurons finds each direction, cosine 0.9 or more.",
         lambda r, c: median_at_least(r.free.min(axis=1), 0.9),
-        source=SURE,
     ),
-    Claim(
+    TRAINED.printed(
         "The error bound 3r√k/d^((τ−3)/2) covers what turned directions cost the explicit network.",
         lambda r, c: at_most(r.term, r.stated[0]),
-        source=TRAINED,
-        kind="printed",
         formula=r"3 r \sqrt{k}\, d^{-(\tau - 3)/2}",
     ),
-    Claim(
+    TRAINED.corrected(
         "With its 3r(k+1) neurons in place of r it does.",
         lambda r, c: at_most(r.term, r.stated[1]),
-        source=TRAINED,
-        kind="corrected",
         formula=r"9 r (k + 1) \sqrt{k}\, d^{-(\tau - 3)/2}",
     ),
-    Claim(
+    TRAINED.claim(
         "The trained network has an error below 2 %, and a neuron with the block's direction.",
         lambda r, c: median_at_most(np.where(r.cosine >= 0.9, r.errors[:, 0], 1.0), 0.02),
-        source=TRAINED,
     ),
-    Claim(
+    FIXED.claim(
         "Linear, random and tangent features of its width err on 10 % or more of the fair signs.",
         lambda r, c: median_at_least(r.fair[:, 1:].min(axis=1), 0.1),
-        source=FIXED,
     ),
-    Claim(
+    FIXED.control(
         "A linear model errs on fair signs as often as the sign of their sum, to 10 points.",
         lambda r, c: median_between(r.fair[:, 1] - _sum_error(c.block_size), -0.1, 0.1),
-        source=FIXED,
-        kind="control",
     ),
 )
 

@@ -29,7 +29,6 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
@@ -171,7 +170,7 @@ def _noisy(num_clusters: int, config: Config) -> GaussianMixture:
     return orthogonal_mixture(num_clusters, config.dimension, 1.0, config.noise)
 
 
-def _main_bound(optimum: float, config: Config) -> gradient.Bound:
+def _main_bound(optimum: float, config: Config) -> gradient.MainBound:
     """The main bound at the trained sizes, at τ = 1."""
     case = gradient.cluster_case(
         _noisy(config.trained_clusters[-1], config), tau=1.0, activation=0.1
@@ -239,68 +238,54 @@ def _sweet_spot(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    DETECTORS.claim(
         "Where clusters are far enough apart, the detectors' hinge loss is below its bound.",
         lambda r, c: holds((r.loss_bounds + 3 * r.errors_of_losses - r.losses)[:-1]),
-        source=DETECTORS,
         formula=r"L(g^*) \le 3 d^{-\tau} + 4 d^{1 - 0.9\tau} / \sqrt{\tau \log d}",
     ),
-    Claim(
+    DETECTORS.control(
         "Where they are nearer than the theorem assumes, the loss exceeds the bound.",
         lambda r, c: at_least(r.losses[-1] - 3 * r.errors_of_losses[-1], r.loss_bounds[-1]),
-        source=DETECTORS,
-        kind="control",
     ),
-    Claim(
+    OPTIMUM.claim(
         "The best network on the clusters' directions is no worse than the detectors.",
         lambda r, c: at_most(r.optimum, r.detectors + 1e-3),
-        source=OPTIMUM,
     ),
-    Claim(
+    OPTIMUM.claim(
         "It is the best to 0.001, by a certificate from below.",
         lambda r, c: holds(1e-3 - (r.optimum - r.certificate)),
-        source=OPTIMUM,
     ),
-    Claim(
+    FEATURES.claim(
         "Directions are found at moderate biases: 3 times as often as at the smallest or largest.",
         lambda r, c: median_at_least(_sweet_spot(r), 3.0),
-        source=FEATURES,
     ),
-    Claim(
+    FEATURES.claim(
         "At the theorem's τ = 8 a neuron finds a direction with a probability below 1e-20.",
         lambda r, c: at_most(r.exponent, -20.0),
-        source=FEATURES,
         formula=r"p = \Theta(d^{-9 C_b^2 \tau \sigma_+^2 / 2 B_{\mu 1}^2})",
     ),
-    Claim(
+    BOUND.claim(
         "At the trained sizes the main bound with unit constants says nothing, and requires more.",
         lambda r, c: holds(np.array([r.bound - 1, r.violated - 1])),
-        source=BOUND,
     ),
-    Claim(
+    THEOREM.printed(
         "The printed error bound covers the derived one for every dimension, at τ = 8.",
         lambda r, c: holds(1 - r.covered[0]),
-        source=THEOREM,
-        kind="printed",
         formula=r"\sqrt2 r\, d^{-(0.4\tau - 0.8)}",
     ),
-    Claim(
+    THEOREM.corrected(
         "It covers the derived one, which keeps the √d of the inputs' norm, at τ = 9.",
         lambda r, c: holds(1 - r.covered[1]),
-        source=THEOREM,
-        kind="corrected",
         formula=r"2\sqrt2 r\, d^{-(0.45\tau - 1.25)} / \sqrt{\tau \log d}",
     ),
-    Claim(
+    THEOREM.claim(
         "A network classifies the most clusters better than random features on as many samples.",
         lambda r, c: ordered(r.network[-1], r.random[-1]),
-        source=THEOREM,
     ),
     # The source says nothing about fixed features here. A point is what `xor_mixture` allows too.
-    Claim(
+    THEOREM.claim(
         "After so few steps, tangent features are no worse there: at most by a point.",
         lambda r, c: median_at_most(r.tangent[-1] - r.network[-1], 0.01),
-        source=THEOREM,
     ),
 )
 

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, exponent_between, holds, median_at_most, ordered
+from theorylab.claims import Source, exponent_between, holds, median_at_most, ordered
 from theorylab.data import GaussianMixture
 from theorylab.features import gradient
 from theorylab.fields import Count, Increasing, OpenFraction, Plural, Positive
@@ -106,7 +106,7 @@ def _task(small: GaussianMixture, share: float, config: Config) -> Task:
     """The detectors in few dimensions, with the measured p̂ and the asked γ."""
     law, r = config.law, config.num_clusters
     kappa = gradient.detector_threshold(law, TAU)
-    constants = gradient.Constants(
+    constants = gradient.TheoremConstants(
         num_neurons=r,
         entry_bound=1 / kappa,
         norm_bound=r**0.5 / kappa,
@@ -151,54 +151,43 @@ def _measured(
 
 
 CLAIMS = (
-    Claim(
+    LEMMA.claim(
         "The loss of the good subnetwork is below its bound, which is above 1, at every width.",
         lambda r, c: holds(r.bound - r.loss),
-        source=LEMMA,
         formula=r"rB_{a1}(\epsilon_a B_{x1} + B_{x1}\sqrt{2\gamma} + B_\epsilon) + L(g^*)",
     ),
-    Claim(
+    COUNT.corrected(
         "For every neuron of g* there are some neurons, at every width and start.",
         lambda r, c: holds(r.counts - 1),
-        source=COUNT,
-        kind="corrected",
         formula=r"\big| |a_i^{(0)} \ell'(0)| \eta \|G_i\| c_j / \tilde b - 1 \big| \le \epsilon_a",
     ),
-    Claim(
+    COUNT.printed(
         "There are if their lengths have the sign of their outputs, at the largest width.",
         lambda r, c: holds(r.positive[-1] - 1),
-        source=COUNT,
-        kind="printed",
         formula=r"\big| -a_i^{(0)} \ell'(0) \eta \|G_i\| c_j / \tilde b - 1 \big| \le \epsilon_a",
     ),
-    Claim(
+    COUNT.claim(
         "Their number grows like the square root of the width: exponent 0.5 ± 0.1.",
         lambda r, c: grows_like_root(c.widths, r.counts.sum(axis=2)),
-        source=COUNT,
         formula=r"|\Lambda_j| = \Omega(\sqrt{mp})",
     ),
-    Claim(
+    COUNT.claim(
         "The norm of their output weights falls like its fourth root or faster: -0.25 + 0.1.",
         lambda r, c: exponent_between(np.array(c.widths), r.norm.T, -np.inf, -0.15),
-        source=COUNT,
         formula=r"\|\tilde a\|_2 = O(B_{a2} B_b / \tilde b (mp)^{1/4})",
     ),
-    Claim(
+    COUNT.claim(
         "The largest of them falls like its square root or faster: exponent -0.5 + 0.1.",
         lambda r, c: exponent_between(np.array(c.widths), r.largest.T, -np.inf, -0.4),
-        source=COUNT,
         formula=r"\|\tilde a\|_\infty = O(B_{a1} B_b / \tilde b \sqrt{mp})",
     ),
-    Claim(
+    LEMMA.claim(
         "At the largest width its loss is below 0.2; that of the zero network is 1.",
         lambda r, c: median_at_most(r.loss[-1], 0.2),
-        source=LEMMA,
     ),
-    Claim(
+    LEMMA.control(
         "The same output weights on other neurons make no good network.",
         lambda r, c: ordered(r.loss[-1] + 0.3, r.shuffled[-1]),
-        source=LEMMA,
-        kind="control",
     ),
 )
 

@@ -24,10 +24,8 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
-    erratum,
     holds,
     identity,
     median_at_least,
@@ -207,21 +205,16 @@ def _tail(key: RandomKey, num_repetitions: int) -> dict[str, np.ndarray]:
 
 # In γ the bound trades more neurons in the cone for less exact ones; 0.1 is the γ used here.
 CLAIMS = (
-    Claim(
+    GRADIENT.corrected(
         "Gradients by Monte Carlo are within four of their errors of the closed form.",
         lambda r, c: at_most(r.deviations.max(), 4.0),
-        source=GRADIENT,
-        kind="corrected",
         formula=r"G = \sum_j p_j y_j [\Phi(t_j) \mu_j + \sigma_j \varphi(t_j) w/\|w\|]",
     ),
-    Claim(
+    MIXTURE.printed(
         "They are if clusters have the covariance σ_jI, not σ_j²I, with the formula's σ_j.",
         lambda r, c: at_most(r.misread.max(), 4.0),
-        source=MIXTURE,
-        kind="printed",
     ),
-    *erratum(
-        MIXTURE,
+    *MIXTURE.erratum(
         printed=(
             "The clusters of one label have the weights p_j given it, which sum to 1.",
             lambda r, c: identity(r.weights, np.ones(2), 1e-6),
@@ -231,8 +224,7 @@ CLAIMS = (
             lambda r, c: identity(r.weights.sum(), 1.0, 1e-6),
         ),
     ),
-    *erratum(
-        MIXTURE,
+    *MIXTURE.erratum(
         printed=(
             "Inputs are bounded: none is longer than a B_x that n samples keep.",
             lambda r, c: at_most(r.longer[0], 0.0),
@@ -242,32 +234,26 @@ CLAIMS = (
             lambda r, c: holds(np.array([r.longer[0], FAILURE - r.longer[1]])),
         ),
     ),
-    Claim(
+    SAMPLED.claim(
         "The mean over a sample has Bernstein's tail, at every distance (99 % band).",
         lambda r, c: holds(r.tail_bound - r.tail_low),
-        source=SAMPLED,
         formula=r"P[\|\tilde G - G\| \ge z] \le e^{1/4 - n z^2/8 B_{x2}}",
     ),
-    Claim(
+    SAMPLED.claim(
         "In a cone wider by the error, a sample finds every direction at least as often.",
         lambda r, c: holds(r.sampled_shares - r.exact_shares, rounding=1e-6),
-        source=SAMPLED,
     ),
-    Claim(
+    GRADIENT.claim(
         "A blind search finds every cluster, with a cosine of at least 0.95.",
         lambda r, c: median_at_least(r.cosines.min(axis=1), 0.95),
-        source=GRADIENT,
     ),
-    Claim(
+    GRADIENT.control(
         "With a bias five times smaller, some cluster is not found.",
         lambda r, c: median_at_most(r.control_cosines.min(axis=1), 0.9),
-        source=GRADIENT,
-        kind="control",
     ),
-    Claim(
+    BOUND.claim(
         "The main bound's terms of width and opening have their least sum in a cone below 0.1.",
         lambda r, c: at_most(OPENINGS[r.terms[:, :2].sum(axis=1).argmin()], 0.1),
-        source=BOUND,
     ),
 )
 

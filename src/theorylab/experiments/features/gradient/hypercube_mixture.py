@@ -26,7 +26,7 @@ import optax
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.data import GaussianMixture, hypercube_mixture
 from theorylab.data.mixtures import hypercube_accuracy
 from theorylab.experiments.drawing import THEORY, curves, directions, label_axes, panels
@@ -248,52 +248,41 @@ def _fewest(result: Result, config: Config) -> np.ndarray:
 # Coverage of all and of a tenth, cos and 95 % are the catalogue's; two thirds of the corners were
 # calibrated on other seeds.
 CLAIMS = (
-    Claim(
+    TABLE.claim(
         "With the fewest bits every corner has a neuron that points to it in the end: cos ≥ 0.8.",
         lambda r, c: median_at_least(_fewest(r, c).min(axis=0), 1.0),
-        source=TABLE,
         formula=r"\min_c \max_i \cos(w_i, c) \ge 0.8",
     ),
-    Claim(
+    TABLE.claim(
         "With more bits most corners have one at this size: at least two thirds in every setting.",
         lambda r, c: median_at_least(r.covered[..., -1].min(axis=0), 2 / 3),
-        source=TABLE,
     ),
-    Claim(
+    TABLE.control(
         "At the start at most a tenth of the corners has one.",
         lambda r, c: median_at_most(r.covered[..., 0].max(axis=0), 0.1),
-        source=TABLE,
-        kind="control",
     ),
-    Claim(
+    TABLE.control(
         "Corners of another cube, which the labels do not depend on, have none in the end.",
         lambda r, c: median_at_most(r.elsewhere[..., -1].max(axis=0), 0.1),
-        source=TABLE,
-        kind="control",
     ),
-    Claim(
+    PICTURE.claim(
         "More neurons point to some corner than at the start.",
         lambda r, c: ordered(
             r.pointing[..., 0].max(axis=0) + 0.05, r.pointing[..., -1].min(axis=0)
         ),
-        source=PICTURE,
     ),
-    Claim(
+    PICTURE.claim(
         "From a larger start neurons turn less to the corners, seed by seed.",
         lambda r, c: ordered(r.large[:, -1], r.smallest[0, :, -1]),
-        source=PICTURE,
     ),
-    Claim(
+    TABLE.claim(
         "The network's test accuracy is at least 95 % of that of the best guess.",
         lambda r, c: median_at_least((r.accuracy[..., -1] / r.best[:, None]).min(axis=0), 0.95),
-        source=TABLE,
         formula=r"\tfrac12 + \tfrac12 (1 - 2\Phi(-1/\sigma))^k",
     ),
-    Claim(
+    TABLE.control(
         "No network is better than the best guess, but for the noise of tests.",
         lambda r, c: median_at_most((r.accuracy[..., -1] - r.best[:, None]).max(axis=0), 0.005),
-        source=TABLE,
-        kind="control",
     ),
 )
 

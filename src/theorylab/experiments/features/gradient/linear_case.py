@@ -19,7 +19,6 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     holds,
     identity,
@@ -145,45 +144,37 @@ def _measured(
 
 
 CLAIMS = (
-    Claim(
+    LEMMA.claim(
         "The larger the bias, the closer first gradients come to the separating direction.",
         lambda r, c: trend(r.cosine.T),
-        source=LEMMA,
     ),
-    Claim(
+    LEMMA.claim(
         "With the lemma's bias, at least half of the neurons of negative bias lie in its cone.",
         lambda r, c: median_at_least(r.inside, 0.5),
-        source=LEMMA,
         formula=r"(w^*, -1) \in S_{p, \gamma, B_G},\ p = 1/2",
     ),
-    Claim(
+    LEMMA.claim(
         "Their mean distance from the direction, 1 - cos, is at most the lemma's γ.",
         lambda r, c: holds(_opening(c.law, c) - (1 - r.cosine[:, -1])),
-        source=LEMMA,
         formula=r"\gamma = \sqrt{B_{x2}} / (\rho\, d^{\tau/2 - 1/4})",
     ),
-    Claim(
+    LEMMA.claim(
         "Their gradients have the length of E[yx], within 5 %.",
         lambda r, c: identity(r.length / c.law.strength, np.ones_like(r.length), 0.05),
-        source=LEMMA,
         formula=r"\mathbb{E}[yx] = \rho w^*",
     ),
-    Claim(
+    NETWORK.claim(
         "The explicit network of two neurons has no hinge loss.",
         lambda r, c: holds(1e-4 - r.best),
-        source=NETWORK,
         formula=r"g^*(x) = \frac1\beta \sigma(w^{*\top} x) - \frac1\beta \sigma(-w^{*\top} x)",
     ),
-    Claim(
+    THEOREM.claim(
         "Trained online, the network errs on less than 1 % of test samples.",
         lambda r, c: median_at_most(r.error, 0.01),
-        source=THEOREM,
     ),
-    Claim(
+    LEMMA.control(
         "Neurons with a positive bias as large are silent: their gradient is zero.",
         lambda r, c: median_at_least(r.silent, 0.99),
-        source=LEMMA,
-        kind="control",
     ),
 )
 

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, median_between, ordered
+from theorylab.claims import Source, median_at_least, median_at_most, median_between, ordered
 from theorylab.data import Dataset, GaussianMixture
 from theorylab.data.mixtures import xor_mixture
 from theorylab.experiments.drawing import curves, label_axes, panels
@@ -138,7 +138,7 @@ def _measured(
     key: RandomKey,
     law: GaussianMixture,
     target: gradient.ReluNetwork,
-    constants: gradient.Constants,
+    constants: gradient.TheoremConstants,
     config: Config,
 ) -> Result:
     """One step of the whole network, then its training and that of four parts, for one seed."""
@@ -209,7 +209,7 @@ def _learned(
         network,
         law.sample,
         config.batch_size,
-        gradient.Schedule(rates, hidden_rates, jnp.zeros_like(rates)),
+        gradient.OnlineSchedule(rates, hidden_rates, jnp.zeros_like(rates)),
         config.steps,
         lambda current: gradient.error_rate(current, test),
     ).records
@@ -230,47 +230,37 @@ def _slowness(result: Result, config: Config) -> np.ndarray:
 # (see above): what is found stands in its place, and the 5 points are asked of output layers alone.
 # Two points are half of the 5, rounded down.
 CLAIMS = (
-    Claim(
+    TICKET.claim(
         "The neurons along the clusters end within a point of the whole network's error.",
         lambda r, c: median_at_most(r.ticket[:, -1] - r.whole[:, -1], 0.01),
-        source=TICKET,
     ),
-    Claim(
+    TICKET.claim(
         "They take at most 1.2 times its steps to come within a point of it.",
         lambda r, c: median_at_most(_slowness(r, c), 1.2),
-        source=TICKET,
     ),
-    Claim(
+    TICKET.claim(
         "They are some, and at most a tenth of the network.",
         lambda r, c: median_between(r.found / (4 * c.width), 1 / (4 * c.width), PART),
-        source=TICKET,
     ),
-    Claim(
+    TICKET.claim(
         "Where both layers are trained, as many chosen at random are less than 5 points worse.",
         lambda r, c: median_at_most(r.random[:, -1] - r.ticket[:, -1], 0.05),
-        source=TICKET,
     ),
-    Claim(
+    TICKET.claim(
         "Where both layers are trained, neurons drawn anew learn it too: within 2 points of it.",
         lambda r, c: median_at_most(r.redrawn[:, -1] - r.ticket[:, -1], 0.02),
-        source=TICKET,
     ),
-    Claim(
+    TICKET.claim(
         "Chosen before the step instead, they learn it too: within 2 points of the ticket.",
         lambda r, c: median_at_most(r.early[:, -1] - r.ticket[:, -1], 0.02),
-        source=TICKET,
     ),
-    Claim(
+    TICKET.control(
         "Of output layers alone, one on neurons chosen before the step has a higher final error.",
         lambda r, c: ordered(r.ticket_outputs[:, -1], r.early_outputs[:, -1]),
-        source=TICKET,
-        kind="control",
     ),
-    Claim(
+    TICKET.control(
         "Of output layers alone, one on neurons drawn anew ends at least 5 points worse.",
         lambda r, c: median_at_least((r.redrawn_outputs - r.ticket_outputs)[:, -1], 0.05),
-        source=TICKET,
-        kind="control",
     ),
 )
 

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_most, median_at_least, median_at_most
+from theorylab.claims import Source, at_most, median_at_least, median_at_most
 from theorylab.data import MultiIndex, quadratic_index
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features import gradient
@@ -210,59 +210,46 @@ def _over_chance(shares: np.ndarray, num_directions: int, config: Config) -> np.
 # 101 it is off by 0.016 at most). For He₃ the noise in its own direction has the variance
 # E[he₃²x²] = 7 times that in others: 7/d is chance.
 CLAIMS = (
-    Claim(
+    STEP.claim(
         "After one step on n = 20d² samples, 80 % of the neurons' length² is in the span.",
         lambda r, c: median_at_least(r.shares[:, :, -1].min(axis=0), 0.8),
-        source=STEP,
     ),
-    Claim(
+    STEP.claim(
         "The share depends on n/d² alone: dimensions differ by less than 0.1.",
         lambda r, c: at_most(_spread(r), 0.1),
-        source=STEP,
     ),
-    Claim(
+    STEP.claim(
         "It is E[S/(S + c)] with c = πd²/4n and S a mean of r squares of normals, to 0.05.",
         lambda r, c: median_at_most(_formula_error(r), 0.05),
-        source=STEP,
         formula=r"\|P w^{(1)}\|^2 / \|w^{(1)}\|^2 = \mathbb{E} \frac{S}{S + \pi d^2 / 4n}",
     ),
-    Claim(
+    STEP.claim(
         "So it is for a single direction at the most samples, to 0.05.",
         lambda r, c: median_at_most(_single_error(r, c), 0.05),
-        source=STEP,
     ),
-    Claim(
+    STEP.claim(
         "With a part of degree three, 80 % are in the span too.",
         lambda r, c: median_at_least(r.mixed.min(axis=0), 0.8),
-        source=STEP,
     ),
-    Claim(
+    LEARNED.claim(
         "With a mean that is regressed out, more than half is in the span.",
         lambda r, c: median_at_least(r.lifted.min(axis=0), 0.5),
-        source=LEARNED,
     ),
-    Claim(
+    LEARNED.control(
         "If the mean is not regressed out, less than half is: neurons keep their own directions.",
         lambda r, c: median_at_most(r.forgotten.max(axis=0), 0.5),
-        source=LEARNED,
-        kind="control",
     ),
-    Claim(
+    LEARNED.claim(
         "The test loss is five times below that of as many neurons that were not moved.",
         lambda r, c: median_at_least(r.unmoved / r.loss, 5.0),
-        source=LEARNED,
     ),
-    Claim(
+    STEP.control(
         "Before the step the share is r/d, to a factor of 2.",
         lambda r, c: median_at_most(_over_chance(r.before, c.num_directions, c), 2.0),
-        source=STEP,
-        kind="control",
     ),
-    Claim(
+    STEP.control(
         "For He₃, whose mean Hessian is 0, the share stays below 10/d, which noise alone makes.",
         lambda r, c: median_at_most(_over_chance(r.flat, 1, c), 10.0),
-        source=STEP,
-        kind="control",
     ),
 )
 

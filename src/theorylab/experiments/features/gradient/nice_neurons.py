@@ -16,7 +16,7 @@ import jax
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, holds, mean_between, probability_at_least
+from theorylab.claims import Source, holds, mean_between, probability_at_least
 from theorylab.data import GaussianMixture
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.features import gradient
@@ -88,24 +88,20 @@ def _expected(result: Result) -> float:
 
 
 CLAIMS = (
-    Claim(
+    NICE.claim(
         "In 99 % of starts every direction has at least mp/4 nice neurons.",
         lambda r, c: probability_at_least(
             int((r.counts.min(axis=1) >= _expected(r) / 4).sum()), c.num_seeds, 0.99
         ),
-        source=NICE,
         formula=r"|G_{(D, s), \text{Nice}}| \ge mp/4",
     ),
-    Claim(
+    NICE.claim(
         "A neuron is nice with about half of the probability of the double cone.",
         lambda r, c: mean_between(r.counts.mean(axis=1) / _expected(r), 0.45, 0.6),
-        source=NICE,
     ),
-    Claim(
+    NICE.control(
         "Along the middle of all directions, which is no feature, there are fewer than mp/4.",
         lambda r, c: holds(_expected(r) / 4 - r.astray),
-        source=NICE,
-        kind="control",
     ),
 )
 

@@ -21,7 +21,6 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     exponent_between,
     holds,
@@ -184,71 +183,54 @@ def _late(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
 
 
 CLAIMS = (
-    Claim(
+    LOSS.printed(
         "The logistic loss is 1 at 0, as losses are assumed to be.",
         lambda r, c: identity(r.at_zero[:1], np.ones(1), 1e-12),
-        source=LOSS,
-        kind="printed",
         formula=r"\ell(z) = \ln(1 + e^{-z})",
     ),
-    Claim(
+    LOSS.corrected(
         "Divided by ln 2 it is.",
         lambda r, c: identity(r.at_zero[1:], np.ones(1), 1e-12),
-        source=LOSS,
-        kind="corrected",
         formula=r"\ell(z) = \ln(1 + e^{-z}) / \ln 2",
     ),
-    Claim(
+    STEP.corrected(
         "With step size 1/L the loss exceeds a comparison's by at most the bound, at every step.",
         lambda r, c: holds(r.bounds - r.losses, rounding=1e-9),
-        source=STEP,
-        kind="corrected",
         formula=r"\hat L(a^{(t)}) - \hat L(a^*) \le L \|a^{(0)} - a^*\|^2 / 2t",
     ),
-    Claim(
+    GAP.claim(
         "The loss on new samples exceeds that on seen ones by less than its bound, in 95 %.",
         lambda r, c: probability_at_least(
             int((r.gap <= r.gap_bound).all(axis=0).sum()), c.num_seeds, 0.95
         ),
-        source=GAP,
     ),
-    Claim(
+    STEP.printed(
         "Step sizes 1/t end within 10 % of the loss that step size 1/L reaches.",
         lambda r, c: median_at_most(r.printed[-1, :, -1] / r.losses[-1, :, -1], 1.1),
-        source=STEP,
-        kind="printed",
     ),
-    Claim(
+    DESCENT.claim(
         "With step size 1/L the loss never rises.",
         lambda r, c: holds(-r.rises, rounding=1e-9),
-        source=DESCENT,
     ),
-    Claim(
+    DESCENT.claim(
         "Late in training the loss falls, but slower than 1/t: the best a* moves away.",
         lambda r, c: exponent_between(*_late(r, c), -1.0, 0.0),
-        source=DESCENT,
     ),
-    Claim(
+    DESCENT.control(
         "With step size 16/L the loss rises at some step, if labels are random.",
         lambda r, c: median_at_least(r.long_rises[-1], 1e-6),
-        source=DESCENT,
-        kind="control",
     ),
-    Claim(
+    GAP.claim(
         "The gap to new samples falls with n at least as fast as 1/√n, in means over seeds.",
         lambda r, c: exponent_between(np.array(c.sample_sizes), _grouped(r.gap), -np.inf, -0.5),
-        source=GAP,
     ),
-    Claim(
+    GAP.claim(
         "With the most samples, runs err less on new ones than with the fewest.",
         lambda r, c: ordered(r.error[-1], r.error[0]),
-        source=GAP,
     ),
-    Claim(
+    DESCENT.control(
         "Without the first step, the same descent on the features of the start ends higher.",
         lambda r, c: ordered(r.losses[-1, :, -1], r.frozen[-1]),
-        source=DESCENT,
-        kind="control",
     ),
 )
 

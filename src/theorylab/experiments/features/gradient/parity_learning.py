@@ -23,7 +23,6 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Finding,
     Source,
     exponent_between,
@@ -161,26 +160,21 @@ def _slope_between(result: Result, config: Config, bits: int, low: float, high: 
 
 # Thresholds are the catalogue's.
 CLAIMS = (
-    Claim(
+    SAMPLES.claim(
         "Samples for the right signs of two bits grow like d, slope 1 ± 0.3.",
         lambda r, c: _slope_between(r, c, 2, 0.7, 1.3),
-        source=SAMPLES,
     ),
-    Claim(
+    SAMPLES.claim(
         "Samples for the right signs of four bits grow like d³, slope 3 ± 0.3.",
         lambda r, c: _slope_between(r, c, 4, 2.7, 3.3),
-        source=SAMPLES,
     ),
-    Claim(
+    TRAINED.claim(
         "One exact step and a trained output layer have a test error below 2 %, where d ≥ 2k².",
         lambda r, c: median_at_most(r.error[:, c.dimensions >= 2 * c.bits**2].max(axis=1), 0.02),
-        source=TRAINED,
     ),
-    Claim(
+    TRAINED.control(
         "Without the step, the same neurons stay above 40 % for four bits.",
         lambda r, c: median_at_least(c.only(4, r.unmoved)[0].min(axis=1), 0.4),
-        source=TRAINED,
-        kind="control",
     ),
 )
 

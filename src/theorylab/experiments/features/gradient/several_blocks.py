@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.experiments.drawing import label_axes, panels
 from theorylab.features import gradient
 from theorylab.fields import Count, Plural, Positive
@@ -104,7 +104,7 @@ def _trained(key: RandomKey, bias: Array, config: Config) -> dict[str, Array]:
     first = gradient.forgetting_schedule(FIRST_RATE, 1.0, 1)
     step = gradient.train(first_key, start, law.sample, config.num_first, first, [1], measure)
     rates = LEARNING_RATE * falling(config.num_steps)
-    later = gradient.Schedule(rates, rates, jnp.zeros_like(rates))
+    later = gradient.OnlineSchedule(rates, rates, jnp.zeros_like(rates))
     steps, size = [config.num_steps], config.batch_size
     done = gradient.train(sample_key, step.params, law.sample, size, later, steps, measure)
     last = {name: values[-1] for name, values in done.records.items()}
@@ -113,33 +113,27 @@ def _trained(key: RandomKey, bias: Array, config: Config) -> dict[str, Array]:
 
 # The catalogue's cosine; bias and scales were chosen with seeds 101 and 102.
 CLAIMS = (
-    Claim(
+    FOUND.claim(
         "The first step finds the direction of every block, cosine 0.9 or more each.",
         lambda r, c: median_at_least(r.step.min(axis=1), 0.9),
-        source=FOUND,
         formula=r"D_j = \sum_{l \in A_j} e_l / \sqrt{k}",
     ),
-    Claim(
+    TRAINED.claim(
         "So has the trained network: a neuron with each direction, cosine 0.9 or more.",
         lambda r, c: median_at_least(r.cosines.min(axis=1), 0.9),
-        source=TRAINED,
     ),
-    Claim(
+    TRAINED.claim(
         "It errs on less than 5 % of the examples that show a block.",
         lambda r, c: median_at_most(r.shown, 0.05),
-        source=TRAINED,
     ),
-    Claim(
+    TRAINED.claim(
         # The theorem's error is below 2 %, but its width, d^Θ(τr), is out of reach.
         "The fair signs it does not learn at this width: it errs on two of five or more.",
         lambda r, c: median_at_least(r.fair, 0.4),
-        source=TRAINED,
     ),
-    Claim(
+    FOUND.control(
         "With a low bias the blocks mix, and the worst direction is found less well.",
         lambda r, c: ordered(r.low.min(axis=1), r.cosines.min(axis=1)),
-        source=FOUND,
-        kind="control",
     ),
 )
 

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.data import GaussianMixture
 from theorylab.data.mixtures import orthogonal_mixture
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
@@ -185,26 +185,21 @@ def _untracked(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    ORDER.claim(
         "Stronger pairs are learned earlier: the rank correlation is at least 0.8.",
         lambda r, c: median_at_least(r.agreement, 0.8),
-        source=ORDER,
     ),
-    Claim(
+    ORDER.claim(
         "The loss begins above the best on one pair, and ends below the best on all but one.",
         lambda r, c: median_at_most(_untracked(r), 0.0),
-        source=ORDER,
     ),
-    Claim(
+    ORDER.claim(
         "The strongest pair is learned at least twice as early as the weakest.",
         lambda r, c: median_at_least(r.times[:, -1] / r.times[:, 0], 2.0),
-        source=ORDER,
     ),
-    Claim(
+    ORDER.control(
         "With equal masses the order is found less, start by start.",
         lambda r, c: ordered(r.control, r.agreement),
-        source=ORDER,
-        kind="control",
     ),
 )
 

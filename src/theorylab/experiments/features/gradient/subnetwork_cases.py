@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, holds, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, holds, median_at_least, median_at_most, ordered
 from theorylab.data import BlockParity
 from theorylab.data.mixtures import separable_law
 from theorylab.features import gradient
@@ -183,49 +183,37 @@ def _measured(
 
 
 CLAIMS = (
-    Claim(
+    LINEAR.claim(
         "On the half-space the subnetwork's loss is below its bound, at every width and start.",
         lambda r, c: holds(r.bound[0][:, None] - r.loss[0]),
-        source=LINEAR,
         formula=r"rB_{a1}(\epsilon_a B_{x1} + B_{x1}\sqrt{2\gamma} + B_\epsilon) + L(g^*)",
     ),
-    Claim(
-        "On the parity too.",
-        lambda r, c: holds(r.bound[1][:, None] - r.loss[1]),
-        source=PARITY,
-    ),
-    Claim(
+    PARITY.claim("On the parity too.", lambda r, c: holds(r.bound[1][:, None] - r.loss[1])),
+    COUNT.claim(
         "For every neuron of either g* there are some neurons, at every width and start.",
         lambda r, c: holds(r.fewest - 1),
-        source=COUNT,
     ),
-    Claim(
+    COUNT.claim(
         "On the half-space their number grows like the root of the width: exponent 0.5 ± 0.1.",
         lambda r, c: grows_like_root(c.widths, r.counts[0]),
-        source=COUNT,
         formula=r"|\Lambda_j| = \Omega(\sqrt{mp})",
     ),
-    Claim(
+    COUNT.claim(
         "And so it does on the parity.",
         lambda r, c: grows_like_root(c.widths, r.counts[1]),
-        source=COUNT,
     ),
-    Claim(
+    LINEAR.claim(
         "On the half-space the loss is below 0.2 at the largest width; the zero network's is 1.",
         lambda r, c: median_at_most(r.loss[0, -1], 0.2),
-        source=LINEAR,
     ),
-    Claim(
+    PARITY.claim(
         "On the parity it is no good network at these widths: its loss exceeds ½.",
         # Half of the examples show the block, so that ½ is left if the others are not learned.
         lambda r, c: median_at_least(r.loss[1, -1], 0.5),
-        source=PARITY,
     ),
-    Claim(
+    LINEAR.control(
         "On the half-space the same output weights on other neurons make no good network.",
         lambda r, c: ordered(r.loss[0, -1] + 0.3, r.shuffled[0, -1]),
-        source=LINEAR,
-        kind="control",
     ),
 )
 

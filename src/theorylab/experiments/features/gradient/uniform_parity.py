@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, erratum, holds, identity
+from theorylab.claims import Source, at_least, holds, identity
 from theorylab.data import SparseParity
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.features import gradient
@@ -164,21 +164,16 @@ def _alignment_margin(result: Result, config: Config) -> np.ndarray:
 
 # Thresholds are the catalogue's.
 CLAIMS = (
-    Claim(
+    GRADIENT.corrected(
         "The first gradient is ½ξ_{k−1} on the k signs and ½ξ_{k+1} elsewhere, for |b| < 1.",
         lambda r, c: identity(r.listed, r.formula, 1e-12),
-        source=GRADIENT,
-        kind="corrected",
     ),
-    Claim(
+    GRADIENT.printed(
         "The first gradient is ξ_{k−1} on the k signs and elsewhere, without a ½.",
         lambda r, c: identity(r.listed, r.printed, 1e-12),
-        source=GRADIENT,
-        kind="printed",
         formula=r"G_j = \xi_{k-1} \prod_{l \in A \triangle j} w_l",
     ),
-    *erratum(
-        MAJORITY,
+    *MAJORITY.erratum(
         printed=(
             "Coefficients of majority have the binomial C((d−1)/2, (d−1)/2).",
             lambda r, c: identity(r.majority[2], r.majority[0], 1e-12),
@@ -188,40 +183,31 @@ CLAIMS = (
             lambda r, c: identity(r.majority[1], r.majority[0], 1e-12),
         ),
     ),
-    Claim(
+    FEATURES.claim(
         "The gradient of an aligned neuron has the cosine √(k/(k + (k−1)²/(d−k))) with D.",
         lambda r, c: identity(r.cosines[0], r.cosines[1], 1e-12),
-        source=FEATURES,
     ),
-    Claim(
+    FEATURES.claim(
         "No coordinate of it is further than √k/(d−k) from that of D.",
         lambda r, c: holds(r.distances[1] - r.distances[0]),
-        source=FEATURES,
     ),
-    Claim(
+    FEATURES.claim(
         "One neuron in 2^{k−1} is aligned, to four standard errors.",
         lambda r, c: holds(_alignment_margin(r, c)),
-        source=FEATURES,
     ),
-    Claim(
+    LENGTH.corrected(
         "The gradient gets shorter as d grows, for fixed k.",
         lambda r, c: holds(-c.growth(r.lengths)),
-        source=LENGTH,
-        kind="corrected",
         formula=r"\|G\| = d^{-\Theta(k)}",
     ),
-    Claim(
+    LENGTH.printed(
         "The gradient gets longer as d grows, for fixed k.",
         lambda r, c: holds(c.growth(r.lengths)),
-        source=LENGTH,
-        kind="printed",
         formula=r"\|G\| = d^{\Theta(k)}",
     ),
-    Claim(
+    GRADIENT.control(
         "At a bias of 1.5 the closed form is wrong by more than 1 %: the neuron is no majority.",
         lambda r, c: at_least(r.tilted, 0.01),
-        source=GRADIENT,
-        kind="control",
     ),
 )
 

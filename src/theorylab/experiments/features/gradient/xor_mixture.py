@@ -27,10 +27,8 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
-    erratum,
     exponent_between,
     holds,
     median_at_least,
@@ -209,39 +207,32 @@ def _slopes(result: Result, config: Config, first: int, last: int) -> np.ndarray
 
 
 CLAIMS = (
-    Claim(
+    LEMMA.claim(
         "The probability of a direction falls slower than d to the power -0.45.",
         lambda r, c: exponent_between(np.array(c.dimensions), r.probability, -0.45, 0.0),
-        source=LEMMA,
     ),
-    Claim(
+    LEMMA.claim(
         "It flattens: the last log–log slope is above the first.",
         lambda r, c: ordered(_slopes(r, c, 0, 1), _slopes(r, c, -2, -1)),
-        source=LEMMA,
     ),
-    Claim(
+    LEMMA.claim(
         "It is 0.038, 0.021, 0.014 and 0.010 for d = 64, 256, 1024 and 4096, to a factor of 2.",
         lambda r, c: holds(np.log(2) - np.abs(np.log(_over_checked(r, c)))),
-        source=LEMMA,
     ),
-    Claim(
+    LEMMA.claim(
         "Without the condition on lengths it is the lemma's formula, within a factor of 2.",
         lambda r, c: holds(np.log(2) - np.abs(np.log(r.direction / r.formula[None, :]))),
-        source=LEMMA,
         formula=r"p \approx (\log d)^{-18\tau\sigma_B^2/25} / (\sqrt{\tau\log\log d}\,\sigma_B)",
     ),
-    Claim(
+    SEPARATION.claim(
         "In strong noise the network beats random features of equal width by 15 points.",
         lambda r, c: median_at_least(r.random[STRONG] - r.network[STRONG], 0.15),
-        source=SEPARATION,
     ),
-    Claim(
+    SEPARATION.claim(
         "In strong noise it beats the tangent features of an equal network by 5 points.",
         lambda r, c: median_at_least(r.tangent[STRONG] - r.network[STRONG], 0.05),
-        source=SEPARATION,
     ),
-    *erratum(
-        SEPARATION,
+    *SEPARATION.erratum(
         printed=(
             "At σ_B = 1, where the bound for networks holds, 4d fixed features are a point worse.",
             lambda r, c: median_at_least(r.wide[0] - r.network[0], 0.01),
@@ -251,18 +242,14 @@ CLAIMS = (
             lambda r, c: median_at_most(r.wide[0] - r.network[0], 0.01),
         ),
     ),
-    Claim(
+    SEPARATION.corrected(
         "Where fixed features do fail, the theorem asks for a width 100 times that at σ_B = 1.",
         lambda r, c: at_least(_demanded(c), 100.0),
-        source=SEPARATION,
-        kind="corrected",
         formula=r"m \propto \sigma_B (\log d)^{\sigma_B^2}",
     ),
-    Claim(
+    LEMMA.control(
         "A linear classifier is at chance, in weak noise and in strong.",
         lambda r, c: median_at_least(r.linear.min(axis=0), 0.4),
-        source=LEMMA,
-        kind="control",
     ),
 )
 

@@ -22,7 +22,7 @@ import optax
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, at_least, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, image_set
 from theorylab.data.backgrounds import downsample
 from theorylab.data.downloads import image_shape
@@ -240,33 +240,27 @@ def _falling(result: Result) -> float:
 
 
 CLAIMS = (
-    Claim(
+    SPARSE.claim(
         "In most layers the share of active neurons, averaged over networks, falls throughout.",
-        judge=lambda r, c: at_least(_falling(r), 0.51),
-        source=SPARSE,
+        lambda r, c: at_least(_falling(r), 0.51),
     ),
-    Claim(
+    SPARSE.claim(
         "In the mean over layers, fewer neurons are active at the end than at the start.",
-        judge=lambda r, c: ordered(r.shares[:, -1].mean(axis=1), r.shares[:, 0].mean(axis=1)),
-        source=SPARSE,
+        lambda r, c: ordered(r.shares[:, -1].mean(axis=1), r.shares[:, 0].mean(axis=1)),
     ),
-    Claim(
+    PROTOCOL.claim(
         "It is learning that makes the neurons silent: the network fits 90 % of its images.",
-        judge=lambda r, c: median_at_least(r.accuracy[:, -1], 0.9),
-        source=PROTOCOL,
+        lambda r, c: median_at_least(r.accuracy[:, -1], 0.9),
     ),
-    Claim(
+    PROTOCOL.claim(
         "Weight decay is not needed: without it, fewer are active at the end than at the start.",
-        judge=lambda r, c: ordered(r.undecayed[:, -1].mean(axis=1), r.undecayed[:, 0].mean(axis=1)),
-        source=PROTOCOL,
+        lambda r, c: ordered(r.undecayed[:, -1].mean(axis=1), r.undecayed[:, 0].mean(axis=1)),
     ),
-    Claim(
+    SPARSE.control(
         "A network that hardly learns keeps its neurons: its mean share moves less than 0.01.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             np.abs(r.frozen - r.frozen[:, :1]).mean(axis=2).max(axis=1), 0.01
         ),
-        source=SPARSE,
-        kind="control",
     ),
 )
 

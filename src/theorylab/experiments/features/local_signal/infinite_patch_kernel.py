@@ -38,7 +38,6 @@ from matplotlib.figure import Figure
 from scipy import integrate, special, stats
 
 from theorylab.claims import (
-    Claim,
     Source,
     holds,
     identity,
@@ -287,82 +286,65 @@ def mean_error(law: PatchLaw, num_samples: int) -> float:
 # Sizes and bounds were chosen on seeds 101 to 103. Without the signal, single sets have errors
 # between 0.25 and 0.7 there, hence the quarter.
 CLAIMS = (
-    Claim(
+    BOUND.claim(
         "Without thresholds infinitely many gates are the linear kernel of the summed patches.",
-        judge=lambda r, c: identity(r.open_kernels[0], r.closed_forms[0], 1e-12),
-        source=BOUND,
+        lambda r, c: identity(r.open_kernels[0], r.closed_forms[0], 1e-12),
         formula=r"\Theta_w(X, X') = \langle \sum_i X_i, \sum_j X'_j \rangle, \quad t = 0",
     ),
-    Claim(
+    DEFINITION.claim(
         "The biases' kernel is then one of angles.",
-        judge=lambda r, c: identity(r.open_kernels[1], r.closed_forms[1], 1e-6),
-        source=DEFINITION,
+        lambda r, c: identity(r.open_kernels[1], r.closed_forms[1], 1e-6),
         formula=r"\Theta_b(X, X') = \frac{2}{\pi} \sum_{ij} \arcsin \rho_{ij}, \quad t = 0",
     ),
-    Claim(
+    LINEAR.claim(
         "Without thresholds no fit errs less than Φ(−1/log k).",
-        judge=lambda r, c: holds(r.exact - r.floor[:, None], 1e-12),
-        source=LINEAR,
+        lambda r, c: holds(r.exact - r.floor[:, None], 1e-12),
     ),
-    Claim(
+    LINEAR.claim(
         "Without thresholds the mean of n samples errs as the closed form says, to 0.01.",
-        judge=lambda r, c: mean_between(
+        lambda r, c: mean_between(
             np.mean(r.mean_errors - r.mean_predicted[:, None], axis=0), -0.01, 0.01
         ),
-        source=LINEAR,
         formula=(
             r"\mathrm{err} = P\left[\chi_d^2\left(\tfrac{(\sqrt n + 1)^2}{2 \log^2 k}\right) \le"
             r" \chi_d^2\left(\tfrac{(\sqrt n - 1)^2}{2 \log^2 k}\right)\right]"
         ),
     ),
-    Claim(
+    BOUND.control(
         "The bound is one of few gates: at the least k infinitely many err on less than a tenth.",
-        judge=lambda r, c: median_at_most(r.weights[0, -1], TENTH),
-        source=BOUND,
-        kind="control",
+        lambda r, c: median_at_most(r.weights[0, -1], TENTH),
     ),
-    Claim(
+    BOUND.control(
         "Without the patch of the signal they err on a quarter at least: nothing else tells y.",
-        judge=lambda r, c: median_at_least(r.blind, 0.25),
-        source=BOUND,
-        kind="control",
+        lambda r, c: median_at_least(r.blind, 0.25),
     ),
-    Claim(
+    BOUND.claim(
         "With thresholds, the same samples err less than without, on the mean over k.",
-        judge=lambda r, c: ordered(r.weights[:, -1].mean(axis=0), r.linear[:, -1].mean(axis=0)),
-        source=BOUND,
+        lambda r, c: ordered(r.weights[:, -1].mean(axis=0), r.linear[:, -1].mean(axis=0)),
     ),
-    Claim(
+    BOUND.claim(
         "With more noisy patches and as many samples the error grows.",
-        judge=lambda r, c: trend(r.weights[:, -1]),
-        source=BOUND,
+        lambda r, c: trend(r.weights[:, -1]),
     ),
-    Claim(
+    BOUND.claim(
         "At the largest k, fits to half of the samples err on a tenth at least.",
-        judge=lambda r, c: median_at_least(r.weights[-1, 1], TENTH),
-        source=BOUND,
+        lambda r, c: median_at_least(r.weights[-1, 1], TENTH),
     ),
-    Claim(
+    BOUND.claim(
         "Four times the samples lower the error, on the mean over k.",
-        judge=lambda r, c: ordered(r.weights[:, -1].mean(axis=0), r.weights[:, 0].mean(axis=0)),
-        source=BOUND,
+        lambda r, c: ordered(r.weights[:, -1].mean(axis=0), r.weights[:, 0].mean(axis=0)),
     ),
-    Claim(
+    DEFINITION.claim(
         "Where training begins, b = 0, weights and biases together err below any linear fit.",
-        judge=lambda r, c: median_at_most(
-            np.max(r.beginning[:, -1] - r.floor[:, None], axis=0), 0.0
-        ),
-        source=DEFINITION,
+        lambda r, c: median_at_most(np.max(r.beginning[:, -1] - r.floor[:, None], axis=0), 0.0),
     ),
-    Claim(
+    DEFINITION.claim(
         "With thresholds, the biases' gradients alone err less than the weights' alone.",
-        judge=lambda r, c: ordered(r.biases.mean(axis=(0, 1)), r.weights.mean(axis=(0, 1))),
-        source=DEFINITION,
+        lambda r, c: ordered(r.biases.mean(axis=(0, 1)), r.weights.mean(axis=(0, 1))),
     ),
-    Claim(
+    LEARNED.claim(
         "At the least k the best threshold of one filter along w* errs more than frozen gates.",
-        judge=lambda r, c: median_at_most(r.weights[0, -1], r.filter_errors[0]),
-        source=LEARNED,
+        lambda r, c: median_at_most(r.weights[0, -1], r.filter_errors[0]),
     ),
 )
 

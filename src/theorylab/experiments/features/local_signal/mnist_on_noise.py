@@ -31,7 +31,6 @@ from jaxtyping import Array, Float, Float32
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Finding,
     Source,
     holds,
@@ -319,65 +318,49 @@ def _distance(result: Result, config: Config) -> Finding:
 
 
 CLAIMS = (
-    Claim(
+    NOISY.claim(
         "In noise the network keeps more of its accuracy than its own kernel, seed by seed.",
-        judge=lambda r, c: ordered(retention(r.tangent), retention(r.network)),
-        source=NOISY,
+        lambda r, c: ordered(retention(r.tangent), retention(r.network)),
     ),
-    Claim(
+    NOISY.claim(
         "The network keeps at least 5 points more of its accuracy in noise than its own kernel.",
-        judge=lambda r, c: median_at_least(retention(r.network) - retention(r.tangent), 0.05),
-        source=NOISY,
+        lambda r, c: median_at_least(retention(r.network) - retention(r.tangent), 0.05),
     ),
-    Claim(
+    NOISY.claim(
         "In the strongest noise the network keeps 93 % of its accuracy, 85 % on small digits.",
-        judge=lambda r, c: median_at_least(retention(r.network), r.demanded),
-        source=NOISY,
+        lambda r, c: median_at_least(retention(r.network), r.demanded),
     ),
-    Claim(
+    NOISY.claim(
         "Infinite width is no cure: in noise that kernel loses 5 points, in every draw.",
-        judge=lambda r, c: holds(r.infinite[0] - r.infinite[-1] - 0.05),
-        source=NOISY,
+        lambda r, c: holds(r.infinite[0] - r.infinite[-1] - 0.05),
     ),
-    Claim(
+    WIDTH.claim(
         "The finite kernel gets better with its width, on black.",
-        judge=lambda r, c: ordered(r.by_width[0], r.by_width[-1]),
-        source=WIDTH,
+        lambda r, c: ordered(r.by_width[0], r.by_width[-1]),
     ),
-    Claim(
+    WIDTH.claim(
         "The wider, the nearer the infinite kernel: within 2 points from width factor 50 on.",
-        judge=_distance,
-        source=WIDTH,
+        _distance,
     ),
-    Claim(
+    NOISY.control(
         "On black the network is at most 5 points better than its own kernel.",
-        judge=lambda r, c: median_at_most(r.network[0] - r.tangent[0], 0.05),
-        source=NOISY,
-        kind="control",
+        lambda r, c: median_at_most(r.network[0] - r.tangent[0], 0.05),
     ),
-    Claim(
+    NOISY.control(
         "In noise the own kernel fits its examples 10 points better than new ones: it is trained.",
-        judge=lambda r, c: median_at_least(r.tangent_train[-1] - r.tangent[-1], 0.1),
-        source=NOISY,
-        kind="control",
+        lambda r, c: median_at_least(r.tangent_train[-1] - r.tangent[-1], 0.1),
     ),
-    Claim(
+    NOISY.control(
         "It is solved: the second half of its steps gains at most half of what it lacks there.",
-        judge=lambda r, c: median_at_most(r.gained - (r.network - r.regression)[-1] / 2, 0.0),
-        source=NOISY,
-        kind="control",
+        lambda r, c: median_at_most(r.gained - (r.network - r.regression)[-1] / 2, 0.0),
     ),
-    Claim(
+    CODE.printed(
         "What the source's axis calls σ is the deviation of the background.",
-        judge=lambda r, c: identity(r.printed, np.array(PRINTED_LEVELS), 0.05),
-        source=CODE,
-        kind="printed",
+        lambda r, c: identity(r.printed, np.array(PRINTED_LEVELS), 0.05),
     ),
-    Claim(
+    CODE.corrected(
         "The source's code multiplies by σ twice: the deviation of its background is σ².",
-        judge=lambda r, c: identity(r.printed, np.array(PRINTED_LEVELS) ** 2, 0.05),
-        source=CODE,
-        kind="corrected",
+        lambda r, c: identity(r.printed, np.array(PRINTED_LEVELS) ** 2, 0.05),
         formula=r"\sigma \cdot (\sigma z),\ z \sim N(0, 1)",
     ),
 )

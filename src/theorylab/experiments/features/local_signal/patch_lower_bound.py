@@ -28,7 +28,6 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     between,
@@ -231,139 +230,104 @@ def _needed(medians: Float[np.ndarray, " m"]) -> float:
 # Ranges are the catalogue's for k = 1000. The simulated error has four standard errors of 3000
 # samples and is not quite Gaussian where few noisy patches pass a tight gate: 0.04.
 CLAIMS = (
-    Claim(
+    ONE_GATE.claim(
         "Behind one gate the median error is near the linear classifier's: 0.38 to 0.45.",
-        judge=lambda r, c: median_between(r.at(1000, 1), 0.38, 0.45),
-        source=ONE_GATE,
+        lambda r, c: median_between(r.at(1000, 1), 0.38, 0.45),
     ),
-    Claim(
+    BOUND.claim(
         "Behind eight gates the median error is 0.20 to 0.31.",
-        judge=lambda r, c: median_between(r.at(1000, 8), 0.20, 0.31),
-        source=BOUND,
+        lambda r, c: median_between(r.at(1000, 8), 0.20, 0.31),
     ),
-    Claim(
+    ONE_GATE.claim(
         "One gate gets below an error of 0.1 in at most 3 % of the draws.",
-        judge=lambda r, c: probability_at_most(
-            np.sum(r.at(1000, 1) < TENTH), r.errors.shape[2], 0.03
-        ),
-        source=ONE_GATE,
+        lambda r, c: probability_at_most(np.sum(r.at(1000, 1) < TENTH), r.errors.shape[2], 0.03),
     ),
-    Claim(
+    ONE_GATE.claim(
         "The probability 0.999 of the theorem begins at k of e^24.7, for one gate.",
-        judge=lambda r, c: between(r.log_failure, 24.5, 25.0),
-        source=ONE_GATE,
+        lambda r, c: between(r.log_failure, 24.5, 25.0),
         formula=r"P[\mathrm{err} < e] = (z_e \log k)^{-2}, \quad z_e = -\Phi^{-1}(e)",
     ),
-    Claim(
+    ONE_GATE.control(
         "At k = 1000 it does not hold yet: one gate errs on a tenth with less than 0.999.",
-        judge=lambda r, c: probability_at_most(
-            np.sum(r.at(1000, 1) >= TENTH), r.errors.shape[2], 0.999
-        ),
-        source=ONE_GATE,
-        kind="control",
+        lambda r, c: probability_at_most(np.sum(r.at(1000, 1) >= TENTH), r.errors.shape[2], 0.999),
     ),
-    Claim(
+    BOUND.claim(
         "More gates err less, at every k.",
-        judge=lambda r, c: holds(-np.diff(np.median(r.errors, axis=2), axis=1)),
-        source=BOUND,
+        lambda r, c: holds(-np.diff(np.median(r.errors, axis=2), axis=1)),
     ),
-    Claim(
+    BOUND.claim(
         "More noisy patches make the error larger, at every number of gates.",
-        judge=lambda r, c: holds(np.diff(np.median(r.errors, axis=2), axis=0)),
-        source=BOUND,
+        lambda r, c: holds(np.diff(np.median(r.errors, axis=2), axis=0)),
     ),
-    Claim(
+    BOUND.claim(
         "The gates that are needed for a median error of 0.1 grow with k.",
-        judge=lambda r, c: at_least(np.diff(r.needed).min(), 1.0),
-        source=BOUND,
+        lambda r, c: at_least(np.diff(r.needed).min(), 1.0),
     ),
-    Claim(
+    BOUND.claim(
         "With the best choice of shut gates too, eight gates err on a tenth at k = 1000.",
-        judge=lambda r, c: median_at_least(r.best_errors[1, -1], TENTH),
-        source=BOUND,
+        lambda r, c: median_at_least(r.best_errors[1, -1], TENTH),
     ),
-    Claim(
+    BOUND.claim(
         "From two gates on, shutting some is better than opening all.",
-        judge=lambda r, c: ordered(r.best_errors[1, 2], r.errors[1, 2]),
-        source=BOUND,
+        lambda r, c: ordered(r.best_errors[1, 2], r.errors[1, 2]),
     ),
-    Claim(
+    BOUND.claim(
         "Weights fitted to samples have the error of the closed form, to 0.04.",
-        judge=lambda r, c: holds(0.04 - np.abs(r.simulated - r.predicted)),
-        source=BOUND,
+        lambda r, c: holds(0.04 - np.abs(r.simulated - r.predicted)),
         formula=r"\mathrm{err} = \Phi(-\mathrm{SNR})",
     ),
-    Claim(
+    BOUND.claim(
         "Behind eight random gates too, with the cost of fitting, to 0.04 in the median of draws.",
-        judge=lambda r, c: median_between(r.fitted - r.expected, -0.04, 0.04),
-        source=BOUND,
+        lambda r, c: median_between(r.fitted - r.expected, -0.04, 0.04),
     ),
-    Claim(
+    BOUND.claim(
         "Weights fitted behind eight random gates err on a tenth in more than half of the draws.",
-        judge=lambda r, c: probability_at_least(np.sum(r.fitted >= TENTH), len(r.fitted), 0.5),
-        source=BOUND,
+        lambda r, c: probability_at_least(np.sum(r.fitted >= TENTH), len(r.fitted), 0.5),
     ),
-    Claim(
+    LINEAR.printed(
         "Without gates the error is at least 0.49.",
-        judge=lambda r, c: probability_at_least(r.linear_wrong, c.num_samples, 0.49),
-        source=LINEAR,
-        kind="printed",
+        lambda r, c: probability_at_least(r.linear_wrong, c.num_samples, 0.49),
     ),
-    Claim(
+    LINEAR.corrected(
         "Without gates the error is Φ(−1/log k), within four standard errors.",
-        judge=lambda r, c: holds(
+        lambda r, c: holds(
             4 * 0.5 / c.num_samples**0.5 - abs(r.linear_wrong / c.num_samples - r.linear_error)
         ),
-        source=LINEAR,
-        kind="corrected",
     ),
-    Claim(
+    LEARNED.claim(
         "One learned filter with its threshold errs on less than 1.5 %.",
-        judge=lambda r, c: probability_at_most(r.learned_wrong, c.num_samples, 0.015),
-        source=LEARNED,
+        lambda r, c: probability_at_most(r.learned_wrong, c.num_samples, 0.015),
     ),
-    Claim(
+    DEFINITION.printed(
         "A sum over k of the k + 1 patches finds the signal wherever it is.",
-        judge=lambda r, c: probability_at_most(r.blind_wrong, c.num_samples, 0.4),
-        source=DEFINITION,
-        kind="printed",
+        lambda r, c: probability_at_most(r.blind_wrong, c.num_samples, 0.4),
     ),
-    Claim(
+    DEFINITION.corrected(
         "Without the patch of the signal even the learned filter is right half of the time only.",
-        judge=lambda r, c: probability_at_least(r.blind_wrong, c.num_samples, 0.45),
-        source=DEFINITION,
-        kind="corrected",
+        lambda r, c: probability_at_least(r.blind_wrong, c.num_samples, 0.45),
     ),
-    Claim(
+    DEFINITION.printed(
         "The gated features are the gradient of the network, whatever the bias is.",
-        judge=lambda r, c: identity(r.gaps[:3].max(), 0.0, 1e-9),
-        source=DEFINITION,
-        kind="printed",
+        lambda r, c: identity(r.gaps[:3].max(), 0.0, 1e-9),
     ),
-    Claim(
+    DEFINITION.corrected(
         "They are the gradient for b ≤ 0; for b > 0 it counts what is inside |z| < b twice.",
-        judge=lambda r, c: identity(r.gaps[[0, 1, 3]].max(), 0.0, 1e-9),
-        source=DEFINITION,
-        kind="corrected",
+        lambda r, c: identity(r.gaps[[0, 1, 3]].max(), 0.0, 1e-9),
     ),
-    Claim(
+    BOUND.claim(
         "With b = 0 all gates are open, at every width: features and error are the linear ones.",
-        judge=lambda r, c: identity(r.open_gap, 0.0, 1e-9),
-        source=BOUND,
+        lambda r, c: identity(r.open_gap, 0.0, 1e-9),
         formula=r"K_\infty(X, X') = \langle \sum_i X_i, \sum_i X'_i \rangle",
     ),
-    Claim(
+    BOUND.control(
         "The bound is one of few gates: 64 of them err on less than 2 % at k = 1000.",
-        judge=lambda r, c: median_at_most(r.at(1000, 64), 0.02),
-        source=BOUND,
-        kind="control",
+        lambda r, c: median_at_most(r.at(1000, 64), 0.02),
     ),
-    Claim(
+    ONE_GATE.claim(
         "The median error of one gate is that of a gate that keeps half of the noise.",
-        judge=lambda r, c: identity(
+        lambda r, c: identity(
             np.median(r.at(1000, 1)), gated_patches.open_error(np.array([0.5]), 1000), 0.01
         ),
-        source=ONE_GATE,
     ),
 )
 

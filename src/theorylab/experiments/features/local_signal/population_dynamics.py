@@ -23,14 +23,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, between, holds, identity
+from theorylab.claims import Source, at_least, at_most, between, holds, identity
 from theorylab.data import patch_law
 from theorylab.data.patches import noise_scale
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.local_signal import (
-    Rates,
-    State,
+    FilterRates,
+    FilterState,
     absolute_ratio,
     descend_each,
     error_rate,
@@ -141,12 +141,12 @@ def memory(config: Config) -> int:
 def run(config: Config) -> Result:
     """Descend on the true risk and evaluate the lemmas; simulate gradients at random filters."""
     law = patch_law(config.num_patches, 2)
-    rates = Rates(config.learning_rate, config.learning_rate / config.num_patches)
-    start = State(jnp.array(1e-6), jnp.array(config.start_rest), jnp.array(0.0))
+    rates = FilterRates(config.learning_rate, config.learning_rate / config.num_patches)
+    start = FilterState(jnp.array(1e-6), jnp.array(config.start_rest), jnp.array(0.0))
     report("descent on the true risk", 0.0)
     steps = logarithmic(config.num_steps, RECORDS)
     more = patch_law(config.beyond_patches, 2)
-    fast = Rates(config.beyond_rate, config.beyond_rate / 10)
+    fast = FilterRates(config.beyond_rate, config.beyond_rate / 10)
     both = descend_each(start, [law, more], [rates, fast], steps).records
     (states, risks), beyond = (jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in range(2))
     lemmas = jax.jit(lambda s: [lemma(s, law) for lemma in LEMMAS])(states)
@@ -186,7 +186,7 @@ def _end(num_patches: int) -> float:
     """The error where the proof ends: w along w*, and α = 2√log k."""
     law = patch_law(num_patches, 2)
     bias = -largest_threshold(num_patches) * law.noise
-    return error_rate(State(jnp.array(1.0), jnp.array(0.0), jnp.array(bias)), law)
+    return error_rate(FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(bias)), law)
 
 
 def _deviations(config: Config) -> np.ndarray:
@@ -210,7 +210,7 @@ def _deviations(config: Config) -> np.ndarray:
 def _deviation(config: Config, num_patches: int, given: tuple[Array, RandomKey]) -> Array:
     """At one filter."""
     law = patch_law(num_patches, 2)
-    c, v, b = state = State(*given[0])
+    c, v, b = state = FilterState(*given[0])
     normal = jax.random.normal(given[1], (config.num_samples, num_patches))
     sums = noise_sums(state, law, normal)
     outputs = sums.output + soft_threshold(c, b)
@@ -245,118 +245,89 @@ def _rates(result: Result, to_show: bool) -> float:
 # The source names no constants. Those here lie well inside (two to eight times) what was found at
 # k = 1000 and 3000, so that they say: of order 1, not of order 1/log k or smaller.
 CLAIMS = (
-    Claim(
+    GRADIENTS.claim(
         "Simulated gradients and losses are the exact ones, to four standard errors.",
-        judge=lambda r, c: holds(4 - np.abs(r.deviations)),
-        source=GRADIENTS,
+        lambda r, c: holds(4 - np.abs(r.deviations)),
     ),
-    Claim(
+    GRADIENTS.claim(
         "The signal patch never pulls the filter away from the signal.",
-        judge=lambda r, c: holds(-r.pull),
-        source=GRADIENTS,
+        lambda r, c: holds(-r.pull),
     ),
-    Claim(
+    GRADIENTS.claim(
         "The noise never pushes the filter on: its part of the gradient only shrinks w · w*.",
-        judge=lambda r, c: holds(r.drag, rounding=1e-9),
-        source=GRADIENTS,
+        lambda r, c: holds(r.drag, rounding=1e-9),
     ),
-    Claim(
+    GRADIENTS.claim(
         "The noise pulls back by no more than the bound of the proof, once b < 0.",
-        judge=lambda r, c: holds((r.drag_bound - r.drag)[r.bias < 0]),
-        source=GRADIENTS,
+        lambda r, c: holds((r.drag_bound - r.drag)[r.bias < 0]),
         formula=r"k|c|\sigma^2 (1 + \tfrac32 \alpha\phi(\alpha)/\Phi^c(\alpha)) P[Z \ge |b|]",
     ),
-    Claim(
+    GROWTH.claim(
         "At the start the gradient along the signal is −1/2.",
-        judge=lambda r, c: identity(r.small_gradients[0], -0.5, 1e-4),
-        source=GROWTH,
+        lambda r, c: identity(r.small_gradients[0], -0.5, 1e-4),
     ),
-    Claim(
+    GROWTH.claim(
         "It stays below −0.45 while w · w* is at most 1/log⁴k.",
-        judge=lambda r, c: at_most(r.small_gradients.max(), -0.45),
-        source=GROWTH,
+        lambda r, c: at_most(r.small_gradients.max(), -0.45),
     ),
-    Claim(
-        "What is not along the signal never grows.",
-        judge=lambda r, c: holds(-np.diff(r.rest)),
-        source=REST,
-    ),
-    Claim(
+    REST.claim("What is not along the signal never grows.", lambda r, c: holds(-np.diff(r.rest))),
+    REST.claim(
         "The gradient along it is between 0 and log³k times its length.",
-        judge=lambda r, c: holds(np.minimum(r.rest_gradient, 1 - r.rest_gradient), rounding=1e-9),
-        source=REST,
+        lambda r, c: holds(np.minimum(r.rest_gradient, 1 - r.rest_gradient), rounding=1e-9),
     ),
-    Claim(
+    FALL.claim(
         "From the third step on the bias falls at a rate of at least 0.1 on the way to 0.01.",
-        judge=lambda r, c: at_least(_before(r, r.bias_gradient).min(), 0.1),
-        source=FALL,
+        lambda r, c: at_least(_before(r, r.bias_gradient).min(), 0.1),
     ),
-    Claim(
+    FALL.claim(
         "Before that it rises to η/k at most.",
-        judge=lambda r, c: at_most(r.bias.max() * c.num_patches, c.learning_rate),
-        source=FALL,
+        lambda r, c: at_most(r.bias.max() * c.num_patches, c.learning_rate),
     ),
-    Claim(
+    FALL.printed(
         "Whatever the error is, the bias falls at a rate of at least 0.1.",
-        judge=lambda r, c: at_least(_rates(r, to_show=False), LEAST_RATE),
-        source=FALL,
-        kind="printed",
+        lambda r, c: at_least(_rates(r, to_show=False), LEAST_RATE),
     ),
-    Claim(
+    FALL.corrected(
         "While the error is at least 0.01, that rate is at least 0.1.",
-        judge=lambda r, c: at_least(_rates(r, to_show=True), LEAST_RATE),
-        source=FALL,
-        kind="corrected",
+        lambda r, c: at_least(_rates(r, to_show=True), LEAST_RATE),
     ),
-    Claim(
+    THRESHOLD.claim(
         "The threshold is at most 2√log k times the noise, while the error is at least 0.01.",
-        judge=lambda r, c: holds(largest_threshold(c.num_patches) - _before(r, r.threshold)),
-        source=THRESHOLD,
+        lambda r, c: holds(largest_threshold(c.num_patches) - _before(r, r.threshold)),
     ),
-    Claim(
+    THRESHOLD.printed(
         "With a threshold of 2√log k the error is at most 2/k, at k = 1000.",
-        judge=lambda r, c: at_most(r.end_error, 2 / c.num_patches),
-        source=THRESHOLD,
-        kind="printed",
+        lambda r, c: at_most(r.end_error, 2 / c.num_patches),
     ),
-    Claim(
+    THRESHOLD.corrected(
         "With that threshold the error is below the bound once k is large enough.",
-        judge=lambda r, c: holds(r.sound_bounds - r.sound_errors),
-        source=THRESHOLD,
-        kind="corrected",
+        lambda r, c: holds(r.sound_bounds - r.sound_errors),
         formula=r"P[\mathrm{sign} f \ne y] \le 2k e^{-\alpha^2/2}, \quad |b| < c",
     ),
-    Claim(
+    THRESHOLD.control(
         "At k = 1000 it leaves nothing of the signal: the network is dead.",
-        judge=lambda r, c: at_least(r.end_error, 0.99),
-        source=THRESHOLD,
-        kind="control",
+        lambda r, c: at_least(r.end_error, 0.99),
     ),
-    Claim(
+    THRESHOLD.claim(
         "It spares the signal from k ≈ 1600 on.",
-        judge=lambda r, c: between(r.sound_size, 1600, 1650),
-        source=THRESHOLD,
+        lambda r, c: between(r.sound_size, 1600, 1650),
         formula=r"2 \log^{3/2} k < \sqrt{k}",
     ),
-    Claim(
+    VARIANCE.claim(
         "The noise that passes is never small against the signal: k Var S₁ ≥ 0.5 (c + b)².",
-        judge=lambda r, c: at_least(_before(r, r.variance_ratio).min(), 0.5),
-        source=VARIANCE,
+        lambda r, c: at_least(_before(r, r.variance_ratio).min(), 0.5),
     ),
-    Claim(
+    VARIANCE.claim(
         "The loss is at most 1, and |S| < c + b + 10 with probability 4/5.",
-        judge=lambda r, c: holds(np.minimum(1 - r.loss, r.within - 0.8)),
-        source=VARIANCE,
+        lambda r, c: holds(np.minimum(1 - r.loss, r.within - 0.8)),
     ),
-    Claim(
+    MOMENTS.claim(
         "A noise patch passes with probability k^(−3/4) at least.",
-        judge=lambda r, c: at_least(_before(r, r.probability_ratio).min(), 1.0),
-        source=MOMENTS,
+        lambda r, c: at_least(_before(r, r.probability_ratio).min(), 1.0),
     ),
-    Claim(
+    MOMENTS.claim(
         "What passes has a mean size of at least √(Var S₁/k^(3/4)).",
-        judge=lambda r, c: at_least(_before(r, r.absolute_ratio).min(), 1.0),
-        source=MOMENTS,
+        lambda r, c: at_least(_before(r, r.absolute_ratio).min(), 1.0),
         formula=r"E|S_1| \ge C_1 \sqrt{\mathrm{Var}[S_1]/k^{3/4}}",
     ),
 )

@@ -37,7 +37,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.data import Dataset, image_set
 from theorylab.data.backgrounds import Background, Placement, downsample, on_backgrounds_apart
 from theorylab.data.downloads import image_shape
@@ -319,51 +319,42 @@ def _unsolved(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    TABLE.claim(
         "In the strongest noise the network keeps 93 % of its accuracy, 85 % on small digits.",
-        judge=lambda r, c: median_at_least(retention(r.network).min(axis=0), r.demanded),
-        source=TABLE,
+        lambda r, c: median_at_least(retention(r.network).min(axis=0), r.demanded),
     ),
-    Claim(
+    TABLE.claim(
         "It keeps at least 5 points more than its linearisation at its best, on every background.",
-        judge=lambda r, c: median_at_least(
+        lambda r, c: median_at_least(
             (retention(r.network) - retention(r.kernel)).min(axis=0), 0.05
         ),
-        source=TABLE,
     ),
-    Claim(
+    TABLE.claim(
         "The gap grows with every level of noise, seed by seed, on every background.",
-        judge=lambda r, c: ordered(np.zeros(r.network.shape[2]), _growth(r)),
-        source=TABLE,
+        lambda r, c: ordered(np.zeros(r.network.shape[2]), _growth(r)),
     ),
-    Claim(
+    TABLE.control(
         "Without noise the network is at most 5 points better than its linearisation.",
-        judge=lambda r, c: median_at_most(_gap(r)[0, 0], 0.05),
-        source=TABLE,
-        kind="control",
+        lambda r, c: median_at_most(_gap(r)[0, 0], 0.05),
     ),
-    Claim(
+    PROTOCOL.claim(
         "It is not that the linearisation learned too little: it fits 90 % of its noisy examples.",
-        judge=lambda r, c: median_at_least(r.kernel_train[:, -1].min(axis=0), 0.9),
-        source=PROTOCOL,
+        lambda r, c: median_at_least(r.kernel_train[:, -1].min(axis=0), 0.9),
     ),
-    Claim(
+    PROTOCOL.claim(
         "Solved without any learning rate, it is still 5 points worse than the network in noise.",
-        judge=lambda r, c: median_at_least((r.network - r.regression)[:, -1].min(axis=0), 0.05),
-        source=PROTOCOL,
+        lambda r, c: median_at_least((r.network - r.regression)[:, -1].min(axis=0), 0.05),
     ),
     # Each doubling of the steps gains about half of the one before, or less: what is still to come
     # is no more than what the last one gained.
-    Claim(
+    PROTOCOL.claim(
         "It is solved: the second half of its steps gains at most half of what it lacks there.",
-        judge=lambda r, c: median_at_most(_unsolved(r).max(axis=0), 0.0),
-        source=PROTOCOL,
+        lambda r, c: median_at_most(_unsolved(r).max(axis=0), 0.0),
     ),
     # ‖Jᵀr‖ does not fall steadily, so this is a weaker sign than a gain that ends.
-    Claim(
+    PROTOCOL.claim(
         "The gradient of its squares has fallen to 5 % of what it was, at every level of noise.",
-        judge=lambda r, c: median_at_most(r.slope.max(axis=(0, 1)), 0.05),
-        source=PROTOCOL,
+        lambda r, c: median_at_most(r.slope.max(axis=(0, 1)), 0.05),
         formula=r"\|J^\top r\| / \|J^\top r_0\|",
     ),
 )

@@ -23,7 +23,6 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     identity,
@@ -35,9 +34,9 @@ from theorylab.data import PatchLaw, patch_law
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.local_signal import (
+    FilterRates,
+    FilterState,
     Grid,
-    Rates,
-    State,
     descend_population,
     error_rates,
     learn_projected,
@@ -100,10 +99,10 @@ class Config(Seeded):
         refuse_below(self, 1000, "table_steps")
 
     @property
-    def rates(self) -> Rates:
+    def rates(self) -> FilterRates:
         """η and η_b."""
         factor = self.bias_factor / self.num_patches
-        return Rates(self.learning_rate, factor * self.learning_rate)
+        return FilterRates(self.learning_rate, factor * self.learning_rate)
 
 
 PRESETS = {
@@ -153,7 +152,7 @@ def run(config: Config) -> Result:
     keys = jax.random.split(jax.random.key(config.seed), (2, config.num_seeds))
     steps = np.unique(np.append(every(config.num_steps // RECORDS, config.num_steps), 1))
     report("descent on the true risk", 0.0)
-    start = State(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
+    start = FilterState(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
     true = jax.jit(lambda s: descend_population(s, law, config.rates, steps, COARSE).records[0])
     reference = true(start)
     report("SGD", 0.1)
@@ -184,9 +183,9 @@ def run(config: Config) -> Result:
 
 def _tabulated(last: int) -> Float[np.ndarray, "rows 3"]:
     """c, b and accuracy of descent on the true risk at the steps of the table, up to the last."""
-    law, rates = patch_law(1000, 2), Rates(0.1, 1e-4)
+    law, rates = patch_law(1000, 2), FilterRates(0.1, 1e-4)
     steps = [int(step) for step in TABLE[:, 0] if step <= last]
-    start = State(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
+    start = FilterState(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
     run = jax.jit(lambda start: descend_population(start, law, rates, steps, COARSE).records[0])
     states = run(start)
     accuracies = 1 - error_rates(states, law, 2**12)
@@ -195,10 +194,10 @@ def _tabulated(last: int) -> Float[np.ndarray, "rows 3"]:
 
 def _trained(
     keys: jax.Array, law: PatchLaw, batch_size: int, steps: np.ndarray, config: Config
-) -> State:
+) -> FilterState:
     """The recorded states of SGD from all seeds."""
 
-    def one(key: RandomKey) -> State:
+    def one(key: RandomKey) -> FilterState:
         start_key, batch_key = jax.random.split(key)
         start = small_state(start_key, law)
         return learn_projected(batch_key, start, law, config.rates, batch_size, steps).records
@@ -227,84 +226,63 @@ def _ratios(result: Result) -> np.ndarray:
 # because the noise of one batch moves c by a tenth. Early on SGD's own noise makes b fall a little
 # faster than on the true risk, so that 5 % begins at step 1500 or so.
 CLAIMS = (
-    Claim(
+    FIGURE.claim(
         "The filter turns to the signal: w · w* grows from quarter to quarter of the run.",
-        judge=lambda r, c: median_at_least(np.diff(_quarters(r, r.signal)).min(axis=1), 0.0),
-        source=FIGURE,
+        lambda r, c: median_at_least(np.diff(_quarters(r, r.signal)).min(axis=1), 0.0),
     ),
-    Claim(
+    FIGURE.claim(
         "The bias falls from quarter to quarter.",
-        judge=lambda r, c: median_at_most(np.diff(_quarters(r, r.bias)).max(axis=1), 0.0),
-        source=FIGURE,
+        lambda r, c: median_at_most(np.diff(_quarters(r, r.bias)).max(axis=1), 0.0),
     ),
-    Claim(
+    FIGURE.claim(
         "On the true risk the bias first rises, by half of its learning rate in one step.",
-        judge=lambda r, c: identity(r.first_bias, 1.0, 1e-3),
-        source=FIGURE,
+        lambda r, c: identity(r.first_bias, 1.0, 1e-3),
     ),
-    Claim(
+    FIGURE.claim(
         "The threshold rises relative to the filter: |b|/(w · w*) grows in every quarter.",
-        judge=lambda r, c: median_at_least(np.diff(_ratios(r)).min(axis=1), 0.0),
-        source=FIGURE,
+        lambda r, c: median_at_least(np.diff(_ratios(r)).min(axis=1), 0.0),
     ),
-    Claim(
+    FIGURE.claim(
         "Accuracy grows from quarter to quarter.",
-        judge=lambda r, c: median_at_least(np.diff(_quarters(r, r.accuracy)).min(axis=1), 0.0),
-        source=FIGURE,
+        lambda r, c: median_at_least(np.diff(_quarters(r, r.accuracy)).min(axis=1), 0.0),
     ),
-    Claim(
+    RISK.claim(
         "At k = 1000 the true risk leads to the tabulated w · w*, b and accuracy, to 1 %.",
-        judge=lambda r, c: at_most(np.abs(r.table / TABLE[: len(r.table), 1:] - 1).max(), 0.01),
-        source=RISK,
+        lambda r, c: at_most(np.abs(r.table / TABLE[: len(r.table), 1:] - 1).max(), 0.01),
     ),
-    Claim(
+    RISK.claim(
         "In the last quarter the bias is that of descent on the true risk, to 5 %.",
-        judge=lambda r, c: median_at_most(_deviation(r, r.bias, r.true_bias), 0.05),
-        source=RISK,
+        lambda r, c: median_at_most(_deviation(r, r.bias, r.true_bias), 0.05),
     ),
-    Claim(
+    RISK.claim(
         "And w · w* is, to 15 %.",
-        judge=lambda r, c: median_at_most(_deviation(r, r.signal, r.true_signal), 0.15),
-        source=RISK,
+        lambda r, c: median_at_most(_deviation(r, r.signal, r.true_signal), 0.15),
     ),
-    Claim(
+    RISK.claim(
         "And accuracy is, to 1.5 points.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             np.abs(_quarters(r, r.accuracy)[:, -1] - _quarters(r, r.true_accuracy)[-1]), 0.015
         ),
-        source=RISK,
     ),
-    Claim(
+    SETTING.printed(
         "With the printed noise (σ = 1 at k = 1000) accuracy rises above 0.55 too.",
-        judge=lambda r, c: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
-        source=SETTING,
-        kind="printed",
+        lambda r, c: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
     ),
-    Claim(
+    SETTING.corrected(
         "It takes σ = log k/√k for accuracy to rise above 0.55.",
-        judge=lambda r, c: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
-        source=SETTING,
-        kind="corrected",
+        lambda r, c: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
     ),
-    Claim(
+    SETTING.control(
         "With the printed noise the network ends dead: it gives 0, an error, for 99 % of samples.",
-        judge=lambda r, c: median_at_most(r.printed_accuracy[:, -1], 0.01),
-        source=SETTING,
-        kind="control",
+        lambda r, c: median_at_most(r.printed_accuracy[:, -1], 0.01),
     ),
-    Claim(
+    CODE.printed(
         "Counting y f ≥ 0 as right gives the accuracy of that network, to a point.",
-        judge=lambda r, c: median_at_most(
-            np.abs(r.tied_accuracy - r.printed_accuracy)[:, -1], 0.01
-        ),
-        source=CODE,
-        kind="printed",
+        lambda r, c: median_at_most(np.abs(r.tied_accuracy - r.printed_accuracy)[:, -1], 0.01),
     ),
-    Claim(
+    CODE.corrected(
         "Counting y f ≥ 0 as right calls the dead network better than the one that learns.",
-        judge=lambda r, c: ordered(r.accuracy[:, -1], r.tied_accuracy[:, -1]),
-        source=CODE,
-        kind="corrected",
+        lambda r, c: ordered(r.accuracy[:, -1], r.tied_accuracy[:, -1]),
     ),
 )
 

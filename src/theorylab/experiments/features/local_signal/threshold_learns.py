@@ -25,7 +25,6 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
@@ -39,9 +38,9 @@ from theorylab.data.patches import noise_scale
 from theorylab.experiments.checks import refuse_below
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.features.local_signal import (
+    FilterRates,
+    FilterState,
     Grid,
-    Rates,
-    State,
     best_threshold,
     descend_each,
     error_rates,
@@ -197,7 +196,7 @@ class Sampled(NamedTuple):
     """How SGD is run."""
 
     num_patches: int
-    rates: Rates
+    rates: FilterRates
     batch_size: int
     num_steps: int
 
@@ -205,23 +204,23 @@ class Sampled(NamedTuple):
 def _sampled(config: Config) -> tuple[Sampled, Sampled]:
     """Beside the timed descents, and until it errs on 1 %."""
     eta = config.timed_rate
-    slower = Rates(eta, config.learned_ratio * eta)
+    slower = FilterRates(eta, config.learned_ratio * eta)
     return (
         Sampled(config.sgd_patches, _rates(eta), config.sgd_batch, config.sgd_steps),
         Sampled(config.learned_patches, slower, config.learned_batch, config.learned_steps),
     )
 
 
-def _rates(learning_rate: float) -> Rates:
-    return Rates(learning_rate, RATIO * learning_rate)
+def _rates(learning_rate: float) -> FilterRates:
+    return FilterRates(learning_rate, RATIO * learning_rate)
 
 
 def _descended(
-    patches: tuple[int, ...], rates: list[Rates], steps: np.ndarray
-) -> tuple[State, State, np.ndarray]:
+    patches: tuple[int, ...], rates: list[FilterRates], steps: np.ndarray
+) -> tuple[FilterState, FilterState, np.ndarray]:
     """States, gradients and accuracies of descent on the true risk, one row for each k."""
     laws = [patch_law(k, 2) for k in patches]
-    start = State(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
+    start = FilterState(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
     states, risks = descend_each(start, laws, rates, steps, COARSE).records
     rows = [jax.tree.map(lambda leaf, i=i: leaf[i], states) for i in range(len(laws))]
     errors = [error_rates(row, law, 2**12) for row, law in zip(rows, laws, strict=True)]
@@ -242,7 +241,7 @@ def _sgd(config: Config, sampled: Sampled, steps: np.ndarray) -> np.ndarray:
     """Accuracies of SGD, all seeds."""
     law = patch_law(sampled.num_patches, 10)
 
-    def one(key: RandomKey) -> State:
+    def one(key: RandomKey) -> FilterState:
         start_key, batch_key = jax.random.split(key)
         start = small_state(start_key, law)
         run = learn_projected(batch_key, start, law, sampled.rates, sampled.batch_size, steps)
@@ -259,83 +258,62 @@ def _sizes(result: Result, chosen: np.ndarray) -> np.ndarray:
 # Numbers are the catalogue's for k = 1000, η = 0.1 and η_b = 0.01 (0.986 at step 12,000 and 0.990
 # at 24,000) and for the best thresholds, of which a grid of twenty ratios misses 0.001.
 CLAIMS = (
-    Claim(
+    SIZE.claim(
         "From k = 1000 on there are thresholds that err on at most 1 %.",
-        judge=lambda r, c: at_least(_sizes(r, np.array(SIZES) >= SOUND).min(), 0.99),
-        source=SIZE,
+        lambda r, c: at_least(_sizes(r, np.array(SIZES) >= SOUND).min(), 0.99),
     ),
-    Claim(
+    SIZE.control(
         "Up to k = 300 no threshold errs on less than 20 %: k₀ lies between 300 and 1000.",
-        judge=lambda r, c: at_most(_sizes(r, np.array(SIZES) <= SMALL).max(), 0.8),
-        source=SIZE,
-        kind="control",
+        lambda r, c: at_most(_sizes(r, np.array(SIZES) <= SMALL).max(), 0.8),
     ),
-    Claim(
+    SIZE.claim(
         "The best accuracies are 0.625, 0.628, 0.773, 0.998, 1 and 1, to 0.005.",
-        judge=lambda r, c: holds(0.005 - np.abs(r.best_accuracies - np.array(KNOWN))),
-        source=SIZE,
+        lambda r, c: holds(0.005 - np.abs(r.best_accuracies - np.array(KNOWN))),
     ),
-    Claim(
+    BASELINE.claim(
         "Without a threshold accuracy is at most 0.63 at every k.",
-        judge=lambda r, c: at_most(r.linear_accuracies.max(), 0.63),
-        source=BASELINE,
+        lambda r, c: at_most(r.linear_accuracies.max(), 0.63),
         formula=r"\Phi(1/\log k)",
     ),
-    Claim(
+    THEOREM.claim(
         "Descent on the true risk has an accuracy of 0.985 after half of the steps.",
-        judge=lambda r, c: at_least(r.accuracy[len(r.steps) // 2], 0.985),
-        source=THEOREM,
+        lambda r, c: at_least(r.accuracy[len(r.steps) // 2], 0.985),
     ),
-    Claim(
+    THEOREM.claim(
         "At the end it errs on at most 1 %.",
-        judge=lambda r, c: at_least(r.accuracy[-1], 0.99),
-        source=THEOREM,
+        lambda r, c: at_least(r.accuracy[-1], 0.99),
     ),
-    Claim(
+    THEOREM.printed(
         "At k = 100 it errs on at most 1 % at the end.",
-        judge=lambda r, c: at_least(r.failing[-1], 0.99),
-        source=THEOREM,
-        kind="printed",
+        lambda r, c: at_least(r.failing[-1], 0.99),
     ),
-    Claim(
+    SIZE.corrected(
         "At k = 100 it comes to rest at an accuracy of 0.63, to 0.02.",
-        judge=lambda r, c: between(r.failing[-1], 0.61, 0.65),
-        source=SIZE,
-        kind="corrected",
+        lambda r, c: between(r.failing[-1], 0.61, 0.65),
     ),
-    Claim(
-        "There its gradient is below 0.02.",
-        judge=lambda r, c: at_most(r.failing_gradient, 0.02),
-        source=SIZE,
-    ),
-    Claim(
+    SIZE.claim("There its gradient is below 0.02.", lambda r, c: at_most(r.failing_gradient, 0.02)),
+    SCHEDULE.control(
         "With η = 0.1 at k = 3000 the threshold overtakes the signal, and all outputs are 0.",
-        judge=lambda r, c: at_most(r.dying[-1], 0.01),
-        source=SCHEDULE,
-        kind="control",
+        lambda r, c: at_most(r.dying[-1], 0.01),
     ),
-    Claim(
+    SCHEDULE.claim(
         "At one ratio of learning rates an accuracy of 0.95 comes sooner the more patches.",
-        judge=lambda r, c: holds(-np.diff(r.times) - 1),
-        source=SCHEDULE,
+        lambda r, c: holds(-np.diff(r.times) - 1),
     ),
-    Claim(
+    SCHEDULE.claim(
         "The number of steps falls at least as 1/√k, where the proof's bound grows as √k.",
-        judge=lambda r, c: at_most(power_law(np.array(c.timed_patches), r.times).exponent, -0.5),
-        source=SCHEDULE,
+        lambda r, c: at_most(power_law(np.array(c.timed_patches), r.times).exponent, -0.5),
         formula=r"T \lesssim \sqrt{k} \log^{3/2} k / \eta",
     ),
-    Claim(
+    THEOREM.claim(
         "SGD ends within half a point of descent on the true risk.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             np.abs((r.sgd - r.sgd_true[None, :])[:, -5:].mean(axis=1)), 0.005
         ),
-        source=THEOREM,
     ),
-    Claim(
+    THEOREM.claim(
         "With a slow bias SGD ends at an accuracy of 0.99, or half a point from the true risk's.",
-        judge=lambda r, c: median_at_least(r.learned[:, -1], min(0.99, r.learned_true[-1] - 0.005)),
-        source=THEOREM,
+        lambda r, c: median_at_least(r.learned[:, -1], min(0.99, r.learned_true[-1] - 0.005)),
     ),
 )
 

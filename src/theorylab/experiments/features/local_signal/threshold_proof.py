@@ -24,16 +24,16 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, holds, identity
+from theorylab.claims import Source, at_least, at_most, holds, identity
 from theorylab.data import PatchLaw, patch_law
 from theorylab.data.patches import noise_scale
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.features.local_signal import (
-    Constants,
+    FilterRates,
+    FilterState,
     Grid,
-    Rates,
+    ScheduleConstants,
     Spread,
-    State,
     descend_population,
     error_rates,
     first_sound_size,
@@ -117,9 +117,9 @@ def run(config: Config) -> Result:
     report("descent on the true risk", 0.0)
     law, rates = _settings(config)
     steps = every(config.num_steps // RECORDS, config.num_steps)
-    start = State(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
+    start = FilterState(jnp.array(1e-6), jnp.array(0.0), jnp.array(0.0))
 
-    def descended(start: State) -> tuple[State, State, Spread]:
+    def descended(start: FilterState) -> tuple[FilterState, FilterState, Spread]:
         states, risks = descend_population(start, law, rates, steps, COARSE).records
         spreads = jax.lax.map(lambda state: gradient_spread(state, law, COARSE), states)
         return states, risks.gradient, spreads
@@ -143,8 +143,8 @@ def run(config: Config) -> Result:
     )
 
 
-def _settings(config: Config) -> tuple[PatchLaw, Rates]:
-    rates = Rates(config.learning_rate, config.learning_rate / 10)
+def _settings(config: Config) -> tuple[PatchLaw, FilterRates]:
+    rates = FilterRates(config.learning_rate, config.learning_rate / 10)
     return patch_law(config.num_patches, config.dimension), rates
 
 
@@ -155,14 +155,16 @@ def _reached(steps: np.ndarray, error: np.ndarray) -> float:
     return float(steps[place]) if place < len(steps) else np.nan
 
 
-def _times(config: Config, states: State, gradients: State, error: np.ndarray) -> np.ndarray:
+def _times(
+    config: Config, states: FilterState, gradients: FilterState, error: np.ndarray
+) -> np.ndarray:
     """T₁ and T₂ with the constants of this descent; its phases part at the first recorded step."""
     law, rates = _settings(config)
     second = (np.arange(len(error)) >= 1) & (error >= LEARNED)
     if not second.any():
         return np.full(2, np.nan)
     parted = float(states.signal[1])
-    known = Constants(
+    known = ScheduleConstants(
         growth=parted / (config.learning_rate * (config.num_steps // RECORDS)),
         fall=float(np.asarray(gradients.bias)[second].min()),
         reached=parted * np.log(config.num_patches) ** 4 / 2,
@@ -195,52 +197,40 @@ def _digits(result: Result, config: Config) -> float:
 # deviation 1/2.33 of the signal, and E(−f₁)₊ = (φ(2.33) − 2.33/100)/2.33 = 1/690; at k = 1000 its
 # law is broader, and twice as much. 2000 leaves room for both.
 CLAIMS = (
-    Claim(
+    START.claim(
         "The start has w · w* and the rest of w below δ, but for a probability of 2d e^(−k/2).",
-        judge=lambda r, c: holds(r.bounds - r.misses),
-        source=START,
+        lambda r, c: holds(r.bounds - r.misses),
         formula=r"P[|c_0| > \delta \text{ or } v_0 > \delta] \le 2 d e^{-k/2}",
     ),
-    Claim(
+    BATCHES.claim(
         "At the start one sample's gradient of the bias has the variance k/4.",
-        judge=lambda r, c: identity(4 * r.bias_spread[0] / c.num_patches, 1.0, 1e-5),
-        source=BATCHES,
+        lambda r, c: identity(4 * r.bias_spread[0] / c.num_patches, 1.0, 1e-5),
     ),
-    Claim(
+    BATCHES.claim(
         "By Chebyshev's inequality 30k³ samples give it to 1/k, but for 1 %, at every step.",
-        judge=lambda r, c: at_most(_missed(r, c).max(), 0.01),
-        source=BATCHES,
+        lambda r, c: at_most(_missed(r, c).max(), 0.01),
         formula=r"P[|\hat g_b - g_b| > 1/k] \le k^2 V / n",
     ),
-    Claim(
+    BATCHES.claim(
         "For the weights the lemma asks for batches beyond 10³⁰⁰ samples: a formal device.",
-        judge=lambda r, c: at_least(_digits(r, c), 300),
-        source=BATCHES,
+        lambda r, c: at_least(_digits(r, c), 300),
     ),
-    Claim(
+    BATCHES.control(
         "Batches of 150 samples miss the bias's gradient by more than ten times 1/k at every step.",
-        judge=lambda r, c: at_least(_off(r, c).min(), 10),
-        source=BATCHES,
-        kind="control",
+        lambda r, c: at_least(_off(r, c).min(), 10),
     ),
-    Claim(
+    BOUNDED.printed(
         "A loss of at most 1 bounds w · w* by 2000, whatever the error is.",
-        judge=lambda r, c: at_most(max(r.bounded.max(), r.unbounded.max()), LIMIT),
-        source=BOUNDED,
-        kind="printed",
+        lambda r, c: at_most(max(r.bounded.max(), r.unbounded.max()), LIMIT),
     ),
-    Claim(
+    BOUNDED.corrected(
         "A loss of at most 1 and an error of at least 0.01 bound w · w* by 2000, at every k.",
-        judge=lambda r, c: at_most(r.bounded.max(), LIMIT),
-        source=BOUNDED,
-        kind="corrected",
+        lambda r, c: at_most(r.bounded.max(), LIMIT),
         formula=r"c \le 1 / E(-f_1)_+",
     ),
-    Claim(
+    TIME.corrected(
         "The error is below 0.01 after at most T₁ + T₂ steps, both summands of T₂ over η_b C.",
-        judge=lambda r, c: at_most(r.reached, r.times.sum()),
-        source=TIME,
-        kind="corrected",
+        lambda r, c: at_most(r.reached, r.times.sum()),
     ),
 )
 

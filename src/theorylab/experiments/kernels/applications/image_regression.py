@@ -24,7 +24,6 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     median_at_least,
     median_at_most,
@@ -233,40 +232,31 @@ def _least_gain(psnr: np.ndarray) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    IMAGES.claim(
         "One wave along each axis gives better images than plain coordinates.",
-        judge=lambda r, c: ordered(*r.kernel_psnr[:2]),
-        source=IMAGES,
+        lambda r, c: ordered(*r.kernel_psnr[:2]),
     ),
-    Claim(
+    IMAGES.claim(
         "Many waves, in a ladder or at random, are 2 decibels better than one.",
         # On other seeds the ladder was 2.4 to 3.1 better, random waves 3.3 to 4; it grows with the
         # size of the image.
-        judge=lambda r, c: median_at_least(_least_gain(r.kernel_psnr), 2.0),
-        source=IMAGES,
+        lambda r, c: median_at_least(_least_gain(r.kernel_psnr), 2.0),
     ),
-    Claim(
+    IMAGES.claim(
         "Ladder and random waves are within 1.5 decibels of each other.",
-        judge=lambda r, c: median_between(
-            _gain(r.kernel_psnr, "gaussian", "positional"), -1.5, 1.5
-        ),
-        source=IMAGES,
+        lambda r, c: median_between(_gain(r.kernel_psnr, "gaussian", "positional"), -1.5, 1.5),
     ),
-    Claim(
+    IMAGES.claim(
         "Trained networks order plain coordinates and one wave in the same way.",
-        judge=lambda r, c: ordered(*r.network_psnr[:2]),
-        source=IMAGES,
+        lambda r, c: ordered(*r.network_psnr[:2]),
     ),
-    Claim(
+    IMAGES.claim(
         "They order one wave and many in the same way.",
-        judge=lambda r, c: ordered(r.network_psnr[1], r.network_psnr[2:].mean(axis=0)),
-        source=IMAGES,
+        lambda r, c: ordered(r.network_psnr[1], r.network_psnr[2:].mean(axis=0)),
     ),
-    Claim(
+    IMAGES.control(
         "With enough time, many waves have no such advantage over one.",
-        judge=lambda r, c: median_at_most(_least_gain(r.patient_psnr), 1.0),
-        source=IMAGES,
-        kind="control",
+        lambda r, c: median_at_most(_least_gain(r.patient_psnr), 1.0),
     ),
 )
 

@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 from scipy.interpolate import griddata
 
-from theorylab.claims import Claim, Source, at_least, identity, ordered
+from theorylab.claims import Source, at_least, identity, ordered
 from theorylab.data import mnist5k
 from theorylab.experiments.drawing import panels
 from theorylab.fields import Checked, OpenFraction, Seed, within
@@ -175,30 +175,24 @@ def _noise_ratio(
 
 
 CLAIMS = (
-    Claim(
+    INPAINTING.claim(
         "The network paints better than linear interpolation.",
-        judge=lambda r, c: ordered(r.interpolation, r.network),
-        source=INPAINTING,
+        lambda r, c: ordered(r.interpolation, r.network),
     ),
-    Claim(
+    INPAINTING.claim(
         "The kernel between pixels is the same after a shift by two pixels.",
-        judge=lambda r, c: identity(r.shifted_by_two, r.kernel, 1e-10),
-        source=INPAINTING,
+        lambda r, c: identity(r.shifted_by_two, r.kernel, 1e-10),
         formula=r"\Theta(s + 2, s' + 2) = \Theta(s, s')",
     ),
-    Claim(
+    INPAINTING.control(
         "After a shift by one pixel it is another.",
-        judge=lambda r, c: at_least(
+        lambda r, c: at_least(
             np.abs(r.shifted_by_one - r.kernel).max() / np.abs(r.kernel).max(), 0.01
         ),
-        source=INPAINTING,
-        kind="control",
     ),
-    Claim(
+    INPAINTING.control(
         "Without halving and doubling, the network paints worse than interpolation.",
-        judge=lambda r, c: ordered(r.flat_network, r.interpolation),
-        source=INPAINTING,
-        kind="control",
+        lambda r, c: ordered(r.flat_network, r.interpolation),
     ),
 )
 

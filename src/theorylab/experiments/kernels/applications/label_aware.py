@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.experiments.drawing import panels
 from theorylab.fields import Count, Plural, Positive, Seeded
 from theorylab.kernels import (
@@ -165,44 +165,35 @@ def _losses(
 
 
 CLAIMS = (
-    Claim(
+    SOURCE.claim(
         "One kernel does not serve two labelings: the linear one fails at the parity, not at the "
         "factor.",
-        judge=lambda r, c: ordered(r.plain_error[:, 0, 0], r.plain_error[:, 0, 1]),
-        source=SOURCE,
+        lambda r, c: ordered(r.plain_error[:, 0, 0], r.plain_error[:, 0, 1]),
     ),
-    Claim(
+    SOURCE.claim(
         "With labels it has fewer errors at the parity, dataset by dataset.",
-        judge=lambda r, c: ordered(r.aware_error[:, 0, 1], r.plain_error[:, 0, 1]),
-        source=SOURCE,
+        lambda r, c: ordered(r.aware_error[:, 0, 1], r.plain_error[:, 0, 1]),
     ),
-    Claim(
+    SOURCE.claim(
         "Cross-validation gives labels a weight there.",
-        judge=lambda r, c: median_at_least(r.weight[:, 0, 1], 0.1),
-        source=SOURCE,
+        lambda r, c: median_at_least(r.weight[:, 0, 1], 0.1),
         formula=r"\lambda > 0",
     ),
-    Claim(
+    SOURCE.claim(
         "The kernel's alignment with the parity of new inputs grows.",
-        judge=lambda r, c: ordered(r.plain_alignment[:, 0, 1], r.aware_alignment[:, 0, 1]),
-        source=SOURCE,
+        lambda r, c: ordered(r.plain_alignment[:, 0, 1], r.aware_alignment[:, 0, 1]),
     ),
-    Claim(
+    SOURCE.claim(
         "At the factor, where the plain kernel is right, at most one error in 50 comes in.",
-        judge=lambda r, c: median_at_most(r.aware_error[:, 0, 0] - r.plain_error[:, 0, 0], 0.02),
-        source=SOURCE,
+        lambda r, c: median_at_most(r.aware_error[:, 0, 0] - r.plain_error[:, 0, 0], 0.02),
     ),
-    Claim(
+    SOURCE.control(
         "The kernel of a ReLU network, which sees the parity by itself, gains nothing from labels.",
-        judge=lambda r, c: median_at_least(r.aware_error[:, 1, 1] - r.plain_error[:, 1, 1], -0.02),
-        source=SOURCE,
-        kind="control",
+        lambda r, c: median_at_least(r.aware_error[:, 1, 1] - r.plain_error[:, 1, 1], -0.02),
     ),
-    Claim(
+    SOURCE.control(
         "From random labels there is nothing to learn: two of five predictions at least are wrong.",
-        judge=lambda r, c: median_at_least(r.aware_error[:, 0, 2], 0.4),
-        source=SOURCE,
-        kind="control",
+        lambda r, c: median_at_least(r.aware_error[:, 0, 2], 0.4),
     ),
 )
 

@@ -30,7 +30,6 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
@@ -229,51 +228,37 @@ def _opposition(density: Float[np.ndarray, "c r"]) -> Float[np.ndarray, "c r"]:
 # another seed gave 0.03, 0.16 and 0.23 at ω = 1, 3 and 9. Narrow kernels take more neurons, and
 # have more designs that are nearly as good.
 CLAIMS = (
-    Claim(
+    SIMP.claim(
         "Every design has the volume that is asked for.",
-        judge=lambda r, c: identity(_volumes(r), np.full_like(_volumes(r), c.volume), 1e-6),
-        source=SIMP,
+        lambda r, c: identity(_volumes(r), np.full_like(_volumes(r), c.volume), 1e-6),
         formula=r"\sum_i \sigma(x_i + b) = V",
     ),
-    Claim(
+    SIMP.claim(
         "At the largest ω, the beams of networks bend at most 10 % more than that of plain SIMP.",
-        judge=lambda r, c: median_at_most(r.compliance[:, -1] / r.plain_compliance, 1.1),
-        source=SIMP,
+        lambda r, c: median_at_most(r.compliance[:, -1] / r.plain_compliance, 1.1),
     ),
-    Claim(
-        "The larger ω, the finer is what networks build.",
-        judge=lambda r, c: trend(r.detail.T),
-        source=SIMP,
-    ),
-    Claim(
+    SIMP.claim("The larger ω, the finer is what networks build.", lambda r, c: trend(r.detail.T)),
+    SIMP.claim(
         "At the smallest ω networks build what their kernel builds: densities differ by a tenth.",
-        judge=lambda r, c: median_at_most(_difference(r), 0.1),
-        source=SIMP,
+        lambda r, c: median_at_most(_difference(r), 0.1),
         formula=r"\dot x = -\Theta\,\partial C/\partial x",
     ),
-    Claim(
+    SIMP.corrected(
         "Compliance is the work of the load: UᵀKU = UᵀF.",
-        judge=lambda r, c: identity(r.energy, r.work, 1e-9),
-        source=SIMP,
-        kind="corrected",
+        lambda r, c: identity(r.energy, r.work, 1e-9),
         formula=r"C = U^\top K U = U^\top F",
     ),
-    Claim(
+    SIMP.claim(
         "Without phases, what is built on one side of the middle is left out on the other.",
-        judge=lambda r, c: holds(_opposition(r.odd_density), 1e-3),
-        source=SIMP,
+        lambda r, c: holds(_opposition(r.odd_density), 1e-3),
     ),
-    Claim(
+    SIMP.control(
         "Such a beam bends at least twice as much as that of the kernel with phases.",
-        judge=lambda r, c: at_least(r.odd_compliance / r.kernel_compliance[-1], 2.0),
-        source=SIMP,
-        kind="control",
+        lambda r, c: at_least(r.odd_compliance / r.kernel_compliance[-1], 2.0),
     ),
-    Claim(
+    SIMP.control(
         "Of the same material, equally distributed, the beam bends at least twice as much too.",
-        judge=lambda r, c: at_most(r.kernel_compliance.max() / r.uniform_compliance, 0.5),
-        source=SIMP,
-        kind="control",
+        lambda r, c: at_most(r.kernel_compliance.max() / r.uniform_compliance, 0.5),
     ),
 )
 

@@ -26,7 +26,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     exponent_between,
     median_at_least,
@@ -229,47 +228,39 @@ def _relative(missed: np.ndarray, moved: np.ndarray) -> Float[np.ndarray, "s w"]
 
 
 CLAIMS = (  # the thresholds 0.3 and 15 % are the catalogue's
-    Claim(
+    CUT.claim(
         "Cut after O₄, the hierarchy predicts test outputs with less than 0.3 of the error of a "
         "constant kernel, at the second largest width.",
-        judge=lambda r, c: median_at_most(r.truncated_error[:, -2] / r.constant_error[:, -2], 0.3),
-        source=CUT,
+        lambda r, c: median_at_most(r.truncated_error[:, -2] / r.constant_error[:, -2], 0.3),
     ),
-    Claim(
+    CORRECTED.claim(
         "The closed form predicts the movement of a network's kernel within 15 % at the largest "
         "width.",
-        judge=lambda r, c: median_at_most(r.kernel_error[:, -1], 0.15),
-        source=CORRECTED,
+        lambda r, c: median_at_most(r.kernel_error[:, -1], 0.15),
         formula=r"\Theta_T - \Theta_0",
     ),
     # Its first error is of relative order 1/m; medians over other seeds fell with exponent −0.8.
-    Claim(
+    CORRECTED.claim(
         "The error of that prediction falls with the width.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.kernel_error, -1.5, -0.3),
-        source=CORRECTED,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.kernel_error, -1.5, -0.3),
     ),
-    Claim(
+    CORRECTED.claim(
         "The mean movement over networks, Θ^NTH − E Θ₀, is predicted within 15 % at the largest "
         "width.",
-        judge=lambda r, c: median_at_most(r.mean_error[:, -1], 0.15),
-        source=CORRECTED,
+        lambda r, c: median_at_most(r.mean_error[:, -1], 0.15),
         formula=r"\Theta^{NTH} - \mathbb{E}\, \Theta_0",
     ),
-    Claim(
+    CORRECTED.claim(
         "That error, too, is smaller at the largest width than at the smallest.",
-        judge=lambda r, c: ordered(r.mean_error[:, -1], r.mean_error[:, 0]),
-        source=CORRECTED,
+        lambda r, c: ordered(r.mean_error[:, -1], r.mean_error[:, 0]),
     ),
-    Claim(
+    CUT.claim(
         "Training is over: the loss has fallen below a thousandth.",
-        judge=lambda r, c: median_at_most(r.loss.max(axis=1), 1e-3),
-        source=CUT,
+        lambda r, c: median_at_most(r.loss.max(axis=1), 1e-3),
     ),
-    Claim(
+    CORRECTED.control(
         "For ReLU networks the prediction of the kernel fails, by more than 30 %.",
-        judge=lambda r, c: median_at_least(r.relu_error[:, -1], 0.3),
-        source=CORRECTED,
-        kind="control",
+        lambda r, c: median_at_least(r.relu_error[:, -1], 0.3),
     ),
 )
 

@@ -29,11 +29,9 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Finding,
     Source,
     at_least,
-    erratum,
     exponent_between,
     holds,
     identity,
@@ -222,18 +220,15 @@ def _kept(share: float):
 
 
 CLAIMS = (
-    Claim(
+    DRIFT.claim(
         "Every network converges: the loss ends below 0.001.",
-        judge=lambda r, c: holds(1e-3 - r.last_loss),
-        source=DRIFT,
+        lambda r, c: holds(1e-3 - r.last_loss),
     ),
-    Claim(
+    DRIFT.claim(
         "From 32 neurons on the kernel moves less, the wider the network, at every next width.",
-        judge=_falls,
-        source=DRIFT,
+        _falls,
     ),
-    *erratum(
-        DRIFT,
+    *DRIFT.erratum(
         printed=(
             # Θ(1/√m) with a fifth of the exponent to spare; the corrected claim is one-sided.
             "At large width it moves exactly like one over the root of the width.",
@@ -246,8 +241,7 @@ CLAIMS = (
             r"\max_t \|K_t - K_0\| / \|K_0\| = O(m^{-1/2})",
         ),
     ),
-    *erratum(
-        WIDTH,
+    *WIDTH.erratum(
         printed=(
             "Two neurons in a hidden layer make the width of the graph 2, with 3072 inputs.",
             lambda r, c: identity(r.least_in_degree, 2.0, 1e-6),
@@ -257,8 +251,7 @@ CLAIMS = (
             lambda r, c: at_least(r.least_in_degree, 1400.0),
         ),
     ),
-    *erratum(
-        EDGES,
+    *EDGES.erratum(
         printed=(
             "An edge that is dropped with probability p is kept with probability p.",
             _kept(GONE),
@@ -269,11 +262,9 @@ CLAIMS = (
             _kept(1 - GONE),
         ),
     ),
-    Claim(
+    DRIFT.control(
         "Before training the kernel has not moved.",
-        judge=lambda r, c: identity(r.drift[:, :, 0], np.zeros_like(r.drift[:, :, 0]), 1e-4),
-        source=DRIFT,
-        kind="control",
+        lambda r, c: identity(r.drift[:, :, 0], np.zeros_like(r.drift[:, :, 0]), 1e-4),
     ),
 )
 

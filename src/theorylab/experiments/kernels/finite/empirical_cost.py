@@ -20,11 +20,11 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, at_most, between, holds
+from theorylab.claims import Source, at_least, at_most, between, holds
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Count, Increasing, Plural, Seeded, within
 from theorylab.kernels import ntk_costs, ntk_full
-from theorylab.kernels.finite import Method
+from theorylab.kernels.finite import NTKMethod
 from theorylab.models import Activation, Conv, Dense, GlobalPool, Model, Serial, mlp, network
 from theorylab.progress import report
 
@@ -34,7 +34,7 @@ FORMULA = r"n (1 + 2k) F + n^2 k^2 p \;\lessgtr\; 2 n^2 k F \iff F \gtrless C k 
 COST = Source("golikov", "entk-cost", "2.5.2")
 KERNEL = Source("golikov", "ntk-emp", "2.1, Eq. 2.56")
 
-METHODS: tuple[Method, ...] = ("jacobian", "products", "structured")
+METHODS: tuple[NTKMethod, ...] = ("jacobian", "products", "structured")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _counts(
     x = jax.ShapeDtypeStruct(_inputs(config, convolutional), jnp.result_type(float))
     costs = ntk_costs(model.apply, params, x, x, outputs="full")
 
-    def compiler(method: Method) -> float:
+    def compiler(method: NTKMethod) -> float:
         kernel = partial(ntk_full, model.apply, method=method, block_size=config.num_samples)
         analysis = jax.jit(kernel).lower(params, x, x).cost_analysis()
         return analysis["flops"] / 2 if analysis else np.nan  # a multiplication and an addition
@@ -190,43 +190,36 @@ def _constant(result: Result, config: Config) -> np.ndarray:
 # Factors of 3 are the catalogue's. 1.5 is the room that a choice by count may lose, since passes
 # over elementwise functions count as one multiplication each and take the compiler one to five.
 CLAIMS = (
-    Claim(
+    KERNEL.claim(
         "Jacobian contraction, vector products and structured derivatives give the same kernel.",
-        judge=lambda r, c: at_most(float(r.difference.max()), 1e-5),  # single precision
-        source=KERNEL,
+        lambda r, c: at_most(float(r.difference.max()), 1e-5),  # single precision
     ),
-    Claim(
+    COST.claim(
         "From how many outputs on products are cheaper, shapes tell within a factor of 3.",
-        judge=lambda r, c: holds(
+        lambda r, c: holds(
             np.log(3.0) - np.abs(np.log(r.counted_crossover / r.modelled_crossover))
         ),
-        source=COST,
         formula=r"n (1 + 2k) F + n^2 k^2 p = 2 n^2 k F + n(2 + 2k) F",
     ),
-    Claim(
+    COST.claim(
         "Products are preferable if F < C k p, with one C for all widths and both networks.",
-        judge=lambda r, c: between(float(_constant(r, c).max() / _constant(r, c).min()), 1.0, 3.0),
-        source=COST,
+        lambda r, c: between(float(_constant(r, c).max() / _constant(r, c).min()), 1.0, 3.0),
         formula=r"F < C\,k\,p",
     ),
-    Claim(
+    COST.claim(
         "What the count from shapes chooses costs at most 1.5 times the cheapest method.",
-        judge=lambda r, c: holds(np.log(1.5) - np.log(r.chosen / r.counted.min(axis=-1))),
-        source=COST,
+        lambda r, c: holds(np.log(1.5) - np.log(r.chosen / r.counted.min(axis=-1))),
     ),
-    Claim(
+    KERNEL.claim(
         "In a fully connected network, structured derivatives always cost less than Jacobians.",
-        judge=lambda r, c: holds(np.log(r.counted[0, ..., 0] / r.counted[0, ..., 2])),
-        source=KERNEL,
+        lambda r, c: holds(np.log(r.counted[0, ..., 0] / r.counted[0, ..., 2])),
     ),
-    Claim(
+    COST.control(
         "Where every weight is used at many positions, products need more outputs to pay.",
-        judge=lambda r, c: at_least(
+        lambda r, c: at_least(
             float((r.counted_crossover[1] / r.counted_crossover[0]).min()),
             float((r.uses[1] / r.uses[0]).min() / 3),
         ),
-        source=COST,
-        kind="control",
     ),
 )
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Finding, Source, exponent_between
+from theorylab.claims import Finding, Source, exponent_between
 from theorylab.data import sphere
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Count, Increasing, Seeded, within
@@ -172,60 +172,49 @@ def _as_foretold(result: Result, config: Config, name: str) -> Finding:
 
 
 CLAIMS = (  # the tolerance of all exponents, ± 0.15, is the catalogue's
-    Claim(
+    SCALING.claim(
         "The mean of the tangent kernel does not depend on the width.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.means[1], -0.15, 0.15),
-        source=SCALING,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.means[1], -0.15, 0.15),
         formula=r"\mathbb{E}\, O_2 \propto m^0",
     ),
-    Claim(
+    SCALING.claim(
         "What moves the kernel is of order 1/m.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.third, -1.15, -0.85),
-        source=SCALING,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.third, -1.15, -0.85),
         formula=r"O_3 \propto m^{-1}",
     ),
-    Claim(
+    SCALING.claim(
         "So is the mean of what moves that.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.means[5], -1.15, -0.85),
-        source=SCALING,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.means[5], -1.15, -0.85),
         formula=r"\mathbb{E}\, O_4 \propto m^{-1}",
     ),
-    Claim(
+    CONJECTURE.claim(
         "The mean of f f, of two clusters of one tensor, scales as foretold.",
-        judge=lambda r, c: _as_foretold(r, c, "f f"),
-        source=CONJECTURE,
+        lambda r, c: _as_foretold(r, c, "f f"),
     ),
-    Claim(
+    CONJECTURE.claim(
         "So does that of Θ Θ, of two clusters of two.",
-        judge=lambda r, c: _as_foretold(r, c, "Θ Θ"),
-        source=CONJECTURE,
+        lambda r, c: _as_foretold(r, c, "Θ Θ"),
     ),
-    Claim(
+    CONJECTURE.claim(
         "So does that of O₃ f, of three and one.",
-        judge=lambda r, c: _as_foretold(r, c, "O₃ f"),
-        source=CONJECTURE,
+        lambda r, c: _as_foretold(r, c, "O₃ f"),
     ),
-    Claim(
+    CONJECTURE.claim(
         "So does that of O₃ O₃, of three and three.",
-        judge=lambda r, c: _as_foretold(r, c, "O₃ O₃"),
-        source=CONJECTURE,
+        lambda r, c: _as_foretold(r, c, "O₃ O₃"),
         formula=r"\tfrac{1}{2} \cdot 2 - \tfrac{1}{2} \cdot 6 = -2",
     ),
-    Claim(
+    CONJECTURE.claim(
         "So does that of O₄ Θ, of four and two.",
-        judge=lambda r, c: _as_foretold(r, c, "O₄ Θ"),
-        source=CONJECTURE,
+        lambda r, c: _as_foretold(r, c, "O₄ Θ"),
     ),
-    Claim(
+    CONJECTURE.claim(
         "So does that of O₄ f f, of four, one and one.",
-        judge=lambda r, c: _as_foretold(r, c, "O₄ f f"),
-        source=CONJECTURE,
+        lambda r, c: _as_foretold(r, c, "O₄ f f"),
     ),
-    Claim(
+    SCALING.control(
         "In the standard parametrization what moves the kernel does not fall.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.standard_third, -0.3, 0.3),
-        source=SCALING,
-        kind="control",
+        lambda r, c: exponent_between(np.asarray(c.widths), r.standard_third, -0.3, 0.3),
     ),
 )
 

@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum, exponent_between, identity
+from theorylab.claims import Source, exponent_between, identity
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Count, Increasing, Positive, Seeded
 from theorylab.kernels import infinite_kernels, ntk
@@ -223,37 +223,31 @@ def _norm(kernels: np.ndarray) -> np.ndarray:
 
 
 CLAIMS = (  # the tolerances of exponents are the catalogue's, where it has them
-    Claim(
+    LIMIT.claim(
         "The limit of the kernel is the mean over w and a.",
-        judge=lambda r, c: identity(r.limit, r.expected_limit, 1e-10),
-        source=LIMIT,
+        lambda r, c: identity(r.limit, r.expected_limit, 1e-10),
         formula=r"\Theta = \mathbb{E}[\phi\phi' + a^2 \dot\phi\dot\phi'\,xx']",
     ),
-    Claim(
+    LIMIT.claim(
         "In the NTK parametrization random networks approach it as m^(−1/2).",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.start_error, -0.6, -0.4),
-        source=LIMIT,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.start_error, -0.6, -0.4),
         formula=r"\|\hat\Theta_0 - \Theta\| \propto m^{-1/2}",
     ),
-    Claim(
+    MOVEMENT.claim(
         "Training moves the mean kernel by 1/m.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.mean_movement, -1.2, -0.8),
-        source=MOVEMENT,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.mean_movement, -1.2, -0.8),
         formula=r"\|\mathbb{E}(\hat\Theta_T - \hat\Theta_0)\| \propto m^{-1}",
     ),
-    Claim(
+    MOVEMENT.claim(
         "It moves the kernel of each network at least as fast to zero as m^(−0.45).",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.movement, -1.2, -0.45),
-        source=MOVEMENT,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.movement, -1.2, -0.45),
     ),
-    Claim(
+    STANDARD.claim(
         "In the standard parametrization the kernel grows as the width.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.standard_start, 0.9, 1.1),
-        source=STANDARD,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.standard_start, 0.9, 1.1),
         formula=r"\hat\Theta_0 \sim m\,\mathbb{E}\,\phi\phi'",
     ),
-    *erratum(
-        STANDARD,
+    *STANDARD.erratum(
         printed=(
             "There, divided by the width, training moves it as much at every width.",
             lambda r, c: exponent_between(np.asarray(c.widths), r.standard_movement, -0.1, 0.1),
@@ -265,14 +259,12 @@ CLAIMS = (  # the tolerances of exponents are the catalogue's, where it has them
             r"\tilde\Theta_T - \tilde\Theta_0 \propto m^{-2}, \quad \eta m\ \mathrm{fixed}",
         ),
     ),
-    Claim(
+    STANDARD.claim(
         "It would move as much at every width if residuals were held for a time of 1.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.driven_movement, -0.15, 0.15),
-        source=STANDARD,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.driven_movement, -0.15, 0.15),
         formula=r"d\tilde\Theta/dt = O(1)",
     ),
-    *erratum(
-        MOTION,
+    *MOTION.erratum(
         printed=(
             "Weights move by sums over the inputs alone.",
             lambda r, c: identity(r.printed, r.velocity, 1e-10),
@@ -284,11 +276,9 @@ CLAIMS = (  # the tolerances of exponents are the catalogue's, where it has them
             r"\dot a_k = m^{-1/2} \sum_j (y_j - f(x_j))\,\phi(w_k x_j)",
         ),
     ),
-    Claim(
+    LIMIT.control(
         "Networks do not approach the kernel of the a alone.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.wrong_error, -0.1, 0.1),
-        source=LIMIT,
-        kind="control",
+        lambda r, c: exponent_between(np.asarray(c.widths), r.wrong_error, -0.1, 0.1),
     ),
 )
 

@@ -29,7 +29,6 @@ from jaxtyping import Array, Bool, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     identity,
@@ -265,56 +264,46 @@ def _drop(result: Result) -> Float[np.ndarray, " s"]:
 # first, 0.04 and 0.02 for the second, 1 and 1 for the third. With 1000 images in place of 400 some
 # networks still learn after 1000 steps, and slow down by 4 to 60: so that preset has fewer images.
 CLAIMS = (
-    Claim(
+    SOURCE.claim(
         "The kernel turns at least five times as fast in the first epoch as half way.",
-        judge=lambda r, c: median_at_least(_slowing(r, c), 5.0),
-        source=SOURCE,
+        lambda r, c: median_at_least(_slowing(r, c), 5.0),
     ),
-    Claim(
+    SOURCE.claim(
         "Copies that part at the start end behind a barrier, at least five times that of copies "
         "that part after a third of training.",
-        judge=lambda r, c: median_at_least(_drop(r), 0.0),
-        source=SOURCE,
+        lambda r, c: median_at_least(_drop(r), 0.0),
     ),
-    Claim(
+    SOURCE.claim(
         "Velocity and barrier, in the mean over networks, go together over the time of parting.",
-        judge=lambda r, c: at_least(
+        lambda r, c: at_least(
             spearman(r.velocity_at_spawn.mean(axis=0), r.barrier.mean(axis=0)).estimate, 0.8
         ),
-        source=SOURCE,
         formula=r"\rho_S(\mathrm{velocity}, \mathrm{barrier}) \ge 0.8",
     ),
     # A barrier counts some test images of 797, and late ones differ by chance: so not 0.8 here.
-    Claim(
+    SOURCE.claim(
         "So they do for single networks, if less clearly.",
-        judge=lambda r, c: median_at_least(rank_correlations(r.velocity_at_spawn, r.barrier), 0.2),
-        source=SOURCE,
+        lambda r, c: median_at_least(rank_correlations(r.velocity_at_spawn, r.barrier), 0.2),
     ),
-    Claim(
+    SOURCE.claim(
         "The later copies part, the nearer are their kernels.",
-        judge=lambda r, c: trend(r.kernel_distance.T, increasing=False),
-        source=SOURCE,
+        lambda r, c: trend(r.kernel_distance.T, increasing=False),
     ),
-    Claim(
+    SOURCE.claim(
         "And the fewer neurons are active in one and not in the other.",
-        judge=lambda r, c: trend(r.pattern_distance.T, increasing=False),
-        source=SOURCE,
+        lambda r, c: trend(r.pattern_distance.T, increasing=False),
     ),
-    Claim(
+    SOURCE.claim(
         "And the fewer images do they tell differently.",
-        judge=lambda r, c: trend(r.function_distance.T, increasing=False),
-        source=SOURCE,
+        lambda r, c: trend(r.function_distance.T, increasing=False),
     ),
-    Claim(
+    SOURCE.claim(
         "All networks have learned: one test image in ten at most is told wrong.",
-        judge=lambda r, c: median_at_most(r.error, 0.1),
-        source=SOURCE,
+        lambda r, c: median_at_most(r.error, 0.1),
     ),
-    Claim(
+    SOURCE.control(
         "Copies with the same batches have no barrier between them.",
-        judge=lambda r, c: identity(r.same_barrier, np.zeros_like(r.same_barrier), 1e-6),
-        source=SOURCE,
-        kind="control",
+        lambda r, c: identity(r.same_barrier, np.zeros_like(r.same_barrier), 1e-6),
     ),
 )
 

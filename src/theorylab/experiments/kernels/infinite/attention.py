@@ -24,9 +24,7 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -283,42 +281,33 @@ def _distance(kernels: Array, limit: Array) -> Float[Array, ""]:
 # independent, so −1 is exact; other seeds gave −0.99 to −1.02 in H, and −0.50 for the kernel. From
 # 32 on, smoke runs with seeds 21 and 22 gave −1.04 and −1.03 in n, with intervals within −1 ± 0.2.
 CLAIMS = (
-    Claim(
+    ATTENTION.claim(
         "The outputs of a single wide head are not Gaussian: excess kurtosis above 0.1.",
-        judge=lambda r, c: median_at_least(r.output_kurtosis[:, -1], 0.1),
-        source=ATTENTION,
+        lambda r, c: median_at_least(r.output_kurtosis[:, -1], 0.1),
     ),
-    Claim(
+    ATTENTION.claim(
         "Its kurtosis goes to that of attention with Gaussian logits.",
-        judge=lambda r, c: median_between(r.single_kurtosis[:, -1] / r.limit_kurtosis, 0.8, 1.25),
-        source=ATTENTION,
+        lambda r, c: median_between(r.single_kurtosis[:, -1] / r.limit_kurtosis, 0.8, 1.25),
         formula=r"3\,\mathrm{Var}\,S / (\mathbb{E} S)^2,\ S = (P q P^\top)_{ss}",
     ),
-    Claim(
+    ATTENTION.claim(
         "With H heads the kurtosis falls as 1/H.",
-        judge=lambda r, c: exponent_between(np.asarray(c.num_heads), r.heads_kurtosis, -1.2, -0.8),
-        source=ATTENTION,
+        lambda r, c: exponent_between(np.asarray(c.num_heads), r.heads_kurtosis, -1.2, -0.8),
     ),
-    Claim(
+    ATTENTION.claim(
         "The kernel of H heads goes to its average over Gaussian logits as H^(−1/2).",
-        judge=lambda r, c: exponent_between(np.asarray(c.num_heads), r.kernel_error, -0.6, -0.4),
-        source=ATTENTION,
+        lambda r, c: exponent_between(np.asarray(c.num_heads), r.kernel_error, -0.6, -0.4),
         formula=r"q \leftarrow \mathbb{E}\,\mathrm{softmax}(G)\,q\,\mathrm{softmax}(G')^\top",
     ),
-    Claim(
+    ATTENTION.control(
         "With logits QKᵀ/n a single head becomes Gaussian, its kurtosis falls as 1/n.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.linear_kurtosis, -1.2, -0.8),
-        source=ATTENTION,
-        kind="control",
+        lambda r, c: exponent_between(np.asarray(c.widths), r.linear_kurtosis, -1.2, -0.8),
     ),
-    Claim(
+    ATTENTION.control(
         "From the kernel of uniform attention many heads stay twice as far away.",
-        judge=lambda r, c: median_at_least(r.uniform_error[:, -1] / r.kernel_error[:, -1], 2.0),
-        source=ATTENTION,
-        kind="control",
+        lambda r, c: median_at_least(r.uniform_error[:, -1] / r.kernel_error[:, -1], 2.0),
     ),
-    *erratum(
-        ATTENTION,
+    *ATTENTION.erratum(
         printed=(
             "G = QᵀK/√n has a logit for every pair of positions.",
             lambda r, c: identity(
@@ -332,8 +321,7 @@ CLAIMS = (
             ),
         ),
     ),
-    *erratum(
-        ATTENTION,
+    *ATTENTION.erratum(
         printed=(
             "The entries of QᵀK/√n stay random as the width grows.",
             lambda r, c: exponent_between(np.asarray(c.widths), r.printed_size, -0.1, 0.1),

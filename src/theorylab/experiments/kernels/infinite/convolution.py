@@ -23,10 +23,8 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     between,
-    erratum,
     exponent_between,
     identity,
     mean_between,
@@ -220,8 +218,7 @@ def _operations(
 # Exponents of errors: −½ ± 0.1, as the catalogue has it for tangent kernels; of operations: its 1
 # and 2, each ± 0.2. Other seeds gave −0.49 to −0.51 and projections of 0.997 to 1.004.
 CLAIMS = (
-    *erratum(
-        OFFSETS,
+    *OFFSETS.erratum(
         printed=(
             "The kernel of random convolutional networks goes to the double sum over offsets.",
             lambda r, c: exponent_between(np.asarray(c.widths), r.offsets_error, -0.6, -0.4),
@@ -234,8 +231,7 @@ CLAIMS = (
             r"\sum_{r} \Theta_{l-1}^{s+r,s'+r} \, \mathbb{E}\, \phi'(z^{s+r}) \phi'(z'^{s'+r})",
         ),
     ),
-    *erratum(
-        READOUT,
+    *READOUT.erratum(
         printed=(
             "Pooling weighs pairs of pixels by their covariance.",
             lambda r, c: exponent_between(np.asarray(c.widths), r.readout_error, -0.6, -0.4),
@@ -247,8 +243,7 @@ CLAIMS = (
             r"\Theta = \frac{1}{d^2} \sum_{s,s'} \mathbb{E}[\phi'\phi'] \, \Theta_L^{s,s'}",
         ),
     ),
-    *erratum(
-        INPUTS,
+    *INPUTS.erratum(
         printed=(
             "The first covariance is the inputs' product.",
             lambda r, c: exponent_between(np.asarray(c.widths), r.inputs_error, -0.6, -0.4),
@@ -260,43 +255,30 @@ CLAIMS = (
             r"q_1 = x^\top x' / n_0",
         ),
     ),
-    Claim(
+    POOLED.claim(
         "On average, wide networks have this kernel to 2 percent.",
-        judge=lambda r, c: mean_between(r.projection, 0.98, 1.02),
-        source=POOLED,
+        lambda r, c: mean_between(r.projection, 0.98, 1.02),
         formula=r"\mathbb{E} \langle \hat\Theta, \Theta \rangle = \langle \Theta, \Theta \rangle",
     ),
-    Claim(
+    POOLED.claim(
         "The recursion is the infinite-width reading of the architecture.",
-        judge=lambda r, c: identity(r.recursion, r.reading, 1e-5),  # single precision
-        source=POOLED,
+        lambda r, c: identity(r.recursion, r.reading, 1e-5),  # single precision
     ),
-    Claim(
+    POOLED.claim(
         "Windows of one pixel give the fully connected kernel, averaged over pairs of pixels.",
-        judge=lambda r, c: identity(
-            r.one_pixel, r.dense, 1e-4
-        ),  # a pixel's angle with itself: √1e-7
-        source=POOLED,
+        lambda r, c: identity(r.one_pixel, r.dense, 1e-4),  # a pixel's angle with itself: √1e-7
     ),
-    Claim(
+    COST.claim(
         "Operations for a flattened readout grow as the number of pixels.",
-        judge=lambda r, c: between(
-            _exponent(np.asarray(c.pixel_counts), r.flat_operations), 0.8, 1.2
-        ),
-        source=COST,
+        lambda r, c: between(_exponent(np.asarray(c.pixel_counts), r.flat_operations), 0.8, 1.2),
     ),
-    Claim(
+    COST.claim(
         "Operations for a pooled readout grow as its square.",
-        judge=lambda r, c: between(
-            _exponent(np.asarray(c.pixel_counts), r.pooled_operations), 1.8, 2.2
-        ),
-        source=COST,
+        lambda r, c: between(_exponent(np.asarray(c.pixel_counts), r.pooled_operations), 1.8, 2.2),
     ),
-    Claim(
+    POOLED.control(
         "Against the kernel of windows of one pixel the error does not fall.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.dense_error, -0.1, 0.1),
-        source=POOLED,
-        kind="control",
+        lambda r, c: exponent_between(np.asarray(c.widths), r.dense_error, -0.1, 0.1),
     ),
 )
 

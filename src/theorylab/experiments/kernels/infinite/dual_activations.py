@@ -25,7 +25,6 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Finding,
     Source,
     at_least,
@@ -229,82 +228,65 @@ def _num_broken(gradients: Float[Array, "f 3 p"]) -> int:
 # Gauss–Hermite has n^(−1) at a kink and n^(−1/2) at a jump, where the correlation is worst; tails
 # of the series are Σ k^(−5/2) and Σ k^(−3/2) over every second k from K on.
 CLAIMS = (
-    Claim(
+    DUALS.claim(
         "For smooth activations closed forms are the integrals, to 1e-8.",
-        judge=lambda r, c: at_most(r.smooth_error.max(), 1e-8),
-        source=DUALS,
+        lambda r, c: at_most(r.smooth_error.max(), 1e-8),
     ),
-    Claim(
+    DUALS.claim(
         "For ReLU quadrature goes to the arc-cosine kernel, in inverse proportion to its nodes.",
-        judge=lambda r, c: _exponent(np.asarray(c.node_counts), r.relu_error[0], -1.2, -0.8),
-        source=DUALS,
+        lambda r, c: _exponent(np.asarray(c.node_counts), r.relu_error[0], -1.2, -0.8),
         formula=r"\frac{\lambda(\pi - \arccos\lambda) + \sqrt{1-\lambda^2}}{2\pi}",
     ),
-    Claim(
+    DUALS.claim(
         "So it does for the derivative of ReLU, as their inverse root or faster.",
-        judge=lambda r, c: _exponent(np.asarray(c.node_counts), r.relu_error[1], -np.inf, -0.4),
-        source=DUALS,
+        lambda r, c: _exponent(np.asarray(c.node_counts), r.relu_error[1], -np.inf, -0.4),
         formula=r"\frac{\pi - \arccos\lambda}{2\pi}",
     ),
-    Claim(
+    DUALS.claim(
         "With the kink cut out, the series agrees with both to 1e-4 for |λ| ≤ 0.8.",
-        judge=lambda r, c: at_most(_inner(r)[0, :, -1].max(), 1e-4),
-        source=DUALS,
+        lambda r, c: at_most(_inner(r)[0, :, -1].max(), 1e-4),
     ),
-    Claim(
+    DUALS.claim(
         "The series has never a larger error than it states.",
-        judge=lambda r, c: holds(r.series_bound - r.series_error, rounding=1e-12),
-        source=DUALS,
+        lambda r, c: holds(r.series_bound - r.series_error, rounding=1e-12),
         formula=r"|\mathrm{error}| \le \sqrt{T(q_1)T(q_2)}\,|\lambda|^K",
     ),
-    Claim(
+    DUALS.claim(
         "At λ = 1 it has just that error.",
-        judge=lambda r, c: identity(r.series_error[..., -1], r.series_bound[..., -1], 1e-8),
-        source=DUALS,
+        lambda r, c: identity(r.series_error[..., -1], r.series_bound[..., -1], 1e-8),
     ),
-    Claim(
+    DUALS.claim(
         "At λ = 1 the error of ReLU falls as K^(−3/2).",
-        judge=lambda r, c: _exponent(
-            np.asarray(c.term_counts), r.series_error[0, 0, :, -1], -1.8, -1.4
-        ),
-        source=DUALS,
+        lambda r, c: _exponent(np.asarray(c.term_counts), r.series_error[0, 0, :, -1], -1.8, -1.4),
     ),
-    Claim(
+    DUALS.claim(
         "At λ = 1 the error of its derivative falls as K^(−1/2).",
-        judge=lambda r, c: _exponent(
+        lambda r, c: _exponent(
             np.asarray(c.term_counts), r.series_error[0, 1, :, -1], -0.55, -0.45
         ),
-        source=DUALS,
     ),
-    Claim(
+    DUALS.claim(
         "From 8 to 32 terms the error of erf falls to less than a thousandth.",
-        judge=lambda r, c: at_most(
+        lambda r, c: at_most(
             (r.series_error[1, :, 2, -1] / r.series_error[1, :, 0, -1]).max(), 1e-3
         ),
-        source=DUALS,
     ),
-    Claim(
+    DUALS.claim(
         "The derivative of E σσ in the covariance is E σ′σ′, at the edges too.",
-        judge=lambda r, c: identity(r.slope, r.derivative, 1e-10),
-        source=DUALS,
+        lambda r, c: identity(r.slope, r.derivative, 1e-10),
         formula=r"\partial_c\,\mathbb{E}\,\sigma(u)\sigma(v) = \mathbb{E}\,\sigma'(u)\sigma'(v)",
     ),
-    Claim(
+    DUALS.claim(
         "Gradients are finite at λ = ±1 and at variance 0.",
-        judge=lambda r, c: at_most(r.num_broken, 0),
-        source=DUALS,
+        lambda r, c: at_most(r.num_broken, 0),
     ),
-    Claim(
+    DUALS.control(
         "Differentiated as printed, the arc-cosine kernels break at λ = ±1.",
-        judge=lambda r, c: at_least(r.num_broken_plainly, 2),
-        source=DUALS,
-        kind="control",
+        lambda r, c: at_least(r.num_broken_plainly, 2),
     ),
-    Claim(
+    DUALS.control(
         "Against the closed form of |u| the error stays.",
-        judge=lambda r, c: at_least((r.wrong_error[:, -1] / r.wrong_error[:, 0]).min(), 0.9),
-        source=DUALS,
-        kind="control",
+        lambda r, c: at_least((r.wrong_error[:, -1] / r.wrong_error[:, 0]).min(), 0.9),
     ),
 )
 

@@ -22,7 +22,6 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     exponent_between,
     median_at_least,
@@ -234,40 +233,31 @@ def _floor(result: Result) -> Float[np.ndarray, "s w"]:
 # did not conclude (−1.16 to −0.70), nor with widths 8 and 24 (−1.03 to −0.70).
 # More draws are surer.
 CLAIMS = (
-    Claim(
+    SAMPLED.claim(
         "The error of the mean over M networks falls as M^(−1/2), far above the floor.",
-        judge=lambda r, c: exponent_between(r.draws, r.error, -0.6, -0.4),
-        source=SAMPLED,
+        lambda r, c: exponent_between(r.draws, r.error, -0.6, -0.4),
         formula=r"\|\hat\Theta^{(M)} - \Theta\| \propto M^{-1/2}",
     ),
-    Claim(
+    SAMPLED.claim(
         "The floor, which no number of networks removes, falls as 1/n.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), _floor(r), -1.25, -0.75),
-        source=SAMPLED,
+        lambda r, c: exponent_between(np.asarray(c.widths), _floor(r), -1.25, -0.75),
         formula=r"\|\mathbb{E}\hat\Theta_n - \Theta\| \propto n^{-1}",
     ),
-    Claim(
+    SAMPLED.claim(
         "At every width a single network's error is more than twice the floor.",
-        judge=lambda r, c: median_at_least((r.single_error / _floor(r)).min(axis=1), 2.0),
-        source=SAMPLED,
+        lambda r, c: median_at_least((r.single_error / _floor(r)).min(axis=1), 2.0),
     ),
-    Claim(
+    SAMPLED.claim(
         "Kernel regression with one network's kernel is less accurate than with the limit.",
-        judge=lambda r, c: ordered(r.accuracy[:, 0], r.exact_accuracy),
-        source=SAMPLED,
+        lambda r, c: ordered(r.accuracy[:, 0], r.exact_accuracy),
     ),
-    Claim(
+    SAMPLED.claim(
         "The more networks are averaged, the smaller is that gap.",
-        judge=lambda r, c: trend((r.exact_accuracy[:, None] - r.accuracy).T, increasing=False),
-        source=SAMPLED,
+        lambda r, c: trend((r.exact_accuracy[:, None] - r.accuracy).T, increasing=False),
     ),
-    Claim(
+    SAMPLED.control(
         "With one hidden layer there is no bias: at the smallest width, less than a tenth.",
-        judge=lambda r, c: median_at_most(
-            r.one_hidden_bias_square / np.median(r.bias_square[:, 0]), 0.1
-        ),
-        source=SAMPLED,
-        kind="control",
+        lambda r, c: median_at_most(r.one_hidden_bias_square / np.median(r.bias_square[:, 0]), 0.1),
     ),
 )
 

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum, exponent_between, holds, median_at_most
+from theorylab.claims import Source, exponent_between, holds, median_at_most
 from theorylab.data import sphere
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Count, Increasing, OpenFraction, Seeded
@@ -231,7 +231,7 @@ def _descended(
     y: Float[Array, " n"],
     num_steps: int,
     activation: str = "relu",
-) -> two_layer.Descent:
+) -> two_layer.FirstLayerTraining:
     steps = (NUM_RECORDS, num_steps // NUM_RECORDS)
     return two_layer.descend(network, task.x, y, task.learning_rate, *steps, activation)
 
@@ -241,8 +241,7 @@ def _descended(
 # neurons then goes as m^(−3/4). Smoke runs with seeds 21 and 22 gave −0.62 and −0.61 (intervals
 # from −0.66 to −0.57), between the two.
 CLAIMS = (
-    *erratum(
-        KERNEL,
+    *KERNEL.erratum(
         printed=(
             "The kernel of random networks goes to its limit without xᵀx′ as m^(−1/2).",
             lambda r, c: exponent_between(np.asarray(c.widths), r.printed_error, -0.6, -0.4),
@@ -254,14 +253,12 @@ CLAIMS = (
             r"H^*(x, x') = x^\top x'\,\frac{\pi - \arccos x^\top x'}{2\pi}",
         ),
     ),
-    Claim(
+    INITIAL.claim(
         "No entry of H(0) is further from H* than 4√(log(n/δ)/m).",
-        judge=lambda r, c: holds(r.entry_bound[None, :] - r.largest_entry),
-        source=INITIAL,
+        lambda r, c: holds(r.entry_bound[None, :] - r.largest_entry),
         formula=r"|H(0) - H^*|_{ij} \le 4\sqrt{\log(n/\delta)/m}",
     ),
-    *erratum(
-        INITIAL,
+    *INITIAL.erratum(
         printed=(
             "At the width 16n²log(n/δ)/ε² all entries are within ε/n² of H*.",
             lambda r, c: holds(r.entry_bound[None, :] / c.num_samples - r.largest_entry),
@@ -274,46 +271,33 @@ CLAIMS = (
             r"\|H(0) - H^*\| \le n \max_{ij} |H(0) - H^*|_{ij}",
         ),
     ),
-    Claim(
+    TRAINING.claim(
         "In training the kernel moves as m^(−1/2) or less.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.kernel_movement, -0.7, -0.45),
-        source=TRAINING,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.kernel_movement, -0.7, -0.45),
         formula=r"\|H(t) - H(0)\| = O(t n^3/\sqrt{m})",
     ),
-    Claim(
+    TRAINING.claim(
         "With a smooth activation it never moves by more than 2tn²/√m.",
-        judge=lambda r, c: holds(r.smooth_margin),
-        source=TRAINING,
+        lambda r, c: holds(r.smooth_margin),
     ),
-    Claim(
+    TRAINING.claim(
         "The row that moves most moves as m^(−1/2).",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.row_movement, -0.6, -0.4),
-        source=TRAINING,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.row_movement, -0.6, -0.4),
         formula=r"\max_r \|w_r(t) - w_r(0)\| = O(t n/\sqrt{m})",
     ),
-    Claim(
-        "No row ever moves by more than tn/√m.",
-        judge=lambda r, c: holds(r.row_margin),
-        source=TRAINING,
-    ),
-    Claim(
+    TRAINING.claim("No row ever moves by more than tn/√m.", lambda r, c: holds(r.row_margin)),
+    TRAVEL.claim(
         "All rows together move by √(yᵀH*⁻¹y), to 1 % at the largest width.",
-        judge=lambda r, c: median_at_most(
-            np.abs(r.total_movement[:, -1] / r.movement_limit - 1), 0.01
-        ),
-        source=TRAVEL,
+        lambda r, c: median_at_most(np.abs(r.total_movement[:, -1] / r.movement_limit - 1), 0.01),
         formula=r"\|W(\infty) - W(0)\|_F \to \sqrt{y^\top (H^*)^{-1} y}",
     ),
-    Claim(
+    TRAINING.claim(
         "On new points the network goes to the kernel's predictions as m^(−1/2).",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.prediction_gap, -0.6, -0.4),
-        source=TRAINING,
+        lambda r, c: exponent_between(np.asarray(c.widths), r.prediction_gap, -0.6, -0.4),
     ),
-    Claim(
+    TRAINING.control(
         "With labels that grow as √m, rows move as much at every width.",
-        judge=lambda r, c: exponent_between(np.asarray(c.widths), r.rich_movement, -0.15, 0.15),
-        source=TRAINING,
-        kind="control",
+        lambda r, c: exponent_between(np.asarray(c.widths), r.rich_movement, -0.15, 0.15),
     ),
 )
 

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, erratum, median_at_least, median_at_most, ordered
+from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.data import digits
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Count, OpenFraction, Seeded, within
@@ -237,44 +237,37 @@ def _loss_error(result: Result) -> Float[np.ndarray, "s l"]:
 # n = 30, 50, 70, 100, 200 and 300, the factor is 2.0 to 4.9 with medians of 3.1 to 3.9: 3 is in the
 # middle of it, and whether a median is above depends on the draw. So 1.5, below all, is asked.
 CLAIMS = (
-    Claim(
+    FIGURE.claim(
         "True labels are fitted sooner than random ones.",
-        judge=lambda r, c: ordered(r.fit_time[:, 0], r.fit_time[:, 1]),
-        source=FIGURE,
+        lambda r, c: ordered(r.fit_time[:, 0], r.fit_time[:, 1]),
     ),
-    Claim(
+    FIGURE.claim(
         "Random labels are fitted sooner than the worst ones, by a factor 1.5 at least.",
-        judge=lambda r, c: median_at_least(r.fit_time[:, 2] / r.fit_time[:, 1], 1.5),
-        source=FIGURE,
+        lambda r, c: median_at_least(r.fit_time[:, 2] / r.fit_time[:, 1], 1.5),
     ),
-    Claim(
+    FIGURE.claim(
         "True labels are fitted at least three times as fast as random ones.",
-        judge=lambda r, c: median_at_least(r.fit_time[:, 1] / r.fit_time[:, 0], 3.0),
-        source=FIGURE,
+        lambda r, c: median_at_least(r.fit_time[:, 1] / r.fit_time[:, 0], 3.0),
     ),
-    Claim(
+    FIGURE.claim(
         "Most of the true labels, four fifths, lies in the top ten directions.",
-        judge=lambda r, c: median_at_least(r.projections[:, 0, :TOP].sum(axis=1), 0.8),
-        source=FIGURE,
+        lambda r, c: median_at_least(r.projections[:, 0, :TOP].sum(axis=1), 0.8),
         formula=r"\sum_{i \le 10} (v_i^\top y)^2 / \|y\|^2",
     ),
-    Claim(
+    DECAY.claim(
         "Top directions decay at the rate of their eigenvalue, to 5 %.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             np.median(np.abs(r.rates / r.eigenvalues[:, : r.rates.shape[1]] - 1), axis=1),
             0.05,
         ),
-        source=DECAY,
         formula=r"v_i^\top (u(t) - y) = e^{-\lambda_i t}\,v_i^\top (u(0) - y)",
     ),
-    Claim(
+    DECAY.claim(
         "The loss is the predicted one at all times, to 5 % of the first loss.",
-        judge=lambda r, c: median_at_most(_loss_error(r)[:, :3].max(axis=1), 0.05),
-        source=DECAY,
+        lambda r, c: median_at_most(_loss_error(r)[:, :3].max(axis=1), 0.05),
         formula=r"\ell(t) = \tfrac12 \sum_i e^{-2\lambda_i t}\,(v_i^\top y)^2",
     ),
-    *erratum(
-        DECAY,
+    *DECAY.erratum(
         printed=(
             "At every sample, u(t) − y is the number Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y), to 10 %.",
             lambda r, c: median_at_most(r.printed_error.max(axis=1), 0.1),
@@ -286,19 +279,15 @@ CLAIMS = (
             r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)\,v_i",
         ),
     ),
-    Claim(
+    DECAY.control(
         "To fit the worst labels at length √n, the network leaves its kernel: 10 % are missed.",
-        judge=lambda r, c: median_at_least(_loss_error(r)[:, 3], 0.1),
-        source=DECAY,
-        kind="control",
+        lambda r, c: median_at_least(_loss_error(r)[:, 3], 0.1),
     ),
-    Claim(
+    FIGURE.control(
         "Random labels do not prefer the top ten directions: they have less than twice their part.",
-        judge=lambda r, c: median_at_most(
+        lambda r, c: median_at_most(
             r.projections[:, 1, :TOP].sum(axis=1), 2 * TOP / r.projections.shape[2]
         ),
-        source=FIGURE,
-        kind="control",
     ),
 )
 

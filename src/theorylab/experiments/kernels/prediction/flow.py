@@ -27,7 +27,6 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_most,
     holds,
@@ -275,73 +274,61 @@ def _slowest_loss(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    FLOW.claim(
         "The closed form of the flow is what an ODE solver finds, also with one sample twice.",
         lambda r, c: identity(r.integrated, r.closed, 1e-8),
-        FLOW,
         formula=r"f_t(x) = f_0(x) - K(x, X)\,K^{-1}(I - e^{-tK})\,(f_0(X) - y)",
     ),
-    Claim(
+    DESCENT.claim(
         "Descent of the linearised network makes the predictions of the closed form.",
         lambda r, c: identity(r.by_steps, r.predicted, 1e-6),
-        DESCENT,
     ),
-    Claim(
+    DESCENT.claim(
         "Its error along every eigenvector shrinks by its own factor.",
         lambda r, c: identity(r.modes, r.predicted_modes, 1e-8),
-        DESCENT,
         formula=r"u_{t,k} = y^\top v_k + (1 - \eta\lambda_k)^t (u_{0,k} - y^\top v_k)",
     ),
-    Claim(
+    DESCENT.claim(
         "Descent is stable up to η = 2/λ₁.",
         lambda r, c: median_between(r.threshold, 1.98, 2.02),
-        DESCENT,
         formula=r"\eta < 2/\lambda_1",
     ),
-    Claim(
+    DESCENT.claim(
         "The slowest mode loses less than 2λₙ/λ₁ in a step.",
         lambda r, c: holds(2 * r.eigenvalues[:, 0] / r.eigenvalues[:, -1] - _slowest_loss(r)),
-        DESCENT,
         formula=r"\eta\lambda_n < 2\lambda_n/\lambda_1",
     ),
-    Claim(
+    WEIGHTS.claim(
         "The weights are those of the closed form.",
         lambda r, c: identity(r.weights, r.predicted_weights, 1e-8),
-        WEIGHTS,
         formula=r"\theta_t = \theta_0 + Z_0 H_0^{-1}(I - e^{-\eta t H_0})(y - u_0)",
     ),
-    Claim(
+    WEIGHTS.claim(
         "In all they move by (y − f₀)ᵀK⁻¹(y − f₀), squared.",
         lambda r, c: median_at_most(np.abs(r.distance / r.predicted_distance - 1), 1e-6),
-        WEIGHTS,
         formula=r"\|\theta_\infty - \theta_0\|^2 = (y - u_0)^\top H_0^{-1} (y - u_0)",
     ),
-    Claim(
+    RATE.claim(
         "The network's own error falls at the rate of the lowest eigenvalue on its way, or faster.",
         lambda r, c: holds(_slack(r, 2 * r.lowest.min(axis=1)), rounding=1e-6),
-        RATE,
         formula=r"\hat\Theta_t \ge \lambda:\ \|y - f_t\|^2 \le e^{-2\lambda t}\|y - f_0\|^2",
     ),
-    Claim(
+    RATE.claim(
         "The lowest eigenvalue stays above half of what it was.",
         lambda r, c: median_at_most(0.5 - (r.lowest / r.lowest[:, :1]).min(axis=1), 0.0),
-        RATE,
         formula=r"\hat\Theta_t \ge \lambda_0/2",
     ),
-    Claim(
+    RATE.claim(
         "Where it does, the squared error falls like e^(−λ₀t), or faster.",
         lambda r, c: holds(
             _slack(r, r.lowest[:, 0])[(r.lowest / r.lowest[:, :1]).min(axis=1) >= 0.5],
             rounding=1e-6,
         ),
-        RATE,
         formula=r"\|y - f_t\|^2 \le e^{-\lambda_0 t}\|y - f_0\|^2",
     ),
-    Claim(
+    RATE.control(
         "It does not fall at the rate of the highest eigenvalue.",
         lambda r, c: at_most(_slack(r, 2 * r.highest.min(axis=1))[:, -1].max(), -0.1),
-        RATE,
-        kind="control",
     ),
 )
 

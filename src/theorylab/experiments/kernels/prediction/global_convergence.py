@@ -24,9 +24,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     exponent_between,
     holds,
     median_at_least,
@@ -231,21 +229,17 @@ def _critical_widths(
 # with other seeds gave 0.6. The ratio to the theorems is 1e6 and more; their constants are unknown
 # and taken as 1, so that 1e4 leaves them room.
 CLAIMS = (
-    Claim(
+    FIRST.claim(
         "Where H(t) ≥ λ₀/2, the loss is never above e^(−λ₀t) of the first one.",
-        judge=lambda r, c: holds(r.loss_margin[r.wide], 1e-4),  # single precision
-        source=FIRST,
+        lambda r, c: holds(r.loss_margin[r.wide], 1e-4),  # single precision
         formula=r"\|u(t) - y\|^2 \le e^{-\lambda_0 t}\,\|u(0) - y\|^2",
     ),
-    Claim(
+    ROWS.corrected(
         "Where H(t) ≥ λ₀/2, no row ever moves by more than 2√n ‖y − u(0)‖/(λ₀√m), for ‖x‖ = 1.",
-        judge=lambda r, c: holds(r.row_margin[r.wide]),
-        source=ROWS,
-        kind="corrected",
+        lambda r, c: holds(r.row_margin[r.wide]),
         formula=r"\|w_r(t) - w_r(0)\| \le \frac{2\sqrt{n}\,\|y - u(0)\|}{\lambda_0 \sqrt{m}}",
     ),
-    *erratum(
-        ROWS,
+    *ROWS.erratum(
         printed=(
             "The same bound on the rows holds for longer inputs, ‖x‖ ≥ 1.",
             lambda r, c: holds(r.far_margin),
@@ -255,39 +249,33 @@ CLAIMS = (
             lambda r, c: holds(c.radius * (r.far_margin + 1) - 1),
         ),
     ),
-    Claim(
+    SECOND.claim(
         "The first width with H(t) ≥ λ₀/2 grows far slower than n⁴: as a power below 2.",
-        judge=lambda r, c: exponent_between(np.asarray(c.samples), r.critical_width, 0.0, 2.0),
-        source=SECOND,
+        lambda r, c: exponent_between(np.asarray(c.samples), r.critical_width, 0.0, 2.0),
     ),
-    Claim(
+    SECOND.claim(
         "Theorem 2.6.2 asks for at least ten thousand times the width that is needed.",
-        judge=lambda r, c: median_at_least((r.second_theorem / r.critical_width).min(axis=1), 1e4),
-        source=SECOND,
+        lambda r, c: median_at_least((r.second_theorem / r.critical_width).min(axis=1), 1e4),
         formula=r"m \gtrsim \frac{n^4}{\lambda_0^4} \log^3 \frac{n}{\delta}",
     ),
-    Claim(
+    ROWS.claim(
         "The row that moves most moves as m^(−1/2).",
-        judge=lambda r, c: exponent_between(
+        lambda r, c: exponent_between(
             np.asarray(c.widths)[-NUM_WIDE:],
             np.exp(np.log(r.row_movement[:, :, -NUM_WIDE:]).mean(axis=0)),
             *(-0.6, -0.4),
         ),
-        source=ROWS,
     ),
-    Claim(
+    FIRST.claim(
         "At the beginning the kernel is m^(−1/2) away from its limit.",
-        judge=lambda r, c: exponent_between(
+        lambda r, c: exponent_between(
             np.asarray(c.widths), np.sqrt(np.mean(r.start_error**2, axis=0)), -0.6, -0.4
         ),
-        source=FIRST,
         formula=r"\|H(0) - H^*\| \propto m^{-1/2}",
     ),
-    Claim(
+    FIRST.control(
         "The narrowest networks do not fit the most samples at that rate.",
-        judge=lambda r, c: median_at_most(r.loss_margin[-1, :, 0], 0.0),
-        source=FIRST,
-        kind="control",
+        lambda r, c: median_at_most(r.loss_margin[-1, :, 0], 0.0),
     ),
 )
 

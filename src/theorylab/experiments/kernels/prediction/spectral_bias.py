@@ -28,12 +28,10 @@ from jaxtyping import Array, Float, Int, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
     between,
-    erratum,
     exponent_between,
     identity,
 )
@@ -281,31 +279,25 @@ def _slope(result: Result, eigenvalues: np.ndarray) -> float:
 
 
 CLAIMS = (
-    Claim(
+    SPECTRUM.claim(
         "On the circle the eigenvalues of a deep ReLU kernel fall as k⁻².",
-        judge=lambda r, c: between(_slope(r, r.circle), -2.1, -1.9),
-        source=SPECTRUM,
+        lambda r, c: between(_slope(r, r.circle), -2.1, -1.9),
         formula=r"\lambda_k \propto k^{-2}",
     ),
-    Claim(
+    SPECTRUM.claim(
         "On the sphere in three dimensions they fall as k⁻³.",
-        judge=lambda r, c: between(_slope(r, r.ball), -3.2, -2.8),
-        source=SPECTRUM,
+        lambda r, c: between(_slope(r, r.ball), -3.2, -2.8),
         formula=r"\lambda_k \propto k^{-3}",
     ),
-    Claim(
+    SPECTRUM.claim(
         "One hidden layer without biases has no eigenvalue of odd degree from 3 on.",
-        judge=lambda r, c: at_most(_odd(r.shallow).max(), 1e-8),
-        source=SPECTRUM,
+        lambda r, c: at_most(_odd(r.shallow).max(), 1e-8),
     ),
-    Claim(
+    SPECTRUM.control(
         "With biases it has all of them.",
-        judge=lambda r, c: at_least(_odd(r.shallow_biased).min(), 1e-6),
-        source=SPECTRUM,
-        kind="control",
+        lambda r, c: at_least(_odd(r.shallow_biased).min(), 1e-6),
     ),
-    *erratum(
-        SPECTRUM,
+    *SPECTRUM.erratum(
         printed=(
             "Eigenvalues of the Gram matrix of m points are m²λ.",
             lambda r, c: identity(r.gram, r.gram_sizes**2 * r.gram_limit, 0.01),
@@ -318,32 +310,25 @@ CLAIMS = (
             r"\lambda(K) \approx m \lambda_k",
         ),
     ),
-    Claim(
+    SPECTRUM.corrected(
         "The kernel on the circle is λ₀/2π + Σ λₖ cos kθ/π, if λ belongs to sums over the arc.",
         # What 512 terms leave out at the kink, θ = 0, is 2 Σ λₖ ≈ 1/512 of the kernel.
-        judge=lambda r, c: identity(r.series, r.kernel, 0.005),
-        source=SPECTRUM,
-        kind="corrected",
+        lambda r, c: identity(r.series, r.kernel, 0.005),
         formula=r"K(\theta) = \frac{\lambda_0}{2\pi} + \frac{1}{\pi} \sum_k \lambda_k \cos k\theta",
     ),
-    Claim(
+    FEATURES.claim(
         "The embedding of frequency b moves the k-th eigenvalue to kb, and leaves no other.",
-        judge=lambda r, c: identity(r.shifted, r.expected_shift, 1e-8),
-        source=FEATURES,
+        lambda r, c: identity(r.shifted, r.expected_shift, 1e-8),
     ),
-    Claim(
+    FEATURES.claim(
         "The embedded kernel does not change if both inputs are translated.",
-        judge=lambda r, c: at_most(r.moved, 1e-10),
-        source=FEATURES,
+        lambda r, c: at_most(r.moved, 1e-10),
     ),
-    Claim(
+    FEATURES.control(
         "The kernel of plain coordinates does.",
-        judge=lambda r, c: at_least(r.moved_plain, 0.1),
-        source=FEATURES,
-        kind="control",
+        lambda r, c: at_least(r.moved_plain, 0.1),
     ),
-    *erratum(
-        FEATURES,
+    *FEATURES.erratum(
         printed=(
             "The embedded kernel is a series in cos 4πkb(x − x′).",
             lambda r, c: identity(r.printed_series, r.embedded, 1e-8),
@@ -353,17 +338,15 @@ CLAIMS = (
             lambda r, c: identity(r.corrected_series, r.embedded, 1e-8),
         ),
     ),
-    Claim(
+    TIMES.claim(
         "A trained network has learned half of a wave in a time proportional to 1/λ.",
-        judge=lambda r, c: exponent_between(1 / r.eigenvalues, r.half_times, 0.9, 1.1),
-        source=TIMES,
+        lambda r, c: exponent_between(1 / r.eigenvalues, r.half_times, 0.9, 1.1),
         formula=r"t_{1/2} = \log 2 / \lambda_k",
     ),
-    Claim(
+    TIMES.claim(
         "The factor is log 2, as for gradient flow of the limiting kernel.",
         # The kernel of a finite network is off by a few times 1/√width.
-        judge=lambda r, c: at_most(np.abs(np.log(_factors(r))).max(), math.log(1.25)),
-        source=TIMES,
+        lambda r, c: at_most(np.abs(np.log(_factors(r))).max(), math.log(1.25)),
     ),
 )
 

@@ -21,7 +21,6 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from theorylab.claims import (
-    Claim,
     Source,
     median_at_least,
     median_between,
@@ -198,22 +197,18 @@ def _with_others(first: Float[np.ndarray, "s c"], second: Float[np.ndarray, "s c
 
 # Demands are the catalogue's: a correlation above 0.4, seven in ten of the worst dropped.
 CLAIMS = (
-    Claim(
+    PROXY.claim(
         "The smaller κ before training, the larger the loss after it: rank correlation above 0.4.",
-        judge=lambda r, c: median_at_least(r.rank_correlation, 0.4),
-        source=PROXY,
+        lambda r, c: median_at_least(r.rank_correlation, 0.4),
         formula=r"\rho_S(\kappa, -\text{loss}) > 0.4",
     ),
-    Claim(
+    PROXY.claim(
         "Keeping the half with the larger κ drops at least 70 % of the worst tenth.",
-        judge=lambda r, c: probability_at_least(r.worst_dropped, r.num_worst, 0.7),
-        source=PROXY,
+        lambda r, c: probability_at_least(r.worst_dropped, r.num_worst, 0.7),
     ),
-    Claim(
+    PROXY.control(
         "The κ of other networks tells nothing.",
-        judge=lambda r, c: median_between(r.shuffled_correlation, -0.25, 0.25),
-        source=PROXY,
-        kind="control",
+        lambda r, c: median_between(r.shuffled_correlation, -0.25, 0.25),
     ),
 )
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, at_least, between
+from theorylab.claims import Source, at_least, between
 from theorylab.experiments.drawing import THEORY, panels
 from theorylab.fields import Checked, Count, Increasing, Plural, Positive
 from theorylab.kernels.infinite.cost import computed_pairs, pair_operations
@@ -144,50 +144,41 @@ def _exponent(x: np.ndarray, y: np.ndarray) -> float:
 
 # Ranges are the catalogue's; counts have no noise, but edges of images and of tiles.
 CLAIMS = (
-    Claim(
+    COST.claim(
         "With pooling, the operations for an entry grow as the fourth power of the side.",
-        judge=lambda r, c: between(_exponent(np.asarray(c.sides), r.pooled), 3.7, 4.3),
-        source=COST,
+        lambda r, c: between(_exponent(np.asarray(c.sides), r.pooled), 3.7, 4.3),
         formula=r"O(m^2 a^4)",
     ),
-    Claim(
+    COST.claim(
         "The entries that are computed grow as the square of the number of images.",
-        judge=lambda r, c: between(_exponent(np.asarray(c.sample_counts), r.pairs), 1.9, 2.1),
-        source=COST,
+        lambda r, c: between(_exponent(np.asarray(c.sample_counts), r.pairs), 1.9, 2.1),
     ),
-    Claim(
+    COST.claim(
         "A step of integration grows as the square of the number of images.",
-        judge=lambda r, c: between(_exponent(np.asarray(c.sample_counts), r.step), 1.8, 2.2),
-        source=COST,
+        lambda r, c: between(_exponent(np.asarray(c.sample_counts), r.step), 1.8, 2.2),
         formula=r"O(m^2 T)",
     ),
-    Claim(
+    COST.claim(
         "The NNGP alone costs 0.4 to 1 times both kernels.",
-        judge=lambda r, c: between(np.median(r.nngp / r.pooled), 0.4, 1.0),
-        source=COST,
+        lambda r, c: between(np.median(r.nngp / r.pooled), 0.4, 1.0),
     ),
-    Claim(
+    COST.claim(
         "At ten thousand images the kernel costs ten times all steps of integration.",
-        judge=lambda r, c: at_least(r.gram_at_many / r.integration_at_many, 10.0),
-        source=COST,
+        lambda r, c: at_least(r.gram_at_many / r.integration_at_many, 10.0),
     ),
-    Claim(
+    COST.claim(
         "It costs ten times an exact solution, too.",
-        judge=lambda r, c: at_least(r.gram_at_many / r.solution_at_many, 10.0),
-        source=COST,
+        lambda r, c: at_least(r.gram_at_many / r.solution_at_many, 10.0),
         formula=r"O(m^3)",
     ),
-    Claim(
+    COST.claim(
         "At the time of the source's entries, a million images take 160 years.",
-        judge=lambda r, c: between(r.million_years, 155.0, 165.0),
-        source=COST,
+        lambda r, c: between(r.million_years, 155.0, 165.0),
         formula=r"10^{12} \cdot 5\,\mathrm{ms} = 5 \cdot 10^9\,\mathrm{s}",
     ),
-    Claim(
+    COST.control(
         "Without pooling, the operations for an entry grow as the square of the side only.",
-        judge=lambda r, c: between(_exponent(np.asarray(c.sides), r.flat), 1.7, 2.3),
-        source=COST,
-        kind="control",
+        lambda r, c: between(_exponent(np.asarray(c.sides), r.flat), 1.7, 2.3),
     ),
 )
 

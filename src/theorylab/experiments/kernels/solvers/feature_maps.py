@@ -24,11 +24,9 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
     at_least,
     at_most,
-    erratum,
     holds,
     identity,
     median_at_most,
@@ -184,14 +182,12 @@ def _shrinkage(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    Claim(
+    REGRESSION.claim(
         "Explicit quadratic features have the polynomial kernel for inner products.",
         lambda r, c: identity(r.feature_gram, r.quadratic_gram, 1e-12),
-        REGRESSION,
         formula=r"\varphi(x) = (1, \sqrt2 x_i, x_i^2, \sqrt2 x_i x_j),\ K = (1 + x^\top x')^2",
     ),
-    *erratum(
-        POWER,
+    *POWER.erratum(
         printed=(
             "The power kernel has infinitely many features: ranks of Gram matrices have no limit.",
             lambda r, c: at_least(r.power_rank.max(), float(c.num_points)),
@@ -203,35 +199,29 @@ CLAIMS = (
             r"1 + \binom{d + p - 1}{p}",
         ),
     ),
-    Claim(
+    LAPLACE.claim(
         "The Laplace kernel gives Gram matrices of full rank.",
         lambda r, c: identity(r.laplace_rank, np.full(len(r.laplace_rank), c.num_points), 0.0),
-        LAPLACE,
     ),
-    Claim(
+    GAUSSIAN.claim(
         "Features of the Gaussian kernel to order q err by no more than the rest of the series.",
         lambda r, c: holds(r.truncation_bound[None] - r.truncation_error, rounding=1e-13),
-        GAUSSIAN,
         formula=r"e^{-\|x-x'\|^2} = e^{-2} \sum_k \frac{2^k}{k!} (x^\top x')^k",
     ),
-    Claim(
+    GAUSSIAN.claim(
         "Every further order shrinks the error more than the one before.",
         lambda r, c: holds(0.98 * _shrinkage(r)[:, :-1] - _shrinkage(r)[:, 1:]),
-        GAUSSIAN,
     ),
-    Claim(
+    LAPLACE.claim(
         "The Taylor coefficients of the Gaussian, Laplace and tangent kernels are not negative.",
         lambda r, c: holds(r.coefficients, rounding=1e-12),
-        LAPLACE,
         formula=r"\kappa(t) = \sum_k c_k t^k,\ c_k \ge 0",
     ),
-    Claim(
+    REGRESSION.claim(
         "The Gram matrices of all five kernels are positive semi-definite.",
         lambda r, c: holds(r.lowest, rounding=1e-13),
-        REGRESSION,
     ),
-    *erratum(
-        LAPLACE,
+    *LAPLACE.erratum(
         printed=(
             "On unit vectors, the Laplace kernel is e^√(1 − 2xᵀx′).",
             lambda r, c: identity(r.laplace, _printed_laplace(r), 1e-12),
@@ -243,17 +233,13 @@ CLAIMS = (
             r"e^{-\|x - x'\|} = e^{-\sqrt{2 - 2x^\top x'}}",
         ),
     ),
-    Claim(
+    LAPLACE.control(
         "Without the minus sign a Taylor coefficient is negative.",
         lambda r, c: at_most(r.wrong_coefficients.min(), -0.1),
-        LAPLACE,
-        kind="control",
     ),
-    Claim(
+    LAPLACE.control(
         "Without the minus sign Gram matrices have negative eigenvalues.",
         lambda r, c: median_at_most(r.wrong_lowest, -1e-3),
-        LAPLACE,
-        kind="control",
     ),
 )
 

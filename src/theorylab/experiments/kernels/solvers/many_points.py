@@ -23,9 +23,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
-    Claim,
     Source,
-    erratum,
     exponent_between,
     identity,
     median_at_least,
@@ -184,7 +182,7 @@ def _split(pool: Pool, random: np.random.Generator, config: Config) -> dict[str,
         "usual_accuracy": np.asarray(accuracy(cross[:, : len(last)] @ last)),
         "operations": np.asarray([float(one.num_operations) for one in usual]),
         "exact_operations": np.asarray(exact_operations),
-        "centre_iterations": np.asarray([float(one.num_iterations) for one in usual]),
+        "centre_iterations": np.asarray([float(one.num_steps) for one in usual]),
         "_exact_outputs": exact,
         **_conjugate(pool, matrix, cross, train, config),
         **_gradients(matrix[:100, :100], y[:100], config.ridge),
@@ -196,7 +194,7 @@ def _on_centres(pool: Pool, train: np.ndarray, count: int, config: Config):
     """Nyström's way, with the first points of a random order for centres."""
     y = pool.targets[train[:, 0]]
     return nystrom_solve(
-        pool.kernel, train, train[:count], y, config.ridge, config.tolerance, max_iterations=500
+        pool.kernel, train, train[:count], y, config.ridge, config.tolerance, max_steps=500
     )
 
 
@@ -212,12 +210,12 @@ def _conjugate(
 
     def solve(tolerance: float, preconditioner=None):
         return conjugate_gradients(
-            matrix.__matmul__, y, config.ridge, preconditioner, tolerance, max_iterations=5000
+            matrix.__matmul__, y, config.ridge, preconditioner, tolerance, max_steps=5000
         )
 
     return {
-        "iterations": np.asarray(float(solve(config.tolerance, preconditioner).num_iterations)),
-        "plain_iterations": np.asarray(float(solve(config.tolerance).num_iterations)),
+        "iterations": np.asarray(float(solve(config.tolerance, preconditioner).num_steps)),
+        "plain_iterations": np.asarray(float(solve(config.tolerance).num_steps)),
         "_conjugate_outputs": cross @ solve(1e-10, preconditioner).coefficients,
     }
 
@@ -256,29 +254,21 @@ def _outputs_together(matrix: np.ndarray, y: np.ndarray, ridge: float) -> dict[s
 # and 6 % at n = 600; 20√n lose 0.9 to 1.4 % and 0.3 %: the source's O(√n) has a constant. What a
 # preconditioner saves has no number there; it was a factor 2.1 at n = 600 (2.11 to 2.18).
 CLAIMS = (
-    Claim(
+    CENTRES.claim(
         "Regression on 5√n centres costs n^1.5 operations.",
-        judge=lambda r, c: exponent_between(np.asarray(c.sizes), r.operations, 1.25, 1.75),
-        source=CENTRES,
+        lambda r, c: exponent_between(np.asarray(c.sizes), r.operations, 1.25, 1.75),
         formula=r"O(n \sqrt n \log n)",
     ),
-    Claim(
+    CENTRES.claim(
         "On centres, conjugate gradients need fewer than 30 iterations at every size.",
-        judge=lambda r, c: median_at_most(r.centre_iterations.max(axis=1), 30.0),
-        source=CENTRES,
+        lambda r, c: median_at_most(r.centre_iterations.max(axis=1), 30.0),
     ),
-    Claim(
+    CENTRES.claim(
         "For the exact equation, a preconditioner of 5√n centres needs fewer than 30 too.",
-        judge=lambda r, c: median_at_most(r.iterations, 30.0),
-        source=CENTRES,
+        lambda r, c: median_at_most(r.iterations, 30.0),
     ),
-    Claim(
-        "Accuracy grows with the number of centres.",
-        judge=lambda r, c: trend(r.accuracy.T),
-        source=CENTRES,
-    ),
-    *erratum(
-        CENTRES,
+    CENTRES.claim("Accuracy grows with the number of centres.", lambda r, c: trend(r.accuracy.T)),
+    *CENTRES.erratum(
         printed=(
             "With 5√n centres it is within 1 % of the exact one.",
             lambda r, c: median_at_most(r.exact_accuracy - r.usual_accuracy, 0.01),
@@ -288,20 +278,17 @@ CLAIMS = (
             lambda r, c: median_at_most(r.exact_accuracy - r.accuracy[:, -1], 0.02),
         ),
     ),
-    Claim(
+    BLOCKS.claim(
         "Conjugate gradients and Cholesky give one solution.",
-        judge=lambda r, c: identity(r.conjugate_outputs, r.exact_outputs, 1e-6),
-        source=BLOCKS,
+        lambda r, c: identity(r.conjugate_outputs, r.exact_outputs, 1e-6),
         formula=r"(\Theta + \lambda I)\,\alpha = y",
     ),
-    Claim(
+    BLOCKS.claim(
         "One kernel serves all outputs.",
-        judge=lambda r, c: identity(r.shared_solution, r.block_solution, 1e-9),
-        source=BLOCKS,
+        lambda r, c: identity(r.shared_solution, r.block_solution, 1e-9),
         formula=r"(\Theta \otimes I_k + \lambda I)^{-1} = (\Theta + \lambda I)^{-1} \otimes I_k",
     ),
-    *erratum(
-        RIDGE,
+    *RIDGE.erratum(
         printed=(
             "The minimum of ½Σ(f − y)² + λ‖f‖² solves (Θ + λI)α = y.",
             lambda r, c: identity(r.printed_gradient, np.zeros_like(r.printed_gradient), 1e-8),
@@ -313,28 +300,21 @@ CLAIMS = (
             r"(\Theta + 2 \lambda I)\,\alpha = y",
         ),
     ),
-    Claim(
+    RIDGE.claim(
         "With the penalty ½λ‖f‖² it is λ.",
-        judge=lambda r, c: identity(r.half_gradient, np.zeros_like(r.half_gradient), 1e-8),
-        source=RIDGE,
+        lambda r, c: identity(r.half_gradient, np.zeros_like(r.half_gradient), 1e-8),
     ),
-    Claim(
+    BLOCKS.control(
         "The exact solution costs n³ operations.",
-        judge=lambda r, c: exponent_between(np.asarray(c.sizes), r.exact_operations, 2.7, 3.0),
-        source=BLOCKS,
-        kind="control",
+        lambda r, c: exponent_between(np.asarray(c.sizes), r.exact_operations, 2.7, 3.0),
     ),
-    Claim(
+    CENTRES.control(
         "Without a preconditioner it takes at least one and a half times as many iterations.",
-        judge=lambda r, c: median_at_least(r.plain_iterations / r.iterations, 1.5),
-        source=CENTRES,
-        kind="control",
+        lambda r, c: median_at_least(r.plain_iterations / r.iterations, 1.5),
     ),
-    Claim(
+    CENTRES.control(
         "√n centres are too few: they lose more than 5 %.",
-        judge=lambda r, c: median_at_least(r.exact_accuracy - r.accuracy[:, 0], 0.05),
-        source=CENTRES,
-        kind="control",
+        lambda r, c: median_at_least(r.exact_accuracy - r.accuracy[:, 0], 0.05),
     ),
 )
 

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Claim, Source, holds, identity, median_at_least, median_at_most
+from theorylab.claims import Source, holds, identity, median_at_least, median_at_most
 from theorylab.experiments.drawing import COLOURS, THEORY, panels
 from theorylab.fields import Count, Seeded, within
 from theorylab.kernels import Descent, predicted_outputs
@@ -181,41 +181,33 @@ def _circle() -> dict[str, np.ndarray]:
 
 
 CLAIMS = (
-    Claim(
+    REGRESSION.claim(
         "Descent on the features and descent with the kernel make the same predictions.",
         lambda r, c: identity(r.by_features, r.by_kernel, 1e-10),
-        REGRESSION,
         formula=r"f_t(x) = K(x, X)\,G^{-1}(I - (I - \eta G)^t)\,y",
     ),
-    Claim(
+    REGRESSION.claim(
         "Every error along an eigen-direction of the Gram matrix shrinks by its own factor.",
         lambda r, c: identity(r.directions, r.predicted_directions, 1e-10),
-        REGRESSION,
         formula=r"v_i^\top(y - f_t) = (1 - \eta\lambda_i)^t\, v_i^\top y",
     ),
-    Claim(
+    REGRESSION.claim(
         "Descent on the features ends at regression with the kernel, without a ridge.",
         lambda r, c: median_at_most(np.abs(r.end - r.ridgeless).max(axis=1), 1e-6),
-        REGRESSION,
         formula=r"h(x) = z^\top G^{-1} y",
     ),
-    Claim(
+    REGRESSION.claim(
         "Of the functions that fit it has the least norm: elsewhere, other values cost more.",
         lambda r, c: holds(r.other_norms - r.norms),
-        REGRESSION,
         formula=r"\|h\|_K^2 = y^\top G^{-1} y",
     ),
-    Claim(
+    REGRESSION.control(
         "Its own values elsewhere cost nothing.",
         lambda r, c: identity(r.same_norms, r.norms, 1e-10),
-        REGRESSION,
-        kind="control",
     ),
-    Claim(
+    REGRESSION.control(
         "A jitter of a thousandth on the diagonal is a ridge: the data are no longer fitted.",
         lambda r, c: median_at_least(r.jitter_residual, 1e-4),
-        REGRESSION,
-        kind="control",
     ),
 )
 
