@@ -1,0 +1,1 @@
+"""Decision lists: a transformer of one layer learns them by training attention and values."""

@@ -1,0 +1,145 @@
+"""Before training, a one-layer transformer classifies no sequence, and its loss is known exactly.
+
+At W = 0 attention is uniform, so with V = cP all tokens of a sequence tie, and the loss is
+log(n + (L − n)e^{−c/n}), between log n and log L. With noise of up to ε/2 in V it is at most
+log L + ε, from which the c of the theorem on training both matrices is chosen.
+
+Source: karp · dl-former · §4.2.1; karp · dl-thm44 · Theorems 4.2, 4.4.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from math import comb
+from typing import Annotated, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+
+from theorylab.claims import Source, at_most, holds, identity
+from theorylab.experiments.drawing import label_axes, paired_bars, panels
+from theorylab.fields import Plural, Positive, Seeded, Several, within
+from theorylab.incontext import DecisionLists, ListTransformer, list_labels, random_lists
+from theorylab.incontext.decision_lists import all_sets, set_delta, triple_delta
+from theorylab.incontext.list_theorems import attention_scale, initial_loss, joint_scale
+from theorylab.incontext.list_transformer import Sets, aligned_values, list_loss, list_margins
+from theorylab.progress import report
+from theorylab.typing import Measured, RandomKey, Scalar
+
+from ._sequences import check_sizes
+
+PRECISION = "float64"
+FORMULA = r"\log\left(n + (L - n)e^{-c/n}\right)"
+
+MODEL = Source("karp", "dl-former", "§4.2.1")
+THEOREM = Source("karp", "dl-thm44", "Theorems 4.2, 4.4")
+
+
+@dataclass(frozen=True)
+class Config(Seeded):
+    """Random lists, with V = cP and with V near it."""
+
+    num_tokens: Annotated[int, within(3, 40)] = 12  # L
+    size: Plural = 3  # n
+    length: Plural = 3  # M
+    epsilons: Several[Positive] = (0.1, 1.0, 10.0)  # twice the largest noise in V
+    num_seeds: Annotated[int, within(1, 1000)] = 6  # random lists
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_sizes(self.num_tokens, self.size, self.length)
+        if comb(self.num_tokens, self.size) > 20000:
+            raise ValueError(f"at most 20000 sets, got {comb(self.num_tokens, self.size)}.")
+        if max(self.epsilons) > 16 * self.length:
+            raise ValueError(f"epsilons must be at most 16 length, got {self.epsilons}.")
+
+
+PRESETS = {
+    "smoke": Config(num_tokens=6),
+    "paper": Config(num_tokens=24, num_seeds=50),
+}
+
+
+class Result(NamedTuple):
+    """Axes: instances (i), distances of V from cP (e)."""
+
+    loss: Float[Measured, " i"]  # at V = cP
+    closed_form: Float[Measured, " i"]
+    classified: Float[Measured, " i"]  # part of all tokens that is classified there
+    noisy_loss: Float[Measured, "i e"]
+    scale: Float[Measured, " e"]  # c
+    least_scale: Float[Measured, "i e"]  # what c must exceed, with the loss that was measured
+
+
+def memory(config: Config) -> int:
+    """Bytes of the logits of all sets."""
+    return 8 * 20 * comb(config.num_tokens, config.size) * config.size * config.num_tokens
+
+
+def run(config: Config) -> Result:
+    """Evaluate the loss at every start."""
+    num_tokens, n, length = config.num_tokens, config.size, config.length
+    tokens = all_sets(num_tokens, n)
+    most_losses = [float(np.log(num_tokens)) + epsilon for epsilon in config.epsilons]
+    least = partial(joint_scale, n, num_tokens, length, set_delta(num_tokens, n))
+    scales = [1.01 * least(*pair) for pair in zip(config.epsilons, most_losses, strict=True)]
+    rows = []
+    for place, key in enumerate(jax.random.split(jax.random.key(config.seed), config.num_seeds)):
+        report("evaluating starts", place / config.num_seeds)
+        lists = random_lists(key, num_tokens, length, shortest=2)
+        scale = attention_scale(n, num_tokens, triple_delta(lists, tokens))
+        loss, classified = _start(key, lists, jnp.asarray(tokens), scale, 0.0)
+        noisy = [
+            float(_start(key, lists, jnp.asarray(tokens), c, epsilon)[0])
+            for c, epsilon in zip(scales, config.epsilons, strict=True)
+        ]
+        needed = [least(*pair) for pair in zip(config.epsilons, noisy, strict=True)]
+        rows.append((loss, initial_loss(n, num_tokens, scale), classified, noisy, needed))
+    losses, closed, classified, noisy, needed = (np.array(part) for part in zip(*rows, strict=True))
+    return Result(
+        loss=losses,
+        closed_form=closed,
+        classified=classified,
+        noisy_loss=noisy,
+        scale=np.array(scales),
+        least_scale=needed,
+    )
+
+
+@jax.jit
+def _start(
+    key: RandomKey, lists: DecisionLists, tokens: Int[Array, "b n"], scale: Scalar, epsilon: Scalar
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The loss and the part of tokens that is classified, at W = 0 and V within ε/2 of cP."""
+    sets = Sets(tokens, list_labels(lists, tokens))
+    aligned = aligned_values(lists.permutation, scale)
+    noise = epsilon / 2 * jax.random.uniform(key, aligned.shape, minval=-1.0)
+    start = ListTransformer(jnp.zeros_like(aligned), aligned + noise)
+    return list_loss(start, sets), (list_margins(start, sets) > 0).mean()
+
+
+CLAIMS = (
+    MODEL.claim(
+        "The first loss is log(n + (L − n)e^{−c/n}).",
+        lambda r, c: identity(r.loss, r.closed_form, 1e-12),
+    ),
+    THEOREM.claim(
+        "c is above what the theorem asks for, with the loss that was measured.",
+        lambda r, c: holds(r.scale[None, :] - r.least_scale),
+    ),
+    MODEL.control(
+        "At the start, where all tokens of a sequence tie, nothing counts as classified.",
+        lambda r, c: at_most(r.classified.max(), 0),
+    ),
+)
+
+
+def plot(result: Result, config: Config) -> Figure:
+    """How far noise in V raises the first loss above that of V = cP."""
+    figure, (axis,) = panels("first loss with noise in V, less that of V = cP")
+    gaps = (result.noisy_loss - result.loss[:, None]).T
+    paired_bars(axis, {f"ε = {e:g}": gap for e, gap in zip(config.epsilons, gaps, strict=True)})
+    label_axes(axis, "noise of up to ε/2 in every entry")
+    return figure

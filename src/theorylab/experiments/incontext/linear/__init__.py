@@ -1,0 +1,1 @@
+"""Linear attention: its best rank, and what noise costs it."""

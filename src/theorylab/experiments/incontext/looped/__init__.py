@@ -1,0 +1,1 @@
+"""Looped transformers: gradient descent in context, and the bound of its error."""

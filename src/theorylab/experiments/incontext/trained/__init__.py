@@ -1,0 +1,1 @@
+"""Transformers trained on prompts: the regressions that they do in context."""

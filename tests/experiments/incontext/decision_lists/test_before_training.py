@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from theorylab.claims import Verdict
+from theorylab.experiments.incontext.decision_lists import before_training as experiment
+
+
+def test_verdicts_are_as_expected(surprises):
+    assert surprises == []
+
+
+@pytest.mark.parametrize(
+    ("words", "change"),
+    [
+        ("The first loss", lambda r: {"closed_form": 1.1 * r.closed_form}),
+        ("c is above", lambda r: {"scale": 0 * r.scale}),
+        ("At the start", lambda r: {"classified": r.classified + 0.1}),
+    ],
+)
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
+    assert verdict(words, smoke._replace(**change(smoke))) == Verdict.REFUTED
+
+
+def test_noise_of_half_epsilon_adds_at_most_epsilon_to_log_of_the_tokens(smoke):
+    """Oracle: logits change by at most ε/2, differences of two by ε; uniform ones have log L."""
+    config = experiment.PRESETS["smoke"]
+    most = np.log(config.num_tokens) + np.array(config.epsilons)
+    assert (smoke.noisy_loss <= most[None]).all()
+    assert (smoke.loss >= np.log(config.size) - 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"size": 12}, "size and length must be below the number of tokens"),
+        ({"epsilons": (100.0,)}, "epsilons must be at most 16 length"),
+        ({"num_tokens": 39, "size": 9}, "at most 20000 sets"),
+    ],
+)
+def test_bad_configs_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.Config(**fields)
