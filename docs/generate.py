@@ -13,18 +13,23 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from docstrings import markdown, prose  # beside this file
 from reference import REFERENCE, WIDE, toctree, write_reference
+from theorylab.claims.claim import Verdict
+from theorylab.cli.systems import system_counts, systems
 from theorylab.experiments.entry import PRESETS
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.folders import store_folder
 from theorylab.lab import Outcome, Store
+from theorylab.lab.records import read_record
 from theorylab.lab.requests import find, request
 from theorylab.lab.session import obtain
 from theorylab.report import LiveProgress
 from theorylab.report.page import render_claims, setting, view
 from theorylab.report.summary import summarise
+from theorylab.sources import DOCUMENTS, document
 
 GALLERY = Path(__file__).parent / "gallery"
 
@@ -39,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     outcomes = obtained(options.preset, Store(options.store))
     descriptions = {entry.name: entry.description for entry in EXPERIMENTS.entries()}
     write_gallery(outcomes, descriptions, GALLERY)
+    (GALLERY / "systems.md").write_text(systems_page(), encoding="utf-8")
 
 
 def obtained(preset: str, store: Store) -> list[Outcome]:
@@ -71,6 +77,46 @@ def write_gallery(outcomes: Sequence[Outcome], descriptions: dict[str, str], fol
             page.with_suffix(".svg").write_text(outcome.figure, encoding="utf-8")
     for parent in sorted({"", *above(outcome.experiment for outcome in outcomes)}):
         (folder / parent / "index.md").write_text(index_page(outcomes, parent), encoding="utf-8")
+
+
+def systems_page() -> str:
+    """The systems of every document with what is here of them, and the errata."""
+    parts = [WIDE, "# Systems and errata", markdown(system_counts(_systems()))]
+    for key in DOCUMENTS:
+        parts.append(f"## {key}\n\n{markdown(DOCUMENTS[key])}")
+        rows = []
+        for row in (each for each in _systems() if each["source"] == key):
+            pages = [f"[{markdown(name)}]({name}.md)" for name in row["experiments"]]
+            where = ", ".join(pages) or markdown(row["tool"])
+            missing = f" (missing: {markdown(row['missing'])})" if row["missing"] else ""
+            cells = (row["system"], row["title"], row["place"], row["status"])
+            rows.append((*map(markdown, cells), f"{where}{missing}"))
+        parts.append(_table(("system", "title", "place", "status", "where"), rows))
+        errata = [
+            (
+                *map(markdown, (each.place, each.printed, each.corrected)),
+                ", ".join(f"[{markdown(name)}]({name}.md)" for name in each.judged)
+                or f"not judged: {markdown(each.why)}",
+            )
+            for each in document(key).errata
+        ]
+        if errata:
+            head = ("place", "printed", "corrected", "judged in")
+            parts += [f"### Errata of {key}", _table(head, errata)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _systems() -> list[dict[str, Any]]:
+    return systems(EXPERIMENTS.entries(), DOCUMENTS)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = []
+    for row in (head, ["---"] * len(head), *rows):
+        cells = (cell.replace("|", "&#124;") for cell in row)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def above(names: Iterable[str]) -> set[str]:
@@ -107,6 +153,7 @@ def index_page(outcomes: Sequence[Outcome], parent: str = "") -> str:
         parts += [markdown(summarise([outcome]).sentence)]
     children = [f"{name} <{name}/index>" for name in folders]
     children += [f"{name} <{name}>" for _, name in own]
+    children += [] if parent else ["Systems and errata <systems>"]
     parts += [toctree(children)] if children else []
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -129,10 +176,27 @@ def experiment_page(outcome: Outcome, description: str) -> str:
         f"![{title}]({figure})" if outcome.figure else "",
         f"## Claims\n\n{markdown(shown.summary.sentence)}",
         f"<div class='claims'>\n{render_claims(shown)}</div>" if shown.claims else "",
+        *recorded(outcome.experiment),
         f"## Configuration\n\nThe {markdown(outcome.preset)} preset, {shown.duration}.",
         f"<table><tbody>{settings}</tbody></table>" if settings else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def recorded(name: str) -> list[str]:
+    """What the default preset found when it was recorded, as a table; nothing without a record."""
+    record = read_record(EXPERIMENTS.records, name) if EXPERIMENTS.records else None
+    if record is None:
+        return []
+    rows = []
+    for claim in record.claims:
+        judged = claim.verdict != Verdict.NOT_JUDGED
+        number = f"{claim.measured:.4g}" if judged else ""
+        interval = f"{claim.low:.4g} to {claim.high:.4g}" if judged else ""
+        verdict = f"{claim.verdict}{', unstable' if claim.unstable else ''}"
+        rows.append((markdown(verdict), markdown(claim.statement), number, interval))
+    sentence = f"The default preset, {markdown(record.sentence)}."
+    return [f"## Record\n\n{sentence}", _table(("verdict", "claim", "measured", "interval"), rows)]
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from members import (
     resolved,
 )
 from theorylab.experiments.entry import Entry
-from theorylab.experiments.sources import DOCUMENTS
 from theorylab.experiments.tree import EXPERIMENTS
+from theorylab.sources import DOCUMENTS
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = Path(__file__).parent / "reference"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from theorylab.cli import main
-from theorylab.experiments.sources import DOCUMENTS
 from theorylab.experiments.tree import Tree
+from theorylab.sources import DOCUMENTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

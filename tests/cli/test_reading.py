@@ -11,6 +11,7 @@ import pytest
 
 from theorylab.cli.commands import COMMANDS
 from theorylab.cli.completion import candidates
+from theorylab.sources import DOCUMENTS, document
 
 HEAVY = {"jax", "jaxlib", "numpy", "matplotlib", "scipy", "rich", "optax"}
 
@@ -37,10 +38,26 @@ def test_list_in_json_and_filtered(theorylab):
 
 def test_list_by_system_says_which_have_claims_and_where(theorylab):
     systems = json.loads(theorylab("list", "--by", "system", "--json").out)
-    first = {"source": "arora", "system": "concentration-lab", "claims": 1}
-    assert systems[0] == first | {"experiments": ["toys/coin"]}
-    assert [each["system"] for each in systems] == ["concentration-lab", "coin", "dice"]
+    tested = {each["system"]: each for each in systems if each["claims"]}
+    assert sorted(tested) == ["coin", "concentration-lab", "dice"]
+    about = tested["concentration-lab"]
+    assert (about["claims"], about["experiments"]) == (1, ["toys/coin"])
+    assert (about["title"], about["place"], about["status"]) == ("Tail bounds", "§1.1.1", "tested")
+    assert tested["dice"]["title"] == ""  # no system of the document has this id
     assert "zhu · dice" in theorylab("list", "--by", "system").out
+
+
+def test_systems_without_claims_are_listed_unless_experiments_are_chosen(theorylab):
+    """Oracle: the five documents, counted, and two ids of the toys' own."""
+    systems = json.loads(theorylab("list", "--by", "system", "--json").out)
+    assert len(systems) == sum(len(document(key).systems) for key in DOCUMENTS) + 2
+    statuses = {each["system"]: each["status"] for each in systems}
+    assert (statuses["hvp"], statuses["pac-bayes"]) == ("tool only", "not there yet")
+    chosen = json.loads(theorylab("list", "--by", "system", "--concept", "toys", "--json").out)
+    assert len(chosen) == 3
+    karp = theorylab("list", "--by", "system", "--source", "karp")
+    assert karp.out.count("not there yet") == 29
+    assert "30 systems: 29 not there yet, 1 tool only." in karp.err
 
 
 def test_show_says_all_about_an_experiment(theorylab):
@@ -140,7 +157,7 @@ def test_version(theorylab):
     [
         ((), "theorylab needs a command"),
         (("shwo",), "no command 'shwo'. Did you mean show?"),
-        (("xyzzy",), "It takes one of list, show, run, report, tour, forget, completion"),
+        (("xyzzy",), "It takes one of list, show, run, record, report, tour, forget, completion"),
         (("show",), "show needs the name of one experiment, got none"),
         (("show", "toys/coin", "toys/dice"), "got toys/coin toys/dice"),
         (("show", "toys/coni"), "no experiment 'toys/coni'. Did you mean toys/coin"),
@@ -176,7 +193,7 @@ def test_an_experiment_that_cannot_be_read_is_named_and_left_out(theorylab, tree
     assert [line.split()[0] for line in before.out.splitlines()] == ["toys/coin", "toys/dice"]
     (tmp_path / "experiments/toys/nowhere.py").symlink_to("nothing")
     after = theorylab("list", "--by", "system")
-    assert (after.code, after.err.count("\n")) == (0, 2)
+    assert (after.code, after.err.count("\n")) == (0, 3)  # the last line counts the systems
     assert "toys/nowhere cannot be read: No such file" in after.err
     assert theorylab("show", "toys/wrong").code == 2
     assert theorylab("show", "toys/coin").code == 0

@@ -12,9 +12,9 @@ from theorylab.claims.claim import Kind
 from theorylab.experiments.entry import Entry, Place, name_of
 from theorylab.experiments.reader import TreeError, read
 from theorylab.experiments.renames import RENAMES
-from theorylab.experiments.sources import DOCUMENTS
 from theorylab.experiments.tree import EXPERIMENTS, Tree
 from theorylab.fields import ImageSet, fitted
+from theorylab.sources import DOCUMENTS
 
 TESTS = Path(__file__).parents[1]
 TOYS = Tree(TESTS / "toylab/experiments", "toylab.experiments")

@@ -1,6 +1,6 @@
 from theorylab.claims.claim import Verdict
-from theorylab.experiments.sources import DOCUMENTS, documents
 from theorylab.report.summary import expectation, summarise
+from theorylab.sources import DOCUMENTS, documents
 
 
 def test_a_summary_counts_every_verdict_and_surprise(outcome):

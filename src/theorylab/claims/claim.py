@@ -80,7 +80,7 @@ class Source:
     """Where statements stand, and what is claimed there.
 
     Args:
-        key: The document; `theorylab.experiments.sources` has author and title of five. Of another
+        key: The document; `theorylab.sources` has author and title of five. Of another
             one, the experiment's module says them in `SOURCES`.
         system: What of the document it is about: a model, an algorithm, a measurement or a bound,
             by the id that the project gives to it.

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
 from theorylab.experiments.entry import PRESETS, Entry
-from theorylab.experiments.sources import DOCUMENTS
 from theorylab.fields import ImageSet
 from theorylab.lab.requests import nearest
+from theorylab.sources import DOCUMENTS
 
 from .usage import Usage
+
+RECORDED = ("default", "paper")  # presets that can be recorded
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,16 @@ COMMANDS = (
         "Run experiments and judge their claims.",
         (_PRESET, _OUT, _JSON, _FORCE),
         takes_fields=True,
+    ),
+    Command(
+        "record",
+        "NAME…",
+        "Run experiments on seeds drawn at random, and record what they find in the checkout.",
+        (
+            Option("--preset", "PRESET", "default or paper: how large it is.", RECORDED),
+            Option("--repeat", "N", "On how many further seeds; 0 unless told otherwise."),
+            _OUT,
+        ),
     ),
     Command(
         "report",

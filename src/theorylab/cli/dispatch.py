@@ -21,7 +21,7 @@ from .completion import print_candidates, print_script
 from .fetching import fetch
 from .forgetting import forget
 from .listing import list_experiments, show_experiment
-from .requests import require_no_words, run_requests, tour_requests
+from .requests import record_requests, require_no_words, run_requests, tour_requests
 from .usage import Usage, notice
 
 BAD_USAGE, FAILED, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
@@ -98,12 +98,19 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
             asked = []
         case "tour":
             asked = tour_requests(tree, parsed)
+        case "record":
+            asked = record_requests(tree, parsed)
         case _:
             asked = run_requests(tree, parsed)
 
     from . import running
 
-    do = {"run": running.run, "tour": running.tour, "report": running.report}[name]
+    do = {
+        "run": running.run,
+        "tour": running.tour,
+        "report": running.report,
+        "record": running.record,
+    }[name]
     try:
         return do(tree, asked, parsed)
     except RunFailed as error:

@@ -5,17 +5,20 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from theorylab.claims.claim import Verdict
 from theorylab.experiments.entry import Entry, Field, Statement
 from theorylab.experiments.reader import TreeError
-from theorylab.experiments.sources import DOCUMENTS, documents
 from theorylab.experiments.tree import Tree
+from theorylab.lab.records import Record, RecordedClaim, read_record
 from theorylab.lab.requests import find, nearest
+from theorylab.sources import DOCUMENTS, documents
 
 from .commands import Parsed, shown
+from .systems import count, system_columns, system_counts, systems
 from .usage import Usage, notice
 
 KEYS = tuple(DOCUMENTS)
@@ -26,21 +29,18 @@ def list_experiments(tree: Tree, parsed: Parsed) -> int:
     if parsed.words:
         raise Usage(f"list takes no names, got {parsed.words[0]!r}. Perhaps --concept?")
     entries = _chosen(_readable(tree), parsed.options)
-    by_system = "--by" in parsed.options
-    if "--json" in parsed.options:
-        print_json(systems(entries) if by_system else [summary(entry) for entry in entries])
-    elif by_system:
-        rows = [
-            (
-                f"{each['source']} · {each['system']}",
-                _count(each["claims"]),
-                ", ".join(each["experiments"]),
-            )
-            for each in systems(entries)
-        ]
-        _print_rows(rows)
+    if "--by" in parsed.options:
+        whole = not {"--concept", "--search"} & parsed.options.keys()
+        rows = systems(entries, _keys(parsed.options) if whole else ())
+        if "--json" in parsed.options:
+            print_json(rows)
+        else:
+            _print_rows(system_columns(rows))
+            notice(system_counts(rows))
+    elif "--json" in parsed.options:
+        print_json([summary(entry) | _recorded(tree, entry) for entry in entries])
     else:
-        _print_rows([(entry.name, _count(len(entry.claims)), entry.title) for entry in entries])
+        _print_rows([(entry.name, _verdicts(tree, entry), entry.title) for entry in entries])
     return 0
 
 
@@ -51,9 +51,9 @@ def show_experiment(tree: Tree, parsed: Parsed) -> int:
         raise Usage(f"show needs the name of one experiment, got {got}. theorylab list shows them.")
     entry = find(tree, parsed.words[0], notice).entry
     if "--json" in parsed.options:
-        print_json(summary(entry) | details(entry))
+        print_json(summary(entry) | details(entry) | _recorded(tree, entry))
     else:
-        print("\n".join(_page(entry)))
+        print("\n".join(_page(entry, recorded_of(tree, entry.name, notice))))
     return 0
 
 
@@ -92,16 +92,9 @@ def _field(field: Field) -> dict[str, Any]:
     }
 
 
-def systems(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """The systems of the sources that have claims: how many, and in which experiments."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for entry in entries:
-        for claim in entry.claims:
-            found.setdefault((claim.source.key, claim.source.system), []).append(entry.name)
-    return [
-        {"source": key, "system": system, "claims": len(names), "experiments": sorted(set(names))}
-        for (key, system), names in sorted(found.items())
-    ]
+def _keys(options: dict[str, str]) -> tuple[str, ...]:
+    """The documents that are asked for."""
+    return (options["--source"],) if options.get("--source") in DOCUMENTS else KEYS
 
 
 def print_json(value: Any) -> None:
@@ -150,7 +143,45 @@ def _chosen(entries: Sequence[Entry], options: dict[str, str]) -> list[Entry]:
     ]
 
 
-def _page(entry: Entry) -> Iterable[str]:
+def recorded_of(
+    tree: Tree, name: str, notice: Callable[[str], None], preset: str = "default"
+) -> Record | None:
+    """The record of an experiment; a damaged one costs a line."""
+    try:
+        return read_record(tree.records, name, preset) if tree.records else None
+    except ValueError as error:
+        notice(str(error))
+        return None
+
+
+def _verdicts(tree: Tree, entry: Entry) -> str:
+    """How many claims an experiment has, and how many verdicts of its record are as expected."""
+    recorded = recorded_of(tree, entry.name, notice)
+    if recorded is None:
+        return count(len(entry.claims))
+    expected = sum(claim.as_expected for claim in recorded.claims)
+    return f"{expected} of {count(len(recorded.claims))} as expected"
+
+
+def _recorded(tree: Tree, entry: Entry) -> dict[str, Any]:
+    """What was recorded, for a program."""
+    recorded = recorded_of(tree, entry.name, notice)
+    if recorded is None:
+        return {"recorded": None}
+    claims = [
+        {
+            "statement": claim.statement,
+            "verdict": str(claim.verdict),
+            "as_expected": claim.as_expected,
+            "unstable": claim.unstable,
+        }
+        for claim in recorded.claims
+    ]
+    about = {name: getattr(recorded, name) for name in ("date", "seed", "seconds", "key")}
+    return {"recorded": about | {"claims": claims}}
+
+
+def _page(entry: Entry, recorded: Record | None) -> Iterable[str]:
     """The lines of `show`."""
     yield _bold(entry.name)
     yield entry.title
@@ -168,17 +199,24 @@ def _page(entry: Entry) -> Iterable[str]:
         default = entry.presets["default"]
         changes = [f"{k}={shown(v)}" for k, v in config.items() if v != default[k]]
         yield f"  {preset:9}{' '.join(changes)}".rstrip()
-    yield from ("", _bold("claims"))
+    yield from ("", _bold("claims") + (f"  {_record_line(entry, recorded)}" if recorded else ""))
+    known = {claim.statement: claim for claim in recorded.claims} if recorded else {}
     for claim in entry.claims:
-        yield from _claim(claim)
+        yield from _claim(claim, known.get(claim.statement))
     yield from ("", _bold("sources"))
-    for key, document in documents(entry.keys, entry.sources).items():
-        text = f"{key}: {document}"
+    for key, citation in documents(entry.keys, entry.sources).items():
+        text = f"{key}: {citation}"
         yield from textwrap.wrap(text, _width() - 2, initial_indent="  ", subsequent_indent="    ")
 
 
-def _claim(claim: Statement) -> Iterable[str]:
-    """A claim with its kind, formula, source, and what else it says."""
+def _record_line(entry: Entry, recorded: Record) -> str:
+    """When the record was made, what it says, and whether the claims have changed since."""
+    same = [claim.statement for claim in recorded.claims] == [c.statement for c in entry.claims]
+    return recorded.sentence + ("" if same else "; the claims have changed since")
+
+
+def _claim(claim: Statement, recorded: RecordedClaim | None) -> Iterable[str]:
+    """A claim with its kind, formula, source, what else it says, and its recorded verdict."""
     kinds = {
         "control": " (control)",
         "printed": " (as printed)",
@@ -195,6 +233,7 @@ def _claim(claim: Statement) -> Iterable[str]:
         str(claim.source),
         f"judged where {claim.regime}" if claim.regime else "",
         f"expected {claim.expected}: {claim.why}" if claim.why else "",
+        _finding(recorded) if recorded else "",
     )
     for detail in filter(None, details):
         yield from textwrap.wrap(
@@ -202,18 +241,23 @@ def _claim(claim: Statement) -> Iterable[str]:
         )
 
 
+def _finding(claim: RecordedClaim) -> str:
+    """The recorded verdict with its number."""
+    seeds = "; other seeds differ" if claim.unstable else ""
+    if claim.verdict == Verdict.NOT_JUDGED:
+        return str(claim.verdict)
+    interval = "" if claim.low == claim.high else f" [{claim.low:.4g}, {claim.high:.4g}]"
+    return f"{claim.verdict}: {claim.measured:.4g}{interval}{seeds}"
+
+
 def _print_rows(rows: Sequence[tuple[str, str, str]]) -> None:
     """Three columns; a terminal's last column is cut, a pipe's is not."""
     first, second = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
-    for name, count, text in rows:
+    for name, middle, text in rows:
         room = max(_width() - first - second - 5, 20)
         if sys.stdout.isatty() and len(text) > room:
             text = text[: room - 1] + "…"
-        print(f"{_bold(name)}{'':{first - len(name)}}  {count:>{second}}  {text}")
-
-
-def _count(number: int) -> str:
-    return f"{number} claim" + ("" if number == 1 else "s")
+        print(f"{_bold(name)}{'':{first - len(name)}}  {middle:>{second}}  {text}")
 
 
 def _bold(text: str) -> str:

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 
 from theorylab.experiments.tree import Tree
+from theorylab.lab.records import fresh_seed
 from theorylab.lab.requests import Request, find, request
 
 from .commands import Parsed
 from .flags import value_of
 from .usage import Usage, notice
+
+MOST_REPEATS = 100
 
 
 def requests(tree: Tree, names: Sequence[str], parsed: Parsed) -> list[Request]:
@@ -32,6 +35,29 @@ def tour_requests(tree: Tree, parsed: Parsed) -> list[Request]:
     """The experiments of the tour."""
     require_no_words("tour", parsed)
     return requests(tree, tree.tour, parsed)
+
+
+def record_requests(tree: Tree, parsed: Parsed) -> list[Request]:
+    """What `theorylab record` was asked for: every experiment on seeds drawn now.
+
+    An experiment without a seed gives the same on every one, so it is asked for once.
+    """
+    if not parsed.words:
+        raise Usage("record needs the name of an experiment, got none. theorylab list shows them.")
+    repeat = parsed.options.get("--repeat", "0")
+    if not repeat.isdecimal() or int(repeat) > MOST_REPEATS:
+        raise Usage(f"--repeat must be a whole number from 0 to {MOST_REPEATS}, got {repeat!r}.")
+    preset, asked = parsed.options.get("--preset", "default"), []
+    for name in parsed.words:
+        found = find(tree, name, notice)
+        if found.own:
+            raise Usage(f"record takes experiments of the tree, got the file {name}.")
+        if any(field.name == "seed" for field in found.entry.fields):
+            seeds = [{"seed": fresh_seed()} for _ in range(1 + int(repeat))]
+        else:
+            seeds = [{}]
+        asked += [request(found, preset, seed) for seed in seeds]
+    return asked
 
 
 def require_no_words(command: str, parsed: Parsed) -> None:

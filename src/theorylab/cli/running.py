@@ -1,7 +1,8 @@
-"""`run`, `tour` and `report`: what is done with outcomes, and the exit codes."""
+"""`run`, `record`, `tour` and `report`: what is done with outcomes, and the exit codes."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,14 @@ from theorylab.experiments.tree import Tree
 from theorylab.folders import store_folder
 from theorylab.lab import Outcome, Store
 from theorylab.lab.folders import require_writable
-from theorylab.lab.records import record
+from theorylab.lab.outcome_json import outcome_json
+from theorylab.lab.records import disagreements, write_record
 from theorylab.lab.requests import Request
 from theorylab.lab.session import Obtained, obtain
 from theorylab.report import LiveProgress, print_claims, write_page
 
 from .commands import Parsed
-from .listing import print_json
+from .listing import print_json, recorded_of
 from .usage import Usage, notice
 
 OK, SURPRISE, RUN_FAILED = 0, 1, 3
@@ -31,7 +33,38 @@ def run(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
         print_claims(outcomes, sys.stdout)
     for outcome in outcomes:
         notice(f"{outcome.experiment} is kept in {store.path(outcome.experiment, outcome.key)}")
+        _compare(tree, outcome)
     return _code(obtained)
+
+
+def record(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
+    """`theorylab record`: the paths of the records, each written as soon as its runs are done."""
+    if tree.records is None:
+        raise Usage("record needs a checkout of theorylab, and there is none.")
+    store, failed = store_of(parsed), False
+    by_name = groupby(asked, key=lambda request: request.entry.name)
+    for _, requests in by_name:
+        outcomes, failures = _obtain(list(requests), store, parsed)
+        failed |= bool(failures)
+        if not failures:
+            print(write_record(tree.records, [outcome_json(outcome) for outcome in outcomes]))
+    return RUN_FAILED if failed else OK
+
+
+def _compare(tree: Tree, outcome: Outcome) -> None:
+    """Say whether the verdicts of a preset are those of its record."""
+    recorded = recorded_of(tree, outcome.experiment, notice, outcome.preset)
+    if recorded is None or _but_seed(recorded.config) != _but_seed(outcome.config):
+        return
+    now = {judged.statement: judged.finding.verdict for judged in outcome.judged}
+    lines = disagreements(recorded, now)
+    notice(f"{outcome.experiment}: {'unlike' if lines else 'as in'} the record of {recorded.date}.")
+    for line in lines:
+        notice(f"  {line}")
+
+
+def _but_seed(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name != "seed"}
 
 
 def tour(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
@@ -77,4 +110,4 @@ def store_of(parsed: Parsed) -> Store:
 def _record(store: Store, outcome: Outcome) -> dict[str, Any]:
     """What `run --json` says about an outcome."""
     path = store.path(outcome.experiment, outcome.key).resolve()
-    return record(outcome) | {"stored": outcome.stored, "path": str(path)}
+    return outcome_json(outcome) | {"stored": outcome.stored, "path": str(path)}

@@ -31,6 +31,7 @@ class Tree:
     package: str
     tour: tuple[str, ...] = ()  # the experiments a newcomer sees first
     renames: Mapping[str, str] = field(default_factory=dict)  # old name ─► name
+    records: Path | None = None  # where it is kept what the presets found
 
     def names(self) -> tuple[str, ...]:
         """Every experiment, in alphabetical order."""
@@ -61,6 +62,13 @@ class Tree:
         return importlib.import_module(self.module(name))
 
 
+def _records() -> Path:
+    """The folder of records: inside the package where it is installed, else beside `src`."""
+    package = Path(__file__).parents[1]
+    inside = package / "records"
+    return inside if inside.is_dir() else package.parents[1] / "records"
+
+
 EXPERIMENTS = Tree(
     Path(__file__).parent,
     "theorylab.experiments",
@@ -72,4 +80,5 @@ EXPERIMENTS = Tree(
         "generalization/concentration",
     ),
     renames=RENAMES,
+    records=_records(),
 )

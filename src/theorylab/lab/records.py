@@ -1,156 +1,194 @@
-"""Outcomes as JSON: what a person reads in the store and a program on standard output.
+"""Records: what presets found, on seeds that were drawn when they were recorded.
 
-JSON has no infinity and no NaN; they are written as the strings "inf", "-inf" and "nan".
+    records/<experiment>.json          the default preset
+    records/paper/<experiment>.json    the source's own scale
+
+A record has the seed, the date, versions, the key of the code, seconds and every finding, and the
+verdicts of further seeds; claims whose verdict differs among these are unstable. `theorylab record`
+writes it, and a digest shows whether anybody else did. Reading one loads neither JAX nor NumPy.
 """
 
-import math
-from dataclasses import asdict
-from typing import Any, get_args
+import datetime
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
+from theorylab.claims.claim import Verdict
 
-from theorylab.claims.claim import Demand, Finding, Kind, Source, Verdict
+from .writing import write_whole
 
-from .outcome import Judged, Outcome, Value
+FIRST_SEED = 10**6  # smaller ones are used for calibration, in tests and by hand
+LAST_SEED = 2**31 - 1
+PRESETS = ("default", "paper")  # a smoke preset need not decide anything
 
 
-def record(outcome: Outcome) -> dict[str, Any]:
-    """Everything about an outcome but its arrays and its figure."""
-    return {
-        "experiment": outcome.experiment,
-        "title": outcome.title,
-        "description": outcome.description,
-        "formula": outcome.formula,
-        "preset": outcome.preset,
-        "config": outcome.config,
-        "as_expected": outcome.as_expected,
-        "findings": [judged_record(judged) for judged in outcome.judged],
-        "seconds": outcome.seconds,
-        "environment": outcome.environment,
-        "key": outcome.key,
-        "failure": outcome.failure,
-        "sources": outcome.sources,
+class RecordedClaim(NamedTuple):
+    """A claim and what was found, as a record has it."""
+
+    statement: str
+    kind: str
+    expected: Verdict
+    verdict: Verdict
+    measured: float
+    low: float
+    high: float
+    repeats: tuple[Verdict, ...]  # verdicts on further seeds
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the verdict surprises nobody."""
+        return self.verdict in (self.expected, Verdict.NOT_JUDGED)
+
+    @property
+    def unstable(self) -> bool:
+        """Whether another seed gave another verdict."""
+        return any(each != self.verdict for each in self.repeats)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one preset of an experiment found."""
+
+    experiment: str
+    preset: str
+    seed: int | None  # None if nothing in it is random
+    date: str
+    seconds: float
+    key: str  # of the code that was run
+    config: Mapping[str, Any]
+    claims: tuple[RecordedClaim, ...]
+
+    @property
+    def sentence(self) -> str:
+        """When it was recorded and what came out, in a line."""
+        counts = {verdict: sum(c.verdict == verdict for c in self.claims) for verdict in Verdict}
+        told = [f"{count} {verdict}" for verdict, count in counts.items() if count]
+        surprises = sum(not claim.as_expected for claim in self.claims)
+        unstable = sum(claim.unstable for claim in self.claims)
+        told += [f"{surprises} not as expected"] if surprises else []
+        told += [f"{unstable} unstable"] if unstable else []
+        seed = "" if self.seed is None else f" on seed {self.seed}"
+        return f"recorded {self.date}{seed}: {', '.join(told)}"
+
+
+def fresh_seed() -> int:
+    """Draw a seed that nobody has looked at."""
+    return FIRST_SEED + secrets.randbelow(LAST_SEED - FIRST_SEED)
+
+
+def record_path(folder: Path, experiment: str, preset: str) -> Path:
+    """Where the record of an experiment is, or would be.
+
+    Example:
+        >>> record_path(Path("records"), "bias/least_norm", "paper").as_posix()
+        'records/paper/bias/least_norm.json'
+    """
+    return folder / ("paper" if preset == "paper" else "") / f"{experiment}.json"
+
+
+def write_record(folder: Path, outcomes: Sequence[Mapping[str, Any]]) -> Path:
+    """Write the record of an experiment: its first outcome whole, of the others the verdicts.
+
+    Args:
+        folder: Where records are.
+        outcomes: One for each seed, as `outcome_json` gives them, of one experiment and preset.
+    """
+    first, *others = outcomes
+    content = {
+        "experiment": first["experiment"],
+        "preset": first["preset"],
+        "seed": first["config"].get("seed"),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "seconds": round(first["seconds"], 1),
+        "environment": first["environment"],
+        "key": first["key"],
+        "config": first["config"],
+        "findings": first["findings"],
+        "repeats": [
+            {
+                "seed": other["config"].get("seed"),
+                "verdicts": [finding["verdict"] for finding in other["findings"]],
+            }
+            for other in others
+        ],
     }
+    path = record_path(folder, first["experiment"], first["preset"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(content | {"digest": digest(content)}, indent=1, ensure_ascii=False)
+    write_whole(path, f"{text}\n".encode())
+    return path
 
 
-def judged_record(judged: Judged) -> dict[str, Any]:
-    """A claim and what was found."""
-    finding = judged.finding
-    return {
-        "statement": judged.statement,
-        "formula": judged.formula,
-        "source": asdict(judged.source),
-        "kind": judged.kind,
-        "quote": judged.quote,
-        "regime": judged.regime,
-        "why": judged.why,
-        "expected": str(judged.expected),
-        "as_expected": judged.as_expected,
-        "verdict": str(finding.verdict),
-        "measured": _number(finding.measured),
-        "interval": [_number(finding.low), _number(finding.high)],
-        "demand": [_number(finding.demand.low), _number(finding.demand.high)],
-        "demanded_by": judged.demand,
-        "method": finding.method,
-    }
-
-
-def outcome_of(record: Any, arrays: dict[str, np.ndarray], figure: str) -> Outcome:
-    """Read a record back; it comes from the store, where anybody may have written.
+def read_record(folder: Path, experiment: str, preset: str = "default") -> Record | None:
+    """Read a record; None if there is none.
 
     Raises:
-        KeyError, TypeError, ValueError: It is not a whole record.
+        ValueError: It is damaged, or was not written by `theorylab record`.
     """
-    return Outcome(
-        experiment=_of(str, record, "experiment"),
-        title=_of(str, record, "title"),
-        formula=_of(str, record, "formula"),
-        preset=_of(str, record, "preset"),
-        config=_config(_of(dict, record, "config")),
-        judged=tuple(judged_of(judged) for judged in _of(list, record, "findings")),
-        arrays=arrays,
-        figure=figure,
-        seconds=_seconds(_of((int, float), record, "seconds")),
-        environment=_texts(_of(dict, record, "environment"), "environment"),
-        key=_of(str, record, "key"),
-        stored=True,
-        description=_of(str, record, "description"),
-        failure=_of(str, record, "failure"),
-        sources=_texts(_of(dict, {"sources": {}} | record, "sources"), "sources"),
-    )
+    path = record_path(folder, experiment, preset)
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        said = content.pop("digest")
+        if said != digest(content):
+            raise ValueError("it was changed by hand")
+        return _record(content)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"the record {path.name} of {experiment} cannot be read: {error}"
+        ) from None
 
 
-def judged_of(record: Any) -> Judged:
-    """Read a claim and what was found back."""
-    low, high = map(_float, _of(list, record, "interval"))
-    finding = Finding(
-        measured=_float(_of((int, float, str), record, "measured")),
-        low=low,
-        high=high,
-        demand=Demand(*map(_float, _of(list, record, "demand"))),
-        verdict=Verdict(_of(str, record, "verdict")),
-        method=_of(str, record, "method"),
-    )
-    kind = _of(str, record, "kind")
-    if kind not in get_args(Kind):
-        raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}")
-    return Judged(
-        statement=_of(str, record, "statement"),
-        formula=_of(str, record, "formula"),
-        source=Source(**_texts(_of(dict, record, "source"), "source")),
-        kind=kind,
-        expected=Verdict(_of(str, record, "expected")),
-        finding=finding,
-        quote=_text(record, "quote"),
-        regime=_text(record, "regime"),
-        why=_text(record, "why"),
-        demand=_text(record, "demanded_by"),
-    )
+def digest(content: Mapping[str, Any]) -> str:
+    """A hash of all that a record says.
+
+    Example:
+        >>> digest({"seed": 1}) == digest({"seed": 2})
+        False
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _text(record: Any, name: str) -> str:
-    """A text that earlier versions did not write."""
-    return _of(str, {name: ""} | record, name)
+def disagreements(recorded: Record, verdicts: Mapping[str, Verdict]) -> list[str]:
+    """Say which claims have another verdict than in the record, one line each.
+
+    Args:
+        recorded: The record.
+        verdicts: What was found now, by statement.
+
+    Example:
+        >>> claim = RecordedClaim("It holds.", "claim", *[Verdict.SUPPORTED] * 2, 1.0, 1.0, 1.0, ())
+        >>> record = Record("toys/coin", "default", 7, "2026-01-01", 1.0, "", {}, (claim,))
+        >>> disagreements(record, {"It holds.": Verdict.REFUTED})
+        ['refuted now, supported in the record: It holds.']
+    """
+    judged = [claim for claim in recorded.claims if claim.statement in verdicts]
+    return [
+        f"{verdicts[claim.statement]} now, {claim.verdict} in the record: {claim.statement}"
+        for claim in judged
+        if verdicts[claim.statement] != claim.verdict
+    ]
 
 
-def _of(kind: type | tuple[type, ...], record: Any, name: str) -> Any:
-    """An entry of a record, which must be of some type."""
-    if not isinstance(record, dict):
-        raise TypeError(f"what has {name} must be an object, got {type(record).__name__}")
-    value = record[name]
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} must not be of type {type(value).__name__}")
-    return value
-
-
-def _texts(value: dict[str, Any], name: str) -> dict[str, str]:
-    if not all(isinstance(each, str) for each in value.values()):
-        raise TypeError(f"{name} must have texts only")
-    return value
-
-
-def _config(value: dict[str, Any]) -> dict[str, Value]:
-    """The fields of a config: numbers, texts, lists of numbers."""
-    for name, entry in value.items():
-        entries = entry if isinstance(entry, list) else [entry]
-        if not all(isinstance(each, bool | int | float | str) for each in entries):
-            raise TypeError(f"{name} of config must be a number, a text or a list of these")
-    return value
-
-
-def _seconds(value: float) -> float:
-    if not 0 <= value < math.inf:
-        raise ValueError(f"seconds must be positive and finite, got {value}")
-    return float(value)
-
-
-def _float(value: Any) -> float:
-    """A number; those that JSON has not are texts."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise TypeError(f"a number must not be of type {type(value).__name__}")
-    return float(value)
-
-
-def _number(value: float) -> float | str:
-    value = float(value)
-    return value if math.isfinite(value) else str(value)
+def _record(content: dict[str, Any]) -> Record:
+    repeats = [each["verdicts"] for each in content["repeats"]]
+    claims = [
+        RecordedClaim(
+            statement=finding["statement"],
+            kind=finding["kind"],
+            expected=Verdict(finding["expected"]),
+            verdict=Verdict(finding["verdict"]),
+            measured=float(finding["measured"]),
+            low=float(finding["interval"][0]),
+            high=float(finding["interval"][1]),
+            repeats=tuple(Verdict(verdicts[place]) for verdicts in repeats),
+        )
+        for place, finding in enumerate(content["findings"])
+    ]
+    names = ("experiment", "preset", "seed", "date", "seconds", "key", "config")
+    return Record(**{name: content[name] for name in names}, claims=tuple(claims))

@@ -26,8 +26,8 @@ import numpy as np
 from .failure import Refused, one_line
 from .folders import require_writable
 from .outcome import Outcome
+from .outcome_json import outcome_json, outcome_of
 from .reading import UNREADABLE, read_arrays, read_capped, read_json
-from .records import outcome_of, record
 from .writing import (
     WRITING,
     flush_folder,
@@ -215,7 +215,7 @@ def to_json(value: Any) -> str:
 
 def _contents(outcome: Outcome) -> dict[str, bytes]:
     """The files of an outcome; the same outcome gives the same bytes."""
-    words = record(outcome)
+    words = outcome_json(outcome)
     arrays = io.BytesIO()
     np.savez(arrays, allow_pickle=False, **outcome.arrays)  # pyright: ignore[reportArgumentType]
     contents = {

@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from theorylab.claims.claim import Verdict
-from theorylab.experiments.sources import documents
 from theorylab.lab.outcome import Judged, Outcome, Value
 from theorylab.lab.writing import write_whole
+from theorylab.sources import documents
 
 from .alphabet import printable
 from .figures import inline_figure

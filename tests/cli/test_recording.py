@@ -1,0 +1,60 @@
+"""`record`, and what `run`, `list` and `show` say of records, on experiments that take no time."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def records(tree, tmp_path):
+    object.__setattr__(tree, "records", tmp_path / "records")
+    return tmp_path / "records"
+
+
+def test_a_record_is_written_on_a_fresh_seed_and_shown(theorylab, records):
+    answer = theorylab("record", "toys/dice", "--repeat", "2")
+    assert answer.code == 0
+    path = records / "toys/dice.json"
+    assert answer.out.strip() == str(path)
+    content = json.loads(path.read_text())
+    seeds = [content["seed"], *(each["seed"] for each in content["repeats"])]
+    assert len(set(seeds)) == 3
+    assert min(seeds) >= 10**6
+
+    assert (
+        f"recorded {content['date']} on seed {content['seed']}"
+        in theorylab("show", "toys/dice").out
+    )
+    assert "1 of 1 claim as expected" in theorylab("list").out
+    (dice,) = [e for e in json.loads(theorylab("list", "--json").out) if e["name"] == "toys/dice"]
+    assert dice["recorded"]["seed"] == content["seed"]
+    assert "as in the record of" in theorylab("run", "toys/dice").err
+
+
+def test_a_run_says_where_it_differs_from_the_record(theorylab, records):
+    theorylab("record", "toys/coin")
+    answer = theorylab("run", "toys/coin", "--surprising", "true")
+    assert "the record" not in answer.err  # another config
+    path = records / "toys/coin.json"
+    path.write_text(path.read_text().replace("supported", "refuted"))
+    assert "cannot be read: it was changed by hand" in theorylab("run", "toys/coin").err
+    assert theorylab("list").code == 0
+
+
+def test_what_cannot_be_recorded_is_refused(theorylab, records):
+    for arguments, message in (
+        ((), "record needs the name of an experiment"),
+        (("toys/dice", "--repeat", "-1"), "--repeat must be a whole number from 0 to 100"),
+        (("toys/dice", "--preset", "smoke"), "--preset must be one of default, paper"),
+        (("toys/dice", "--seed", "3"), "record has no option --seed"),
+    ):
+        answer = theorylab("record", *arguments)
+        assert (answer.code, answer.out) == (2, "")
+        assert message in answer.err
+    assert not records.exists()
+
+
+def test_without_a_checkout_nothing_is_recorded(theorylab):
+    answer = theorylab("record", "toys/dice")
+    assert answer.code == 2
+    assert "needs a checkout" in answer.err
