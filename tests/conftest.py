@@ -4,7 +4,6 @@ import gc
 import itertools
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,10 +52,35 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kept_programs() -> Iterator[None]:
-    """Tests compile many a program that another one has compiled: these are read from a folder."""
-    with tempfile.TemporaryDirectory() as folder, kept_compilations(Path(folder)):
+def kept_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nearly all of the tests' time is compiling: programs are kept in pytest's cache.
+
+    All processes and the next run read what one has compiled. `pytest --cache-clear` forgets it.
+    """
+    config = request.config
+    kept = getattr(config, "workerinput", {}).get("programs") or _programs(config)
+    with kept_compilations(Path(kept)):
         yield
+
+
+class Programs:
+    """Tells every process of pytest-xdist where the programs are."""
+
+    @staticmethod
+    def pytest_configure_node(node) -> None:
+        node.workerinput["programs"] = _programs(node.config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register what only pytest-xdist asks for."""
+    if config.pluginmanager.hasplugin("xdist") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Programs())
+
+
+def _programs(config: pytest.Config) -> str:
+    cache = config.cache
+    assert cache is not None
+    return str(cache.mkdir("programs"))
 
 
 @pytest.fixture(scope="module", autouse=True)
