@@ -8,6 +8,7 @@ experiments.
 """
 
 import importlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,8 +37,8 @@ class Tree:
     def names(self) -> tuple[str, ...]:
         """Every experiment, in alphabetical order."""
         paths = (path.relative_to(self.root) for path in self.root.glob("*/**/*.py"))
-        shown = (path for path in paths if not any(part[0] in "_." for part in path.parts))
-        return tuple(sorted(path.with_suffix("").as_posix() for path in shown))
+        names = (path.with_suffix("").as_posix() for path in paths)
+        return tuple(sorted(name for name in names if _is_shown(name)))
 
     def entries(self) -> tuple[Entry, ...]:
         """Read every experiment."""
@@ -45,9 +46,10 @@ class Tree:
 
     def entry(self, name: str) -> Entry:
         """Read one experiment."""
-        if name not in self.names():
+        path = self.root / f"{name}.py"
+        if "/" not in name or not _is_shown(name) or not os.path.lexists(path):
             raise KeyError(f"there is no experiment {name!r}.")
-        return read(self.root / f"{name}.py")
+        return read(path)
 
     def has(self, name: str) -> bool:
         """Whether there is an experiment of that name, or was."""
@@ -60,6 +62,11 @@ class Tree:
     def load(self, name: str) -> ModuleType:
         """Import one experiment, and JAX with it."""
         return importlib.import_module(self.module(name))
+
+
+def _is_shown(name: str) -> bool:
+    """Whether no part of a name is private."""
+    return all(part and part[0] not in "_." for part in name.split("/"))
 
 
 def _records() -> Path:
