@@ -2,12 +2,14 @@
 
 `quadratic` has the quadratic models: the map of the plane, its phases, and what trains beside it.
 `linear` has linear models in closed form, outputs and weights, `deep_linear` the modes of deep
-linear networks, `two_layer_flow` the gradient flow of two layers and what it conserves.
+linear networks, `two_layer_flow` the gradient flow of two layers and what it conserves,
+`mean_field` its limit as a flow of measures.
 `edge` watches a real network at the edge of stability, `descent_lemma` says where that edge is.
 """
 
 from . import deep_linear as deep_linear
 from . import linear as linear
+from . import mean_field as mean_field
 from . import quadratic as quadratic
 from . import two_layer_flow as two_layer_flow
 from .critical import critical_learning_rate as critical_learning_rate
