@@ -84,8 +84,8 @@ PRESETS = {
 class Flow(NamedTuple):
     """What a network does along its flow: axes times t, samples m."""
 
-    outputs: Float[Array, "*e t m"]
-    kernels: Float[Array, "*e t m m"]
+    outputs: Float[Measured, "*e t m"]
+    kernels: Float[Measured, "*e t m m"]
 
 
 class Result(NamedTuple):
