@@ -188,9 +188,6 @@ STILL_LONG = {
 }
 STILL_MANY_CLAIMS = {
     "bias/least_norm",
-    "curvature/graph_bounds",
-    "curvature/graph_lemmas",
-    "curvature/hessian_norm",
     "dynamics/edge_of_stability",
     "dynamics/quadratic/constants",
     "dynamics/quadratic/learning_rate_phases",
