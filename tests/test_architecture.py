@@ -198,7 +198,6 @@ STILL_MANY_CLAIMS = {
     "features/local_signal/population_dynamics",
     "features/local_signal/threshold_dynamics",
     "features/local_signal/threshold_learns",
-    "generalization/concentration",
     "kernels/infinite/dual_activations",
     "kernels/prediction/spectral_bias",
     "kernels/solvers/many_points",
