@@ -187,7 +187,6 @@ STILL_LONG = {
     "training/until.py:train_until",
 }
 STILL_MANY_CLAIMS = {
-    "bias/least_norm",
     "dynamics/edge_of_stability",
     "dynamics/quadratic/constants",
     "dynamics/quadratic/learning_rate_phases",
