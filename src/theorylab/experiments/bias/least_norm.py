@@ -101,12 +101,6 @@ class Problem(NamedTuple):
     ratios: Float[Array, "*s 1000"]  # random steps in units of 1/λ_max
 
 
-def memory(config: Config) -> int:
-    """Paths of the weights, and the matrices of the series; in bytes."""
-    n, d = config.num_samples, config.dimension
-    return 8 * config.num_seeds * (NUM_RECORDS * 4 * d + 8 * n * d + (NUM_TERMS + 12) * d**2)
-
-
 def run(config: Config) -> Result:
     """Descend on every set of equations, and sum the series."""
     report("taking the steps of descent", 0.0)

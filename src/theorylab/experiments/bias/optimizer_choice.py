@@ -95,13 +95,6 @@ class Problem(NamedTuple):
     labels: Float[Array, "*s l"]
 
 
-def memory(config: Config) -> int:
-    """Paths of the weights, and the equations that signs solve; in bytes."""
-    paths = 2 * len(METHODS) * NUM_RECORDS * config.dimension
-    signs = 4 * config.num_labels * (3 + 5 * config.num_labels)
-    return 8 * config.num_seeds * (paths + 8 * config.num_samples * config.dimension + signs)
-
-
 def run(config: Config) -> Result:
     """Solve every set of equations by every method."""
     report("taking the steps of six methods", 0.0)

@@ -83,11 +83,6 @@ class Result(NamedTuple):
     clt_distance: Float[Measured, " m"]  # sup |F − Φ| of the standardised sum of signs
 
 
-def memory(config: Config) -> int:
-    """Bytes of the grids, and of all values of a sum of signs."""
-    return 8 * (60 * config.resolution + 20 * config.num_signs)
-
-
 def run(config: Config) -> Result:
     """Lay the bounds beside the exact tails."""
     report("exact tails", 0.0)
