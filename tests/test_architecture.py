@@ -187,10 +187,6 @@ STILL_LONG = {
     "training/until.py:train_until",
 }
 STILL_MANY_CLAIMS = {
-    "bias/least_norm",
-    "curvature/graph_bounds",
-    "curvature/graph_lemmas",
-    "curvature/hessian_norm",
     "dynamics/edge_of_stability",
     "dynamics/quadratic/constants",
     "dynamics/quadratic/learning_rate_phases",
@@ -201,7 +197,6 @@ STILL_MANY_CLAIMS = {
     "features/local_signal/population_dynamics",
     "features/local_signal/threshold_dynamics",
     "features/local_signal/threshold_learns",
-    "generalization/concentration",
     "kernels/infinite/dual_activations",
     "kernels/prediction/spectral_bias",
     "kernels/solvers/many_points",

@@ -55,6 +55,21 @@ def test_gap_bound_is_twice_the_complexity_and_a_tail():
     np.testing.assert_allclose(found, 0.2 + 3 * math.sqrt(math.log(20) / 100), rtol=1e-12)
 
 
+def test_network_risk_bound_is_its_parts():
+    """Oracle: the trace's bound in the complexity's, with B = 1 + yᵀH⁻¹y, and Hoeffding's tail."""
+    n, width, delta, travelled = 60, 500, 0.2, 3.0
+    trace = bounds.trace_bound(n, width, delta)
+    expected = bounds.rademacher_bound(1 + travelled, trace, n) + math.sqrt(math.log(5) / (2 * n))
+    np.testing.assert_allclose(
+        bounds.network_risk_bound(travelled, n, width, delta), expected, rtol=1e-12
+    )
+
+
+def test_guarantee_width_takes_the_larger_demand():
+    assert bounds.guarantee_width(100, 0.5, 0.1) == pytest.approx(1e14 * 16 * 10)
+    assert bounds.guarantee_width(1, 100.0, 0.1) == pytest.approx(1e-4 * math.log(20))
+
+
 def test_linear_teachers_are_within_their_bound_and_reach_it():
     """Oracle: on the orthonormal basis H* = I/2 + 0, so that yᵀH*⁻¹y = 2‖β‖² ≤ 4‖β‖²."""
     kernel = np.asarray(two_layer.limit_kernel(jnp.eye(5)))

@@ -14,6 +14,9 @@ A loss in [0, 1] with slope at most 1 then has, with probability 1 − δ over t
 
     test loss − training loss ≤ 2 Rad + 3√(log(2/δ)/2n).
 
+One source prints a bound of the zero–one risk instead, (1 + yᵀH⁻¹y)/√n · √(½ + √(log(1/δ)/2m)) +
+√(log(1/δ)/2n); `network_risk_bound` has it, and fails for labels far below 1.
+
 The complexity measure of the other source is √(2 yᵀH*⁻¹y · tr H*)/n, which is √(yᵀH*⁻¹y/n) for
 ‖x‖ = 1. It vanishes for teachers y = g(x) with √(yᵀH*⁻¹y) bounded in n:
 
@@ -99,6 +102,47 @@ def gap_bound(rademacher: Numbers, num_samples: int, delta: float) -> Bound:
     """
     _check_delta(delta)
     return 2 * np.asarray(rademacher) + 3 * math.sqrt(math.log(2 / delta) / (2 * num_samples))
+
+
+def network_risk_bound(travelled: Numbers, num_samples: int, width: Numbers, delta: float) -> Bound:
+    """(1 + yᵀH⁻¹y)/√n · √(½ + √(log(1/δ)/2m)) + √(log(1/δ)/2n), as Eq. 2.143 prints it.
+
+    Printed as a bound of the zero–one risk of a network of m neurons that fits n samples. It is
+    none: labels can be scaled down without changing a risk.
+
+    Args:
+        travelled: yᵀH⁻¹y.
+        num_samples: The number of samples n.
+        width: The number of neurons m.
+        delta: The probability δ to fail.
+
+    Example:
+        >>> round(float(network_risk_bound(0.0, num_samples=100, width=np.inf, delta=0.5)), 4)
+        0.1296
+    """
+    _check_delta(delta)
+    level = math.log(1 / delta)
+    root = np.sqrt(0.5 + np.sqrt(level / (2 * np.asarray(width))))
+    distance = (1 + np.asarray(travelled)) / math.sqrt(num_samples)
+    return distance * root + math.sqrt(level / (2 * num_samples))
+
+
+def guarantee_width(num_samples: int, least: float, delta: float, power: float = 1.0) -> float:
+    """max(n⁷/(λ₀⁴δᵖ), n²/λ₀² · log(2n/δ)): the width that Eq. 2.142 demands, with constants 1.
+
+    Args:
+        num_samples: The number of samples n.
+        least: λ₀, the least eigenvalue of the kernel.
+        delta: The probability δ to fail.
+        power: The exponent p, which the theorem leaves open.
+
+    Example:
+        >>> guarantee_width(10, least=0.5, delta=0.5)
+        320000000.0
+    """
+    _check_delta(delta)
+    fits = num_samples**2 / least**2 * math.log(2 * num_samples / delta)
+    return max(num_samples**7 / (least**4 * delta**power), fits)
 
 
 def linear_teacher_bound(length: Numbers) -> Bound:

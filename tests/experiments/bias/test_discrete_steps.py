@@ -17,6 +17,7 @@ def test_all_verdicts_are_as_expected(surprises):
     [
         ("in proportion", "step_error", lambda r: r.step_error[:, ::-1]),
         ("visibly elsewhere", "step_error", lambda r: 1e-3 * r.step_error),
+        ("within 2 %", "step_error", lambda r: r.step_error + 0.1),
         ("visibly elsewhere", "step_residual", lambda r: r.step_error),
         ("Without the network", "linear_end", lambda r: 1.1 * r.linear_end),
     ],
@@ -43,7 +44,7 @@ def test_the_figure_draws_every_seed(smoke):
     ("change", "message"),
     [
         ({"step_ratios": (2.0, 1.0)}, "step_ratios must be two or more and decrease, from 1"),
-        ({"scale": 0.05}, "scale must be from 0.1 to 10, got 0.05"),
+        ({"scale": 0.05}, r"scale must be a finite number, from 0.1 to 10, got 0.05"),
         ({"num_steps": 0}, "num_steps must be a whole number, at least 1, got 0"),
     ],
 )

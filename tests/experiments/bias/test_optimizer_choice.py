@@ -13,10 +13,12 @@ def test_all_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "change"),
     [
-        ("nearest to w₀", "distance", lambda r: r.distance[:, ::-1]),
-        ("stay in the row space", "outside", lambda r: r.outside[:, ::-1]),
+        ("Descent and SGD end", "distance", lambda r: r.distance[:, ::-1]),
+        ("On their way", "outside", lambda r: r.outside[:, ::-1]),
         ("fit as well", "residual", lambda r: r.residual + 1e-3),
         ("leave the row space", "outside", lambda r: r.outside[:, ::-1]),
+        ("Heavy ball", "distance", lambda r: r.distance + 1e-6),
+        ("Heavy ball", "outside", lambda r: r.outside + 1e-9),
         ("farther from w₀", "length", lambda r: r.length[:, ::-1]),
         ("AdaGrad and Adam find them", "sign_cosine", lambda r: r.sign_cosine[:, ::-1]),
         ("does not find", "sign_cosine", lambda r: r.sign_cosine[:, ::-1]),
@@ -36,7 +38,10 @@ def test_the_figure_draws_every_method(smoke):
     ("change", "message"),
     [
         ({"num_samples": 21}, "num_samples must be at most dimension/2 = 20, got 21"),
-        ({"num_labels": 4}, "num_labels must be a whole number, odd and at least 1, got 4"),
+        (
+            {"num_labels": 4},
+            "num_labels must be a whole number, odd and at least 1, at least 3, got 4",
+        ),
         ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1, got 0"),
         ({"num_steps": 0}, "num_steps must be a whole number, at least 1, got 0"),
     ],

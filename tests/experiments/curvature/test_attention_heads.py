@@ -13,8 +13,10 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Both kinds taken for each other."""
     swapped = smoke._replace(norms=smoke.norms[::-1])
-    for words in ("With m heads", "With one head"):
+    for words in ("With m heads of", "With one head"):
         assert verdict(words, swapped) == Verdict.REFUTED
+    fast = smoke._replace(norms=smoke.norms**3)
+    assert verdict("order is attained", fast) == Verdict.REFUTED
 
 
 def test_bad_configs_are_told():

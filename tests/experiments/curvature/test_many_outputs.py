@@ -14,11 +14,11 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Norms above all bounds, below an output's, that stay and that fall."""
     large = smoke._replace(norms=smoke.norms * 10)
-    for words in ("at most d_L times", "Even √"):
+    for words in ("at most d_L times", "That is loose"):
         assert verdict(words, large) == Verdict.REFUTED
     assert verdict("no less than", smoke._replace(norms=smoke.norms / 2)) == Verdict.REFUTED
     flat = smoke._replace(norms=np.ones_like(smoke.norms), as_many=smoke.norms)
-    assert verdict("one over the root", flat) == Verdict.REFUTED
+    assert verdict("It is of the order", flat) == Verdict.REFUTED
     assert verdict("as many outputs", flat) == Verdict.REFUTED
 
 

@@ -29,6 +29,8 @@ def test_a_run_full_of_nan_supports_nothing(smoke, verdict, statement):
         ("as large as the range", "bernstein_fair", lambda r: r.hoeffding_fair - 1),
         ("The mean norm", "norms", lambda r: 10 * r.norms),
         ("Its tail is below", "norms", lambda r: 10 * r.norms),
+        ("Divided by 20", "bernstein_rare", lambda r: r.bernstein_rare + 4),
+        ("Half of that bound", "norms", lambda r: r.norms / 10),
     ],
 )
 def test_a_wrong_measurement_is_refuted(smoke, verdict, words, field, change):
@@ -46,7 +48,7 @@ def test_the_figure_draws_everything(smoke):
 
 
 def test_a_config_outside_its_domain_is_refused():
-    with pytest.raises(ValueError, match="num_draws must be at least 30, got 3"):
+    with pytest.raises(ValueError, match="num_draws must be a whole number, at least 30, got 3"):
         experiment.Config(num_draws=3)
     with pytest.raises(ValueError, match="matrix_size must be a whole number, at least 1, got 0"):
         experiment.Config(matrix_size=0)

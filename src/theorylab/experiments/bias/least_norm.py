@@ -4,18 +4,19 @@ With more unknowns than equations Xw = y there are many solutions. Gradients of 
 combinations of the rows of X, so descent with steps of any size moves within the row space, and
 ends at the solution nearest to where it began: at X⁺y, that of least norm, if it began at 0.
 
-Every iterate from 0 is the partial sum Σⱼ (I − ηXᵀX)ʲ ηXᵀy. The source misplaces the exponent j,
-asks for η < 1/λ_max where 2/λ_max is the limit, and writes Σⱼ Aʲ = (I − A)⁺ for A = I − ηXᵀX. That
-sum diverges, because A has the eigenvalue 1; only its product with Xᵀy converges.
+Every iterate from 0 is the partial sum Σⱼ (I − ηXᵀX)ʲ ηXᵀy; the source prints the exponent j
+outside the sum. It asks for η < 1/λ_max, which is enough; 2/λ_max is the limit. Its footnote sums
+the powers of a matrix A whose eigenvalues are below 1; A = I − ηXᵀX has the eigenvalue 1, and only
+the product of the sum with Xᵀy converges.
 
-Source: arora · minnorm-regression · §3.1, Eq. 3.3, Prop. 8.1.1; arora · pseudoinverse · §3.1.1,
+Source: arora · minnorm-regression · §3.1, Eqs 3.1–3.5, Prop. 8.1.1; arora · pseudoinverse · §3.1.1,
 Problems 3.1.1–3.1.2.
 """
 
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,10 +26,17 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab import bias
-from theorylab.claims import Source, at_least, at_most, identity, median_between
+from theorylab.claims import (
+    Source,
+    at_least,
+    at_most,
+    identity,
+    median_at_least,
+    median_between,
+)
 from theorylab.dynamics import linear
-from theorylab.experiments.drawing import THEORY, curves, panels
-from theorylab.fields import Count
+from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
+from theorylab.fields import within
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, logarithmic, squared
 from theorylab.typing import Measured, RandomKey
@@ -38,11 +46,12 @@ from ._equations import Overparametrized
 PRECISION = "float64"
 FORMULA = r"\lim_{t\to\infty} w_t = w_0 + X^+(y - Xw_0) = \arg\min_{Xw=y} \|w - w_0\|"
 
-DESCENT = Source("arora", "minnorm-regression", "§3.1, Eq. 3.3")
+SUM = Source("arora", "minnorm-regression", "§3.1, Eq. 3.3")
 STEP = Source("arora", "minnorm-regression", "§3.1, condition on η")
-LIMIT = Source("arora", "minnorm-regression", "§3.1, Proposition 8.1.1")
-INVERSE = Source("arora", "pseudoinverse", "§3.1.1, Problems 3.1.1–3.1.2")
-NEUMANN = Source("arora", "pseudoinverse", "§3.1, footnote")
+LIMIT = Source("arora", "minnorm-regression", "§3.1, Eqs 3.4–3.5")
+NEAREST = Source("arora", "minnorm-regression", "Proposition 8.1.1")
+INVERSE = Source("arora", "pseudoinverse", "§3.1.1, Problem 3.1.1")
+NEUMANN = Source("arora", "pseudoinverse", "§3.1, footnote 2")
 
 LOSS = squared("half_sum")
 NUM_TERMS = 30  # of the series, as compared with the iterate after as many steps
@@ -53,12 +62,7 @@ NUM_RECORDS = 24  # about how many steps are recorded
 class Config(Overparametrized):
     """Random linear equations with more unknowns than equations."""
 
-    num_steps: Count = 4000  # steps of descent
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.num_steps < NUM_TERMS:
-            raise ValueError(f"num_steps must be at least {NUM_TERMS}, got {self.num_steps}.")
+    num_steps: Annotated[int, within(NUM_TERMS)] = 4000  # steps of descent
 
 
 PRESETS = {
@@ -71,7 +75,7 @@ class Result(NamedTuple):
     """Axes: s seeds, t recorded steps, r singular directions. Errors are relative."""
 
     iterates: Float[Measured, "s t d"]  # of descent from 0
-    closed_form: Float[Measured, "s t d"]  #
+    closed_form: Float[Measured, "s t d"]  # (I − (I − ηXᵀX)ᵗ) X⁺y
     errors: Float[Measured, "s t r"]  # uᵢᵀ(y − Xw) of descent from 0
     predicted_errors: Float[Measured, "s t r"]  # (1 − ησᵢ²)ᵗ uᵢᵀy
     least_norm: Float[Measured, "s d"]  # X⁺y
@@ -80,12 +84,11 @@ class Result(NamedTuple):
     threshold: Float[Measured, " s"]  # the largest η λ_max with which descent converges
     after_terms: Float[Measured, "s d"]  # the iterate after 30 steps
     summed: Float[Measured, "s d"]  # the series to its 30th term
-    summed_as_printed: Float[Measured, "s d"]  # with the exponent inside the bracket
-    penrose: Float[Measured, "s 4"]  # errors of the four identities, at deficient rank
+    summed_as_printed: Float[Measured, "s d"]  # the sum to the power of its last index
+    penrose: Float[Measured, "s 2"]  # errors of MM⁺M = M and M⁺MM⁺ = M⁺, at deficient rank
     right_inverse: Float[Measured, " s"]  # error of (XᵀX)⁺Xᵀ = Xᵀ(XXᵀ)⁻¹
     neumann: Float[Measured, " s"]  # of Σ Aʲ = (I − A)⁻¹ for ‖A‖ < 1
     neumann_singular: Float[Measured, " s"]  # of Σ Aʲ = (I − A)⁺ for A = I − ηXᵀX
-    neumann_applied: Float[Measured, " s"]  # of Σ Aʲ ηXᵀy = X⁺y
 
 
 class Problem(NamedTuple):
@@ -96,12 +99,6 @@ class Problem(NamedTuple):
     start: Float[Array, "*s d"]
     mixture: Float[Array, "*s n half"]  # makes equations that depend on one another
     ratios: Float[Array, "*s 1000"]  # random steps in units of 1/λ_max
-
-
-def memory(config: Config) -> int:
-    """Paths of the weights, and the matrices of the series; in bytes."""
-    n, d = config.num_samples, config.dimension
-    return 8 * config.num_seeds * (NUM_RECORDS * 4 * d + 8 * n * d + (NUM_TERMS + 12) * d**2)
 
 
 def run(config: Config) -> Result:
@@ -185,12 +182,10 @@ def _algebra(problems: Problem) -> dict[str, Array]:
 
 
 def _penrose(m: Float[Array, "n d"]) -> dict[str, Array]:
-    """Errors of MM⁺M = M, M⁺MM⁺ = M⁺, and of the symmetry of MM⁺ and M⁺M."""
+    """Errors of MM⁺M = M and M⁺MM⁺ = M⁺."""
     # Half of the rows are combinations of the others: the cut-off is far from both kinds of σ.
     plus = bias.pseudoinverse(m, tolerance=1e-10)
-    products = ((m @ plus @ m, m), (plus @ m @ plus, plus))
-    symmetric = ((m @ plus, (m @ plus).T), (plus @ m, (plus @ m).T))
-    return {"penrose": jnp.stack([_relative(*pair) for pair in (*products, *symmetric)])}
+    return {"penrose": jnp.stack([_relative(m @ plus @ m, m), _relative(plus @ m @ plus, plus)])}
 
 
 def _series(problem: Problem) -> dict[str, Array]:
@@ -198,19 +193,19 @@ def _series(problem: Problem) -> dict[str, Array]:
     x, y, zero = problem.x, problem.y, jnp.zeros_like(problem.start)
     gram, rate, eye = x.T @ x, linear.largest_regression_rate(x) / 2, jnp.eye(x.shape[1])
     a, push = eye - rate * gram, rate * x.T @ y
-    powers = jax.lax.scan(lambda p, _: (gram @ p, p), eye, length=NUM_TERMS)[1]
     contraction = 0.9 * a  # the largest eigenvalue of A is 1, on the null space of X
-    to_its_end = bias.neumann_sum(a, 3000)
     return {
         "after_terms": linear.descent_weights(x, y, zero, rate, jnp.array([NUM_TERMS]))[0],
         "summed": bias.neumann_sum(a, NUM_TERMS) @ push,
-        "summed_as_printed": jnp.sum(eye[None] - rate * powers, axis=0) @ push,
+        # Σⱼ₌₀ᵗ (I − ηXᵀX) is (t + 1)A; outside the sum j can only be t.
+        "summed_as_printed": jnp.linalg.matrix_power(NUM_TERMS * a, NUM_TERMS - 1) @ push,
         "right_inverse": _relative(
             bias.pseudoinverse(gram, 1e-10) @ x.T, jnp.linalg.solve(x @ x.T, x).T
         ),
         "neumann": _relative(bias.neumann_sum(contraction, 400) @ (eye - contraction), eye),
-        "neumann_singular": _relative(to_its_end, bias.pseudoinverse(eye - a, 1e-10)),
-        "neumann_applied": _relative(to_its_end @ push, bias.nearest_interpolant(x, y, zero)),
+        "neumann_singular": _relative(
+            bias.neumann_sum(a, 3000), bias.pseudoinverse(eye - a, 1e-10)
+        ),
     }
 
 
@@ -225,81 +220,73 @@ def _distance(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    DESCENT.claim(
+    SUM.check(
         "Every iterate of descent is the one of the closed form.",
         lambda r, c: identity(r.iterates, r.closed_form, 1e-12),
         formula=r"w_t = (I - (I - \eta X^\top X)^t) X^+ y",
     ),
-    *DESCENT.erratum(
-        # The catalogue says no more than that the exponent is misplaced; this is one reading.
+    *SUM.erratum(
         printed=(
-            "The iterate is a sum in which the exponent j stands on XᵀX, inside the bracket.",
+            "The iterate is the sum of I − ηXᵀX, to the power of its last index, times ηXᵀy.",
             lambda r, c: identity(r.summed_as_printed, r.after_terms, 1e-12),
-            r"w_{t+1} = \sum_{j=0}^{t} (I - \eta (X^\top X)^j)\, \eta X^\top y",
+            r"w_{t+1} = \left(\sum_{j=0}^{t} (I - \eta X^\top X)\right)^j \eta X^\top y",
         ),
         corrected=(
-            "The iterate is a sum in which the exponent j stands on the whole bracket.",
+            "The iterate is the sum of the powers of I − ηXᵀX, times ηXᵀy.",
             lambda r, c: identity(r.summed, r.after_terms, 1e-12),
             r"w_{t+1} = \sum_{j=0}^{t} (I - \eta X^\top X)^j\, \eta X^\top y",
         ),
-    ),
-    DESCENT.claim(
-        "The error along every singular direction shrinks by its own factor.",
-        lambda r, c: identity(r.errors, r.predicted_errors, 1e-11),
-        formula=r"u_i^\top(y - Xw_t) = (1 - \eta\sigma_i^2)^t\, u_i^\top y",
+        quote="gradient descent with learning rate … gives the following trajectory",
     ),
     LIMIT.claim(
         "From 0, descent ends at the solution of least norm.",
         lambda r, c: at_most(_distance(r)[:, -1].max(), 1e-8),
-        formula=r"w_\infty = X^+ y = X^\top(XX^\top)^{-1} y",
+        formula=r"w_\infty = (X^\top X)^+ X^\top y",
+        quote="This solution is also the minimizing … norm solution that fits the data",
     ),
     LIMIT.claim(
-        "From w₀, and in steps of random size, it ends at the solution nearest to w₀.",
-        lambda r, c: identity(r.random_end, r.nearest, 1e-8),
-        formula=r"w_\infty = \arg\min_{Xw=y} \|w - w_0\|",
-    ),
-    LIMIT.control(
-        "That is not the solution of least norm.",
-        lambda r, c: at_least(np.linalg.norm(r.random_end - r.least_norm, axis=1).min(), 0.1),
-    ),
-    *STEP.erratum(
-        printed=(
-            "Descent converges for η up to 1/λ_max only.",
-            lambda r, c: median_between(r.threshold, 0.99, 1.01),
-            r"\eta < 1/\lambda_{\max}(X^\top X)",
-        ),
-        corrected=(
-            "Descent converges for η up to 2/λ_max.",
-            lambda r, c: median_between(r.threshold, 1.98, 2.02),
-            r"\eta < 2/\lambda_{\max}(X^\top X)",
-        ),
-    ),
-    INVERSE.claim(
-        "The pseudo-inverse of matrices of deficient rank has the four properties of Penrose.",
-        lambda r, c: at_most(r.penrose.max(), 1e-10),
-        formula=r"MM^+M = M,\ M^+MM^+ = M^+,\ (MM^+)^\top = MM^+,\ (M^+M)^\top = M^+M",
-    ),
-    INVERSE.claim(
-        "With independent rows, two formulas for the solution of least norm agree.",
+        "Two formulas for that solution agree.",
         lambda r, c: at_most(r.right_inverse.max(), 1e-10),
         formula=r"(X^\top X)^+ X^\top = X^\top (XX^\top)^{-1}",
     ),
-    NEUMANN.claim(
-        "The powers of a matrix of norm below 1 sum to the inverse of I − A.",
-        lambda r, c: at_most(r.neumann.max(), 1e-10),
-        formula=r"\sum_j A^j = (I - A)^{-1}",
+    NEAREST.claim(
+        "From w₀, and in steps of random size, it ends at the solution nearest to w₀.",
+        lambda r, c: identity(r.random_end, r.nearest, 1e-8),
+        formula=r"w_\infty = \arg\min_{Xw=y} \|w - w_0\|",
+        quote="For any step size schedule that minimizes the loss",
     ),
-    *NEUMANN.erratum(
-        printed=(
-            "The powers of A = I − ηXᵀX sum to the pseudo-inverse of I − A.",
-            lambda r, c: at_most(r.neumann_singular.max(), 1e-6),
-            r"\sum_j A^j = (I - A)^+",
-        ),
-        corrected=(
-            "The powers of A = I − ηXᵀX, applied to ηXᵀy, sum to the solution of least norm.",
-            lambda r, c: at_most(r.neumann_applied.max(), 1e-6),
-            r"\sum_j (I - \eta X^\top X)^j\, \eta X^\top y = X^+ y",
-        ),
+    NEAREST.control(
+        "That is not the solution of least norm.",
+        lambda r, c: at_least(np.linalg.norm(r.random_end - r.least_norm, axis=1).min(), 0.1),
+    ),
+    STEP.claim(
+        "Descent converges for every η below 1/λ_max.",
+        lambda r, c: median_at_least(r.threshold, 1.0),
+        formula=r"\eta < 1/\lambda_{\max}(X^\top X)",
+        quote="the infinite series as … in the above equation converges to",
+        demand="source",
+    ),
+    STEP.found(
+        "It converges for η up to 2/λ_max, and no further.",
+        lambda r, c: median_between(r.threshold, 1.98, 2.02),
+        formula=r"\eta < 2/\lambda_{\max}(X^\top X)",
+        demand="derived: |1 − ηλ| < 1; 1 % for the search",
+    ),
+    INVERSE.claim(
+        "MM⁺M = M and M⁺MM⁺ = M⁺, for matrices of deficient rank.",
+        lambda r, c: at_most(r.penrose.max(), 1e-10),
+        formula=r"MM^+M = M,\ M^+MM^+ = M^+",
+    ),
+    NEUMANN.claim(
+        "The powers of a matrix with eigenvalues below 1 sum to the pseudo-inverse of I − A.",
+        lambda r, c: at_most(r.neumann.max(), 1e-10),
+        formula=r"\sum_j A^j = (I - A)^+",
+        quote="when the largest eigenvalue of positive semidefinite matrix A is less than 1",
+    ),
+    NEUMANN.control(
+        "Those of A = I − ηXᵀX, which has the eigenvalue 1, do not.",
+        lambda r, c: at_least(r.neumann_singular.min(), 1.0),
+        demand="derived: the sum grows by 1 with every term along the null space of X",
     ),
 )
 
@@ -311,7 +298,7 @@ def plot(result: Result, config: Config) -> Figure:
     )
     steps = logarithmic(config.num_steps, NUM_RECORDS)[1:]
     curves(distance, steps, {"descent": np.maximum(_distance(result)[:, 1:], 1e-17)})
-    distance.set(xlabel="step", ylabel="relative distance", xscale="log", yscale="log")
+    label_axes(distance, "step", "relative distance", logarithmic="xy")
     for measured, predicted in zip(result.errors[0].T, result.predicted_errors[0].T, strict=True):
         directions.semilogy(steps, np.abs(measured[1:]), "o", markersize=2.5)
         directions.semilogy(steps, np.abs(predicted[1:]), **THEORY | {"linewidth": 0.7})

@@ -1,22 +1,18 @@
-"""The Hessian of a network falls like one over the root of its width, on every kind of graph.
+"""The Hessian norm of a network falls like one over the root of its width, on many graphs.
 
 The Hessian ∇²f of a network's output in its weights says how far the network is from linear. For a
-network on any directed acyclic graph its norm is at most of the order of m^(−1/2), up to
-logarithms, at initialisation and in a ball of fixed radius around it, where the width m is the
-*least in-degree* of a neuron from the second layer on. Layers may be dense, convolutional, sparse,
-or have skip connections, and in-degrees may differ from m to m^1.5 in one graph: the exponent
-stays. It does not if layers grow but the in-degrees of their neurons do not. The same holds for
-the pre-activation of any neuron; in the first layer its Hessian is 0.
+network on a directed acyclic graph its norm is Õ(m^(−1/2)) at initialisation, where the width m is
+the *least in-degree* of a neuron from the second layer on. Layers may be dense, convolutional, or
+have skip connections, and in-degrees may differ from m to m^1.5 in one graph. The norm does not
+fall if layers grow but the in-degrees of their neurons do not. The same holds for the
+pre-activation of any neuron; in the first layer its Hessian is 0. (`curvature/hessian_in_ball` asks
+the same in a ball around the start.)
 
-With two layers the norm is known exactly, for ReLU it is ‖x‖/√(md). Eigenvalues come in pairs of
-nearly opposite sign: Lanczos finds them, power iteration does not.
+With half of the edges dropped, as in the source's own experiment, the exponent is −0.25 to −0.35 at
+hidden layers of 64 to 1024 neurons: the least in-degree is far below the mean, and the largest
+neuron decides. The theorem allows that, as its bound has (log m)^9 for three layers.
 
-If many edges are dropped, the exponent shows at greater widths only: the least of few in-degrees is
-far below their mean, and grows faster. With half of the edges gone it is −0.2 to −0.35 at widths of
-64 to 512 (`--drop 0.5`; seeds 101 to 103, and 4 or 16 inputs). (The assumption on φ is printed
-with bounds of φ″ and φ‴; the proofs use those of φ′ and φ″, as tanh has them.)
-
-Source: zhu · hessian-norm · Thm 2.3.6, Thm 2.3.8, Thm A.4.1, Thm A.5.1; zhu · dag-zoo · A.1.
+Source: zhu · hessian-norm · Thm 2.3.6, Thm 2.3.8, Remark 2.3.9, Thm A.4.1, Thm A.5.1.
 """
 
 import dataclasses
@@ -36,14 +32,13 @@ from theorylab import curvature
 from theorylab.claims import (
     Source,
     exponent_between,
-    holds,
     identity,
+    median_at_least,
     median_at_most,
-    median_between,
 )
 from theorylab.data import sphere
-from theorylab.experiments.drawing import curves, label_axes, panels, scaling
-from theorylab.fields import Count, Increasing, Seeded, Several, within
+from theorylab.experiments.drawing import label_axes, panels, scaling
+from theorylab.fields import Count, Increasing, Seeded, within
 from theorylab.models import Dag, dag_network
 from theorylab.models.dag_builders import (
     convolutional,
@@ -55,27 +50,24 @@ from theorylab.models.dag_builders import (
 )
 from theorylab.numerics import power_law_exponents
 from theorylab.progress import report
-from theorylab.training import dag_ensemble, ensemble
-from theorylab.typing import Apply, Measured, RandomKey
+from theorylab.training import ensemble
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
-FORMULA = (
-    r"\sup_{\|w - w_0\| \le R} \|\nabla^2 f(w)\| = \tilde O(1/\sqrt m),"
-    r" \quad m = \min_v \mathrm{in}(v)"
-)
+FORMULA = r"\|\nabla^2 f(w_0)\| = O((\log m)^{L^2} / \sqrt m), \quad m = \min_v \mathrm{in}(v)"
 
 THEOREM = Source("zhu", "hessian-norm", "Thm 2.3.6")
 LAYERS = Source("zhu", "hessian-norm", "Thm 2.3.8")
 SKIP = Source("zhu", "hessian-norm", "Thm A.4.1")
 SHARED = Source("zhu", "hessian-norm", "Thm A.5.1")
-MEASURE = Source("zhu", "hessian-norm", "Traps")
-EXACT = Source("zhu", "hessian-norm", "exact finite-width values")
-SPREAD = Source("zhu", "hessian-norm", "Assumption 2.3.5")
+LINEAR = Source("zhu", "hessian-norm", "Remark 2.3.9")
+EXPERIMENT = Source("zhu", "hessian-norm", "2.3, Experimental verification")
+SPREAD = Source("zhu", "hessian-norm", "Thm 2.3.6, Assumption 2.3.5")
 
 NAMES = (
     "fully connected",
     "densely connected",
-    "some edges dropped",
+    "edges dropped",
     "skip connections",
     "convolutional",
     "in-degrees m to m^1.5",
@@ -90,38 +82,24 @@ class Config(Seeded):
 
     widths: Increasing[Annotated[int, within(8)]] = (64, 128, 256, 512)  # of a hidden layer
     dimension: Count = 16  # inputs d
-    drop: Annotated[float, within(0, 0.99)] = 0.1  # probability of an edge to be dropped
+    drop: Annotated[float, within(0, 0.99)] = 0.5  # probability of an edge to be dropped
     num_seeds: Count = 32  # random networks of each kind and width
-    num_ball: Count = 12  # of the fully connected ones, around which the ball is searched
     num_steps: Count = 16  # products with the Hessian for one norm
-    radii: Several[Annotated[float, within(1)]] = (1.0, 2.0, 4.0)  # R of balls around the start
-    num_directions: Count = 2  # random ones in which a ball is searched
-    num_ascent: Count = 6  # steps uphill from the best of them
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.radii[0] != 1 or list(self.radii) != sorted(set(self.radii)):
-            must = "radii must begin with 1, of which a claim speaks, and increase"
-            raise ValueError(f"{must}, got {self.radii}.")
 
 
 PRESETS = {
-    "smoke": Config(widths=(24, 160), dimension=4, num_ball=8, num_steps=10, radii=(1.0,)),
-    "paper": Config(
-        widths=(32, 64, 128, 256, 512, 1024, 2048), num_seeds=16, num_steps=40, num_ascent=20
-    ),
+    "smoke": Config(widths=(24, 160), dimension=4, num_steps=10),
+    "paper": Config(widths=(32, 64, 128, 256, 512, 1024, 2048), num_seeds=16, num_steps=40),
 }
 
 
 class Result(NamedTuple):
-    """Axes: a kinds of graphs (`NAMES`), s seeds, w widths, l layers, b balls, r radii."""
+    """Axes: a kinds of graphs (`NAMES`), s seeds, w widths, l layers."""
 
     widths: Float[Measured, "a s w"]  # least in-degrees m; of the last kind, sizes of layers
     norms: Float[Measured, "a s w"]  # ‖∇²f‖
     residuals: Float[Measured, "a s w"]  # certificate of Lanczos, over the norm
     layer_norms: Float[Measured, "l s w"]  # of what comes into a neuron of layers 1 and 2
-    ball_ratio: Float[Measured, "b w r"]  # largest norm found in the ball over the centre's
-    most: Float[Measured, "s w"]  # largest in-degree of the graphs from m to m^1.5
     closed_form: Float[Measured, "2 s"]  # two layers, ReLU and tanh
     two_layers: Float[Measured, "2 s"]  # the same by Lanczos
 
@@ -136,8 +114,7 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Draw networks on all graphs and measure their Hessians."""
-    keys = jax.random.split(jax.random.key(config.seed), 4)
-    x_key, graph_key, ball_key, exact_key = keys
+    x_key, graph_key, _, exact_key = jax.random.split(jax.random.key(config.seed), 4)
     d, shape = config.dimension, (config.num_seeds, len(config.widths))
     x = sphere(x_key, 1, d, radius=d**0.5)[0]
     kinds = [_kind(build, graph_key, config) for build in _builders(d, config.drop)]
@@ -158,9 +135,6 @@ def run(config: Config) -> Result:
         np.concatenate([one[:4], two, three, one[4:5]])
         for one, two, three in zip(layered, shared, uneven, strict=True)
     )
-    report("in the ball", 0.75)
-    inside = kinds[FULL][: min(config.num_ball, config.num_seeds) * len(config.widths)]
-    ratio = dag_ensemble(_in_ball(x, config), inside, jax.random.split(ball_key, len(inside)))
     report("two layers", 0.95)
     pairs = ensemble(_two_layers(x), jax.random.split(exact_key, config.num_seeds))
     widths = np.array([[graph.width for graph in kind] for kind in kinds], float)
@@ -170,8 +144,6 @@ def run(config: Config) -> Result:
         norms=norms,
         residuals=residuals,
         layer_norms=layered.norms[5:],
-        ball_ratio=ratio.reshape(-1, shape[1], len(config.radii)),
-        most=np.array([graph.in_degrees.max() for graph in kinds[UNEVEN]], float).reshape(shape),
         closed_form=pairs[0].T,
         two_layers=pairs[1].T,
     )
@@ -216,22 +188,6 @@ def _kind(build: Callable[[RandomKey, int], Dag], key: RandomKey, config: Config
     return [build(each, width) for each in keys for width in config.widths]
 
 
-def _in_ball(x: Float[Array, " d"], config: Config):
-    """The largest norm in every ball, over that at its centre."""
-    search = (0, config.num_directions, config.num_ascent, config.num_steps)
-
-    def one(apply: Apply, weights: Float[Array, " p"], key: RandomKey) -> Float[Array, " r"]:
-        used = (weights != 0).astype(weights.dtype)  # entries that are no weights are exactly 0
-
-        def ratio(radius: Float[Array, ""]) -> Float[Array, ""]:
-            found = curvature.hessian_in_ball(apply, weights, x, radius, key, *search, used)
-            return found.largest / found.centre
-
-        return jax.lax.map(ratio, jnp.asarray(config.radii))
-
-    return one
-
-
 def _two_layers(x: Float[Array, " d"], width: int = 8):
     """Closed forms and Lanczos, for ReLU and tanh; few neurons, so that Lanczos ends exactly."""
     d = x.shape[0]
@@ -250,21 +206,21 @@ def _two_layers(x: Float[Array, " d"], width: int = 8):
     return one
 
 
-LOW, HIGH = -0.65, -0.35  # the interval of a slope of −1/2: 0.15 on either side
-
 # Lanczos finds a norm from below; one that is δ too small at one end of the widths turns a slope by
-# δ/log of their ratio, by 0.05 at δ = 0.1 and the ratio of the smoke run: a third of the interval.
+# δ/log of their ratio, by 0.05 at δ = 0.1 and the ratio of the smoke run.
 RESIDUAL = 0.1
+ORDER = "lab: −1/2 and 0.15 for logarithms; set with the experiment, on seeds that were not kept"
 
 
-def _slope(kind: int, low: float = LOW, high: float = HIGH):
-    """Exponents seed by seed: each graph has its own least in-degree, if edges are random."""
+def _slopes(result: Result, kind: int) -> Float[Measured, " s"]:
+    """Exponents in m, seed by seed: each graph has its own least in-degree, if edges are random."""
+    pairs = zip(result.widths[kind], result.norms[kind], strict=True)
+    return np.array([power_law_exponents(m, norms[None])[0] for m, norms in pairs])
 
-    def slopes(result: Result) -> Float[Measured, " s"]:
-        pairs = zip(result.widths[kind], result.norms[kind], strict=True)
-        return np.array([power_law_exponents(m, norms[None])[0] for m, norms in pairs])
 
-    return lambda r, c: median_between(slopes(r), low, high)
+def _falls(kind: int):
+    """The norm falls like m^(−1/2) or faster, up to logarithms."""
+    return lambda r, c: median_at_most(_slopes(r, kind), -0.35)
 
 
 def _residuals(result: Result) -> Float[Measured, " n"]:
@@ -273,81 +229,74 @@ def _residuals(result: Result) -> Float[Measured, " n"]:
     return each[np.argmax(np.median(each, axis=1))]
 
 
-def _ball_slopes(result: Result) -> Float[Measured, "b r"]:
-    """Exponents of the factors in the width, ball by ball and radius by radius."""
-    curves = result.ball_ratio.transpose(2, 0, 1)
-    return np.stack([power_law_exponents(result.widths[0, 0], each) for each in curves], axis=1)
-
-
 CLAIMS = (
     THEOREM.claim(
-        "The Hessian of fully connected networks falls like one over the root of the width.",
-        _slope(FULL),
-        formula=r"\|\nabla^2 f\| \propto m^{-1/2}",
+        "The Hessian norm of fully connected networks is of the order of m^(−1/2) or less.",
+        _falls(FULL),
+        formula=r"\|\nabla^2 f\| = \tilde O(m^{-1/2})",
+        demand=ORDER,
     ),
-    THEOREM.claim("So does that of densely connected ones.", _slope(DENSE)),
-    THEOREM.claim("So it does without a part of their edges.", _slope(DROPPED)),
-    SKIP.claim("So it does with skip connections.", _slope(SKIPPING)),
-    SHARED.claim("So it does with shared weights, as in a CNN.", _slope(CONVOLUTIONAL)),
+    THEOREM.claim("So is that of densely connected networks.", _falls(DENSE), demand=ORDER),
+    EXPERIMENT.claim(
+        "So is that of densely connected networks without half of their edges.",
+        _falls(DROPPED),
+        quote="the scaling of the Hessian follows close to the theoretical prediction",
+        regime="drop == 0.5 and widths[-1] >= 512 and num_seeds >= 16",
+        expected="inconclusive",
+        why="At 64 to 1024 neurons the exponent is −0.25 to −0.35, on either side of what is "
+        "demanded: the least of the in-degrees is below their mean, and logarithms count. The "
+        "source measures the drift of the kernel instead. Several thousand neurons are needed.",
+        demand=ORDER,
+    ),
+    SKIP.claim("So is that of networks with skip connections.", _falls(SKIPPING), demand=ORDER),
+    SHARED.claim("So is that of CNNs, with shared weights.", _falls(CONVOLUTIONAL), demand=ORDER),
     SPREAD.claim(
-        "So it does in graphs whose in-degrees differ from m to m^1.5; m is the width.",
-        _slope(UNEVEN),
+        "So is that of graphs whose in-degrees differ from m to m^1.5.",
+        _falls(UNEVEN),
         formula=r"\max_v \mathrm{in}(v) = m^{1.5}",
+        quote="such tail bound does not scale with the largest in-degree of the networks",
+        demand=ORDER,
     ),
-    SPREAD.claim(
-        "In these graphs the largest in-degree is that power of the least.",
-        lambda r, c: identity(r.most, np.rint(r.widths[UNEVEN] ** 1.5), 1e-6),
+    THEOREM.found(
+        "The order is attained: fully connected networks fall no faster than m^(−0.65).",
+        lambda r, c: median_at_least(_slopes(r, FULL), -0.65),
+        demand=ORDER,
     ),
     THEOREM.control(
         "If layers grow but neurons read only 4 others, the Hessian does not fall.",
-        # As behind a narrow layer: −0.15 or more.
-        _slope(FEW, -0.15, math.inf),
+        lambda r, c: median_at_least(_slopes(r, FEW), -0.15),
+        demand="lab: 0 and 0.15 for noise; set with the experiment, on seeds that were not kept",
     ),
     LAYERS.claim(
-        "What comes into a neuron of the second layer becomes linear too.",
-        # The closed form has a maximum over m neurons, √(2 log m): the slope is −½ + 1/(2 log m).
-        lambda r, c: exponent_between(r.widths[0, 0], r.layer_norms[1], LOW, -0.25),
+        "The Hessian norm of a pre-activation in the second layer is of that order too.",
+        lambda r, c: exponent_between(r.widths[0, 0], r.layer_norms[1], -math.inf, -0.25),
+        demand="derived: the closed form of two layers has the largest of m Gaussian numbers, "
+        "√(2 log m), which makes the slope −1/2 + 1/(2 log m); 0.15 for noise",
     ),
-    LAYERS.claim(
-        "What comes into a neuron of the first layer is linear.",
+    LINEAR.claim(
+        "The Hessian of a pre-activation in the first layer is zero.",
         lambda r, c: identity(r.layer_norms[0], np.zeros_like(r.layer_norms[0]), 1e-6),
+        quote="constant and linear functions respectively, hence the spectral norm of their "
+        "Hessian is zero",
     ),
-    THEOREM.claim(
-        "In a ball of radius 1 around the initial weights it is less than 5 times as large, around"
-        " every network.",
-        lambda r, c: holds(5.0 - r.ball_ratio[:, :, 0]),
-        formula=r"\sup_{\|w - w_0\| \le R} \|\nabla^2 f(w)\| < 5 \|\nabla^2 f(w_0)\|",
-    ),
-    THEOREM.claim(
-        "And that factor does not grow with the width, at any radius.",
-        # One that does not change has exponent 0; a tenth is left to the noise of few balls.
-        lambda r, c: median_between(_ball_slopes(r).max(axis=1), -math.inf, 0.1),
-    ),
-    MEASURE.claim(
-        "Lanczos has come far enough: the median residual is below a tenth of the norm, also in"
-        " that kind of graphs where it is largest.",
+    THEOREM.check(
+        "Lanczos has converged: in every kind of graphs the median residual is below a tenth of"
+        " the norm.",
         lambda r, c: median_at_most(_residuals(r), RESIDUAL),
+        demand="derived: a tenth turns a slope by 0.05, a third of what is left to noise",
     ),
-    EXACT.claim(
-        "With two layers the norm is the closed form: ReLU.",
-        lambda r, c: identity(r.two_layers[0], r.closed_form[0], 1e-5),
-        formula=r"\|\nabla^2 f\| = \|x\| / \sqrt{md}",
-    ),
-    EXACT.claim(
-        "With two layers the norm is the closed form: tanh.",
-        lambda r, c: identity(r.two_layers[1], r.closed_form[1], 1e-5),
+    THEOREM.check(
+        "With two layers Lanczos finds the closed form, for ReLU and tanh.",
+        lambda r, c: identity(r.two_layers, r.closed_form, 1e-5),
+        formula=r"\|\nabla^2 f\| = \|x\| / \sqrt{md} \text{ for ReLU}",
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Norms over widths for every kind of graph and inside the network, and in the ball."""
-    figure, (norms, ball) = panels("Hessian norm", "largest in the ball, over the centre")
+    """Norms over widths for every kind of graph, and inside the network."""
+    figure, (norms,) = panels("Hessian norm")
     named = dict(zip(NAMES, result.norms, strict=True)) | {"second layer": result.layer_norms[1]}
     scaling(norms, config.widths, named, exponent=-0.5)
-    balls = np.moveaxis(result.ball_ratio, 2, 0)
-    pairs = zip(config.radii, balls, strict=True)
-    curves(ball, config.widths, {f"R = {radius:g}": ratio for radius, ratio in pairs})
     label_axes(norms, "neurons of a hidden layer")
-    label_axes(ball, "neurons of a hidden layer", logarithmic="x")
     return figure

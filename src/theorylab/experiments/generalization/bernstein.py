@@ -6,11 +6,11 @@ Bernstein is laid beside the norms of simulated sums Z = Σ εᵢAᵢ of fixed m
 
 Here t is a distance from the mean, v the variance and M the largest summand.
 
-Source: arora · concentration-lab · §1.1.1.
+Source: arora · concentration-lab · Lemmas 1.1.6, 1.1.8.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,8 @@ from theorylab.claims import (
     mean_between,
     probability_at_most,
 )
-from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Checked, Count, Seed
+from theorylab.experiments.drawing import THEORY, label_axes, panels
+from theorylab.fields import Checked, Count, Seed, within
 from theorylab.generalization import exact_tails, tail_bounds
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey
@@ -38,12 +38,11 @@ FORMULA = (
     r" \le \exp\left(-\frac{t^2 / 2}{\sum_j \mathbb{E}X_j^2 + M t / 3}\right)"
 )
 
-LAB = Source("arora", "concentration-lab", "§1.1.1")
-MATRIX = Source("arora", "concentration-lab", "§1.1.1, matrix Bernstein")
+SCALAR = Source("arora", "concentration-lab", "Lemma 1.1.6")
+MATRIX = Source("arora", "concentration-lab", "Lemma 1.1.8")
 
 RARE, FAIR = 0.01, 0.5  # success probabilities with a variance far below, and at, a quarter
 TAIL = 0.1  # matrix Bernstein's tail is counted where it promises this probability
-FEWEST_DRAWS = 30  # that a mean is judged by
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,8 @@ class Config(Checked):
     resolution: Count = 400  # points of every grid
     matrix_size: Count = 20  # rows and columns of the matrices
     num_matrices: Count = 50  # matrices in a sum
-    num_draws: Count = 1000  # simulated sums of matrices
+    num_draws: Annotated[int, within(30)] = 1000  # simulated sums of matrices
     seed: Seed = 0  # of the matrices and their signs
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.num_draws < FEWEST_DRAWS:
-            raise ValueError(f"num_draws must be at least {FEWEST_DRAWS}, got {self.num_draws}.")
 
 
 PRESETS = {
@@ -146,17 +140,22 @@ def _norms(key: RandomKey, fixed: Float[Array, "k n n"], num_draws: int) -> Floa
 ROUNDING = 1e-9
 
 CLAIMS = (
-    LAB.claim(
+    SCALAR.claim(
         "Bernstein's bound is never below the exact tail of a sum of rare successes.",
         lambda r, c: holds(r.bernstein_rare - r.rare, ROUNDING),
         formula=r"\Pr\left[\textstyle\sum_i X_i > t\right]"
         r" \le \exp\left(-\frac{t^2 / 2}{\sum_j \mathbb{E}X_j^2 + M t / 3}\right)",
     ),
-    LAB.claim(
+    SCALAR.control(
+        "Divided by 20 it is below the exact tail somewhere.",
+        lambda r, c: at_most((r.bernstein_rare - r.rare).min(), np.log(20)),
+        demand="lab: 20, chosen before the first run",
+    ),
+    SCALAR.found(
         "Where the variance is far below the range, Bernstein's bound is below Hoeffding's.",
         lambda r, c: at_least((r.hoeffding_rare - r.bernstein_rare).min(), 0.0),
     ),
-    LAB.control(
+    SCALAR.control(
         "Where the variance is as large as the range allows, it is not.",
         lambda r, c: at_most((r.hoeffding_fair - r.bernstein_fair).max(), 0.0),
     ),
@@ -165,6 +164,11 @@ CLAIMS = (
         lambda r, c: mean_between(r.norms / r.norm_bound, 0.0, 1.0),
         formula=r"\mathbb{E}\|Z\| \le \sqrt{2 v \log(n_1 + n_2)} + \tfrac{M}{3} \log(n_1 + n_2)",
     ),
+    MATRIX.control(
+        "Half of that bound is below the mean norm.",
+        lambda r, c: mean_between(r.norms / r.norm_bound, 0.5, np.inf),
+        demand="lab: a half, chosen before the first run",
+    ),
     MATRIX.claim(
         "Its tail is below matrix Bernstein's, where that is 0.1.",
         lambda r, c: probability_at_most(
@@ -172,6 +176,7 @@ CLAIMS = (
             r.norms.size,
             TAIL,  # NaN is beyond
         ),
+        demand="source",
         formula=r"\Pr[\|Z\| \ge t] \le (n_1 + n_2) \exp\left(-\frac{t^2 / 2}{v + M t / 3}\right)",
     ),
 )
@@ -184,10 +189,10 @@ def plot(result: Result, config: Config) -> Figure:
     rare.plot(_distances(config), result.rare, label="exact", **THEORY)
     for name, values in tails.items():
         rare.plot(_distances(config), values, label=name)
-    rare.set(xlabel="t", ylabel="log probability")
+    label_axes(rare, "t", "log probability")
     matrix.hist(result.norms, bins=30, density=True, label="simulated")
     matrix.axvline(float(result.norm_bound), label="bound of the mean", **THEORY)
-    matrix.set(xlabel="‖Z‖")
+    label_axes(matrix, "‖Z‖")
     for axis in (rare, matrix):
         axis.legend(fontsize=7)
     return figure
