@@ -16,7 +16,7 @@ CORRUPTIONS = (
     ("ratio", lambda r: 3 * r.least, "Twice the least"),
     ("loss", lambda r: r.loss * 0 + r.loss[:, :, :1], "Convergence is exponential"),
     ("loss", lambda r: r.loss * 0 + r.loss[:, :, :1], "exponential rate"),
-    ("loss", lambda r: r.loss * 0, "With the largest eigenvalue"),
+    ("loss", lambda r: r.loss * (r.loss == r.loss[:, :, :1]), "With the largest eigenvalue"),
     ("least", lambda r: r.least - 0.9 * r.least * (r.loss < r.loss[:, :, :1]), "keeps at"),
     ("distance", lambda r: 100 * r.distance, "A ball is enough"),
     ("distance", lambda r: r.distance / 100, "A quarter"),
