@@ -191,7 +191,6 @@ STILL_MANY_CLAIMS = {
     "curvature/graph_bounds",
     "curvature/graph_lemmas",
     "curvature/hessian_norm",
-    "dynamics/edge_of_stability",
     "features/local_signal/infinite_patch_kernel",
     "features/local_signal/patch_lower_bound",
     "features/local_signal/population_dynamics",
