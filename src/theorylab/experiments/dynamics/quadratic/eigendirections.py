@@ -160,7 +160,7 @@ CLAIMS = (
             "Where ‖I − ηK‖ < 1 along both, it does not rise.",
             lambda r, c: at_most(_rises_within(r, 1.0).max(), 1.0 + 1e-9),
         ),
-        quote=r"\|I - \eta K(t)\| < 2$, hence $\|\mathbf{g}(t) - \mathbf{y}\|$ decreases exponentially",
+        quote=r"\|I - \eta K(t)\| < 2$, hence $\|\mathbf{g}(t) - \mathbf{y}\|$ decreases",
     ),
     *AFTER.erratum(
         printed=(
