@@ -187,11 +187,6 @@ STILL_LONG = {
     "training/until.py:train_until",
 }
 STILL_MANY_CLAIMS = {
-    "dynamics/edge_of_stability",
-    "dynamics/quadratic/constants",
-    "dynamics/quadratic/learning_rate_phases",
-    "dynamics/quadratic/remainder",
-    "dynamics/quadratic/several_examples",
     "features/local_signal/infinite_patch_kernel",
     "features/local_signal/patch_lower_bound",
     "features/local_signal/population_dynamics",

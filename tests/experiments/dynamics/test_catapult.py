@@ -18,8 +18,10 @@ CORRUPTIONS = (
     ("network_peaks", lambda r: r.network_peaks**1.2, "ReLU networks themselves"),
     ("linear_outputs", lambda r: 1.001 * r.linear_outputs, "closed form"),
     ("linear_threshold", lambda r: 1.02 * r.linear_threshold, "bisection"),
-    ("loss", lambda r: np.ones_like(r.loss), "catapults, and converges"),
-    ("linear_loss", lambda r: r.loss, "diverges there"),
+    ("quadratic_peaks", lambda r: r.quadratic_peaks**0.5, "order of m/log m"),
+    ("loss", lambda r: r.loss[::-1], "quadratic model increases"),
+    ("loss", lambda r: r.linear_loss, "decreases to O(1)"),
+    ("linear_loss", lambda r: r.loss[::-1], "decreases monotonically"),
     ("linear_loss", lambda r: r.loss, "The linear model has no catapult"),
 )
 
@@ -61,9 +63,3 @@ def test_the_figure_is_drawn(smoke):
 def test_bad_configs_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         Config(**fields)
-
-
-def test_memory_grows_with_what_is_held():
-    small = experiment.memory(Config())
-    assert experiment.memory(Config(num_seeds=2000)) > 50 * small
-    assert small < 2**30

@@ -13,9 +13,8 @@ def result(smoke):
     return smoke
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.statement)
-def test_every_verdict_is_the_expected_one(result, claim):
-    assert claim.judge(result, experiment.PRESETS["smoke"]).verdict == claim.expected
+def test_every_verdict_is_the_expected_one(surprises):
+    assert surprises == []
 
 
 def changed(result, part, **fields):
@@ -34,8 +33,9 @@ def refuted(verdicts):
 def test_a_network_that_never_reaches_the_edge_is_refuted(result, part):
     """Sharpness at half of what was measured; the fall since the crossing cannot be told."""
     verdicts = changed(result, part, sharpness=getattr(result, part).sharpness / 2)
-    assert len(refuted(verdicts)) == 1
-    assert "rises to 2/η" in refuted(verdicts)[0]
+    words = refuted(verdicts)
+    assert "rises to 2/η" in words[-1]
+    assert len(words) == (2 if part == "curve" else 1)
     assert Verdict.INCONCLUSIVE in verdicts.values()
 
 
@@ -65,9 +65,15 @@ def test_the_control_can_fail(result):
     """Negative: the control judged by a run that is at the edge."""
     rises = np.zeros_like(result.control.rises)
     rises[0, -1] = 0.1
-    assert refuted(changed(result, "control", rises=rises)) == ["There no step raises the loss."]
-    beyond = changed(result, "control", sharpness=3 * result.control.sharpness + 300)
-    assert refuted(beyond) == ["With a small η sharpness stays below 2/η."]
+    (words,) = refuted(changed(result, "control", rises=rises))
+    assert words.startswith("With a small η")
+    (words,) = refuted(changed(result, "control", sharpness=3 * result.control.sharpness + 300))
+    assert words.startswith("With a small η")
+
+
+def test_the_lemma_can_fail(result, verdict):
+    assert verdict("(η/2)‖∇f‖²", result._replace(slack=-result.slack)) == Verdict.REFUTED
+    assert verdict("By twice", result._replace(tight_slack=result.slack)) == Verdict.REFUTED
 
 
 def test_nothing_is_concluded_from_nan(result):
@@ -93,7 +99,7 @@ def test_the_figure_is_drawn(result):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"num_records": 2}, "num_records must be at least 30, got 2"),
+        ({"num_records": 2}, "num_records must be .* at least 30, got 2"),
         ({"num_lanczos": 0}, "num_lanczos must be .* at least 1, got 0"),
         ({"learning_rates": ()}, "learning_rates must be .* one or more"),
         ({"learning_rates": (0.1, -1.0)}, "learning_rates must be .* each positive"),

@@ -23,14 +23,17 @@ def test_batches_of_all_examples_are_all_alike(smoke):
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """A loss that stays, one that falls at once, weights that leave, a kernel that collapses."""
     slow = smoke._replace(loss=smoke.loss * 0 + smoke.loss[..., :1])
-    for words in ("mean loss stays below", "exponential rate", "Every run fits"):
+    for words in ("Convergence is exponential", "exponential rate", "Every run fits"):
         assert verdict(words, slow) == Verdict.REFUTED
     steps = experiment.PRESETS["smoke"].steps
     decay = steps * smoke.learning_rate.max() * smoke.largest.max()
     fast = smoke._replace(loss=smoke.loss[..., :1] * np.exp(-2 * decay)[None, None, None])
     assert verdict("With the largest eigenvalue", fast) == Verdict.REFUTED
     far = smoke._replace(distance=1e4 * smoke.distance)
-    assert verdict("a ball is enough", far) == Verdict.REFUTED
+    for words in ("A ball of radius", "enough for SGD too"):
+        assert verdict(words, far) == Verdict.REFUTED
+    near = smoke._replace(distance=smoke.distance / 10)
+    assert verdict("A quarter of that", near) == Verdict.REFUTED
     gone = smoke._replace(curvature=1e-6 * smoke.curvature)
     for words in ("the curvature times the distance", "steadier than its bound"):
         assert verdict(words, gone) == Verdict.REFUTED

@@ -88,14 +88,6 @@ class Result(NamedTuple):
     linear_threshold: Float[Measured, " s"]  # measured, in units of the predicted one
 
 
-def memory(config: Config) -> int:
-    """Bytes of the widest networks while they train, and of the recorded steps."""
-    widest = max(config.width, *config.widths)
-    weights = widest * (config.dimension + 1) * config.num_seeds
-    recorded = len(config.ratios) * config.num_seeds * config.num_steps
-    return 8 * (12 * weights + 20 * recorded)
-
-
 def run(config: Config) -> Result:
     """Train networks beside the map, at every ratio and every width."""
     weights_key, samples_key, _ = jax.random.split(jax.random.key(config.seed), 3)
@@ -175,11 +167,20 @@ def _linear(weights: GatedWeights, key: RandomKey) -> dict[str, Array]:
 
 
 def _beyond(losses: np.ndarray, config: Config) -> np.ndarray:
-    """Last over first loss at ratios beyond 2."""
-    return (losses[..., -1] / losses[..., 0])[np.array(config.ratios) > 2]
+    """Losses at ratios beyond 2."""
+    return losses[np.array(config.ratios) > 2]
 
 
-# The tolerances are the catalogue's acceptance numbers; they were set on other runs than these.
+def _rises(losses: np.ndarray) -> np.ndarray:
+    """The highest loss after the start, over the first."""
+    return losses[..., 1:].max(axis=-1) / losses[..., 0]
+
+
+def _falls(losses: np.ndarray) -> np.ndarray:
+    """loss(t) − loss(t + 1), over the first loss."""
+    return -np.diff(losses, axis=-1) / losses[..., :1]
+
+
 CLAIMS = (
     MAP.claim(
         "Output and curvature of the quadratic model obey a map of the plane exactly.",
@@ -190,14 +191,36 @@ CLAIMS = (
         lambda r, c: at_most(r.reduced_error.max(), 1e-12),
         formula=r"u' = (1 - v + u + w)^2 u, \quad v' = v - u (4 - v) - 4 w",
     ),
-    NETWORK.claim(
-        "The peak loss of quadratic models, trained in their weights, grows as the width.",
-        lambda r, c: exponent_between(np.array(c.widths), r.quadratic_peaks, 0.9, 1.02),
-        formula=r"\max_t L(t) \propto m",
+    CATAPULT.claim(
+        "Beyond the critical learning rate the loss of the quadratic model increases.",
+        lambda r, c: at_least(_rises(_beyond(r.loss, c)).min(), 1.0),
+        quote="the catapult happens: with high probability over random initialization",
+        demand="source",
     ),
-    NETWORK.claim(
+    CATAPULT.claim(
+        "Then it decreases to O(1): it ends below its first value.",
+        lambda r, c: at_most((_beyond(r.loss, c)[..., -1] / _beyond(r.loss, c)[..., 0]).max(), 1.0),
+        regime="num_steps >= 200",
+        demand="source",
+    ),
+    CATAPULT.claim(
+        "Its peak is of the order of m/log m at least.",
+        lambda r, c: exponent_between(
+            c.widths, r.quadratic_peaks * np.log(c.widths) / c.widths, 0.0, np.inf
+        ),
+        formula=r"\max_t L(t) = \Omega(m (\eta\lambda_0 - 2)^2 / \log m)",
+        demand="source",
+    ),
+    NETWORK.found(
+        "The peak loss of quadratic models, trained in their weights, grows as the width.",
+        lambda r, c: exponent_between(c.widths, r.quadratic_peaks, 0.9, 1.02),
+        formula=r"\max_t L(t) \propto m",
+        demand="lab: set on 5 other seeds at widths 10² to 10⁵, where the slope was 0.95 to 0.97",
+    ),
+    NETWORK.found(
         "So does the peak loss of the ReLU networks themselves.",
-        lambda r, c: exponent_between(np.array(c.widths), r.network_peaks, 0.9, 1.02),
+        lambda r, c: exponent_between(c.widths, r.network_peaks, 0.9, 1.02),
+        demand="lab: set on 5 other seeds at widths 10² to 10⁵, where the slope was 0.91 to 0.94",
     ),
     LINEAR.claim(
         "Linear models follow the closed form.",
@@ -208,18 +231,18 @@ CLAIMS = (
         "Linear models converge up to the critical learning rate, found by bisection within 1 %.",
         lambda r, c: at_most(np.abs(r.linear_threshold - 1).max(), 0.01),
         formula=r"\eta_{\max} = 2 / \lambda_{\max}(K)",
-    ),
-    CATAPULT.claim(
-        "Beyond the critical learning rate the quadratic model catapults, and converges.",
-        lambda r, c: at_most(_beyond(r.loss, c).max(), 1e-6),
+        quote="the critical and maximum learning rates are equal in this setting",
+        demand="lab: for a bisection that sees 500 steps",
     ),
     LINEAR.claim(
-        "The linear model diverges there.",
-        lambda r, c: at_least(_beyond(r.linear_loss, c).min(), 1e6),
+        "Below it the loss of the linear model decreases monotonically.",
+        lambda r, c: holds(_falls(r.linear_loss[np.array(c.ratios) < 2]), 1e-20),
+        quote="decreases monotonically and if",
     ),
     LINEAR.control(
-        "The linear model has no catapult; its highest loss is the first or the last.",
-        lambda r, c: holds(r.linear_loss[..., [0, -1]].max(-1) - r.linear_loss.max(-1)),
+        "The linear model has no catapult: beyond it the loss keeps increasing.",
+        lambda r, c: holds(-_falls(_beyond(r.linear_loss, c))),
+        quote="the loss L keeps increasing",
     ),
 )
 

@@ -1,21 +1,21 @@
-"""Gradient descent on a linear model: every step is known beforehand.
+"""Gradient descent on a linear model has a closed form at every step.
 
 For the loss ½‖Xw − y‖², with samples in the rows of X, descent from 0 is after t steps at
 
     w_t = (I − (I − ηXᵀX)ᵗ) X⁺y
 
-and converges if and only if 0 < η < 2/λ_max(XᵀX). It is the one learning dynamics that is solved
-completely, and so a test for every other one of this laboratory.
+and converges if 0 < η < 2/λ_max(XᵀX). It is the one learning dynamics that is solved completely,
+and so a test for every other one of this laboratory.
 
-The source has the samples in columns. Its X⁺ = (XXᵀ)⁻¹X then is the pseudo-inverse of Xᵀ, not of X:
-where X is square, and both could be meant, descent tells them apart.
+The source has the samples in columns. Its X⁺ = (XXᵀ)⁻¹X then is the pseudo-inverse of Xᵀ, not of X,
+as it says: where X is square, and both could be meant, descent tells them apart.
 
 Source: golikov · lin-gd · 1.2, Eqs 1.1–1.3.
 """
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Source, at_least, at_most, identity, median_between
 from theorylab.dynamics import linear
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Seeded
+from theorylab.fields import Count, Seeded, within
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, logarithmic, squared
 from theorylab.typing import Measured
@@ -34,12 +34,13 @@ from theorylab.typing import Measured
 PRECISION = "float64"
 FORMULA = r"w_t = \left(I - (I - \eta X^\top X)^t\right) X^+ y"
 
-STEPS = Source("golikov", "lin-gd", "Eqs 1.1–1.2")
+LIMIT = Source("golikov", "lin-gd", "after Eq. 1.3")
 CLOSED = Source("golikov", "lin-gd", "Eq. 1.3")
-NOTATION = Source("golikov", "lin-gd", "1.2, X⁺ = (XXᵀ)⁻¹X")
+NOTATION = Source("golikov", "lin-gd", "after Eq. 1.3")
 
 LOSS = squared("half_sum")
 RATIOS = (0.1, 1.0, 1.99, 2.01)  # step sizes in units of 1/λ_max
+BELOW, BEYOND = 2, 3  # those next to the largest one that converges
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Config(Seeded):
 
     num_samples: Count = 40  # samples n, more than weights
     dimension: Count = 10  # weights d
-    num_steps: Count = 3000  # steps of descent
+    num_steps: Annotated[int, within(1000)] = 3000  # steps of descent; 1.01ᵗ must be seen
     num_seeds: Count = 20  # random problems
 
     def __post_init__(self) -> None:
@@ -57,10 +58,6 @@ class Config(Seeded):
             # Nearer to square, the smallest eigenvalue is tiny, and descent takes for ever.
             must = f"dimension must be at most num_samples/2 = {most}"
             raise ValueError(f"{must}, got {self.dimension}.")
-        if self.num_steps < 1000:
-            raise ValueError(
-                f"num_steps must be at least 1000, for 1.01ᵗ to be seen, got {self.num_steps}."
-            )
 
 
 PRESETS = {
@@ -72,19 +69,13 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, e step sizes, t recorded steps, d weights."""
 
-    iterates: Measured  # (s, e, t, d), of descent from 0
-    closed_form: Measured  # (s, e, t, d)
-    least_squares: Measured  # (s, d), from a solver
-    threshold: Measured  # (s), the largest η λ_max with which the loss shrinks
-    square_end: Measured  # (s, d), where descent ends for a square X
-    square_inverse: Measured  # (s, d), X⁻¹y, which is X⁺y with samples in rows
-    square_misread: Measured  # (s, d), X⁻ᵀy, the usual X⁺y with samples in columns
-
-
-def memory(config: Config) -> int:
-    """The inputs, and the paths of all step sizes; in bytes."""
-    each = 4 * config.num_samples * config.dimension + 2 * len(RATIOS) * 50 * config.dimension
-    return 8 * config.num_seeds * each
+    iterates: Float[Measured, "*s e t d"]  # of descent from 0
+    closed_form: Float[Measured, "*s e t d"]
+    least_squares: Float[Measured, "*s d"]  # from a solver
+    threshold: Float[Measured, "*s"]  # the largest η λ_max with which the loss shrinks
+    square_end: Float[Measured, "*s d"]  # where descent ends for a square X
+    square_inverse: Float[Measured, "*s d"]  # X⁻¹y, with samples in rows
+    square_misread: Float[Measured, "*s d"]  # X⁻ᵀy: the pseudo-inverse of X with columns
 
 
 def run(config: Config) -> Result:
@@ -93,111 +84,102 @@ def run(config: Config) -> Result:
     n, d = config.num_samples, config.dimension
     key = jax.random.key(config.seed)
     numbers = jax.random.normal(key, (config.num_seeds, n + d, d + 1))
-    x, y = numbers[:, :n, :d], numbers[:, :n, d]
-    found = _descents(x, y, config.num_steps)
-    report("where X is square", 0.7)
-    # Far from singular: the identity and a tenth of the noise of a random matrix.
-    square = jnp.eye(d)[None] + 0.1 / jnp.sqrt(d) * numbers[:, n:, :d]
-    target = numbers[:, n:, d]
-    transposed = jnp.swapaxes(square, 1, 2)
-    return Result(
-        **found,
-        least_squares=np.array([np.linalg.lstsq(*pair)[0] for pair in zip(x, y, strict=True)]),
-        square_end=_square_ends(square, target),
-        square_inverse=jnp.linalg.solve(square, target[:, :, None])[:, :, 0],
-        square_misread=jnp.linalg.solve(transposed, target[:, :, None])[:, :, 0],
-    )
+    return _problems(numbers[:, :n], numbers[:, n:], config.num_steps)
 
 
 def _recorded(num_steps: int) -> np.ndarray:
     return logarithmic(num_steps, 30)
 
 
-@partial(jax.jit, static_argnames="num_steps")
-def _descents(
-    every_x: Float[Array, "s n d"], every_y: Float[Array, "s n"], num_steps: int
-) -> dict[str, Array]:
-    """Iterates for all step sizes beside the closed form, and the largest step that converges."""
-    steps = _recorded(num_steps)
+@partial(jax.jit, static_argnums=2)
+@partial(jax.vmap, in_axes=(0, 0, None))
+def _problems(tall: Float[Array, "n _"], square: Float[Array, "d _"], num_steps: int) -> Result:
+    """Descent beside the closed form and a solver; and where X is square. Targets come last."""
+    x, y = tall[:, :-1], tall[:, -1]
+    steps, critical, zero = (
+        _recorded(num_steps),
+        linear.largest_regression_rate(x),
+        jnp.zeros(x.shape[1]),
+    )
 
-    def each(x: Float[Array, "n d"], y: Float[Array, " n"]) -> dict[str, Array]:
-        critical, zero = linear.largest_regression_rate(x), jnp.zeros(x.shape[1])
-        objective = lambda w: LOSS(x @ w[:, None], y[:, None])  # noqa: E731
+    def descents(rate: Float[Array, ""]) -> tuple[Float[Array, "t d"], Float[Array, "t d"]]:
+        run = descend(_objective(x, y), zero, gradient_descent(rate), steps, lambda w: w)
+        return run.records, linear.descent_weights(x, y, zero, rate, jnp.asarray(steps))
 
-        def at_rate(rate: Float[Array, ""]) -> tuple[Float[Array, "t d"], Float[Array, "t d"]]:
-            run = descend(objective, zero, gradient_descent(rate), steps, lambda w: w)
-            return run.records, linear.descent_weights(x, y, zero, rate, jnp.asarray(steps))
-
-        iterates, closed = jax.vmap(at_rate)(jnp.array(RATIOS) / 2 * critical)
-        model = lambda w: x @ w[:, None]  # noqa: E731
-        found = linear.measured_threshold(model, zero, y[:, None], critical, num_steps=1000)
-        return {"iterates": iterates, "closed_form": closed, "threshold": 2 * found}
-
-    return jax.vmap(each)(every_x, every_y)
-
-
-@jax.jit
-def _square_ends(every_x: Float[Array, "s d d"], every_y: Float[Array, "s d"]) -> Array:
-    """Where descent ends when there are as many samples as weights."""
-
-    def each(x: Float[Array, "d d"], y: Float[Array, " d"]) -> Float[Array, " d"]:
-        objective = lambda w: LOSS(x @ w[:, None], y[:, None])  # noqa: E731
-        optimizer = gradient_descent(linear.largest_regression_rate(x) / 2)
-        return descend(objective, 0 * y, optimizer, [1000], lambda w: w).params
-
-    return jax.vmap(each)(every_x, every_y)
+    iterates, closed_form = jax.vmap(descents)(jnp.array(RATIOS) / 2 * critical)
+    found = linear.measured_threshold(
+        lambda w: x @ w[:, None], zero, y[:, None], critical, num_steps=1000
+    )
+    # Far from singular: the identity and a tenth of the noise of a random matrix.
+    near = jnp.eye(len(zero)) + 0.1 / jnp.sqrt(len(zero)) * square[:, :-1]
+    target = square[:, -1]
+    optimizer = gradient_descent(linear.largest_regression_rate(near) / 2)
+    return Result(
+        iterates=iterates,
+        closed_form=closed_form,
+        least_squares=jnp.linalg.lstsq(x, y)[0],
+        threshold=2 * found,
+        square_end=descend(_objective(near, target), zero, optimizer, [1000], lambda w: w).params,
+        square_inverse=jnp.linalg.solve(near, target),
+        square_misread=jnp.linalg.solve(near.T, target),
+    )
 
 
-def _distance(result: Result) -> np.ndarray:
-    """From the solution of least squares, over its norm: (s, e, t)."""
+def _objective(x: Float[Array, "n d"], y: Float[Array, " n"]):
+    return lambda w: LOSS(x @ w[:, None], y[:, None])
+
+
+def _distance(result: Result) -> Float[np.ndarray, "s e t"]:
+    """From the solution of least squares, over its norm."""
     rest = np.linalg.norm(result.iterates - result.least_squares[:, None, None], axis=-1)
     return rest / np.linalg.norm(result.least_squares, axis=-1)[:, None, None]
 
 
-def _misreading(result: Result) -> np.ndarray:
-    """The relative distance of X⁻ᵀy from where descent ends: (s)."""
-    rest = np.linalg.norm(result.square_misread - result.square_end, axis=-1)
-    return rest / np.linalg.norm(result.square_end, axis=-1)
+def _closed_form_error(result: Result) -> Float[np.ndarray, "s e"]:
+    """The largest error of a path over its largest weight: beyond 2/λ_max these grow."""
+    error = np.abs(result.iterates - result.closed_form).max(axis=(2, 3))
+    return error / np.abs(result.closed_form).max(axis=(2, 3))
 
 
 CLAIMS = (
     CLOSED.claim(
         "Iterated descent is the closed form, at every step and for every step size.",
-        # Of the numbers beyond 2/λ_max, which grow, each problem's own size is the measure.
         lambda r, c: at_most(_closed_form_error(r).max(), 1e-10),
-        formula=r"w_t = \left(I - (I - \eta X^\top X)^t\right) X^+ y",
+        formula=FORMULA,
     ),
-    STEPS.claim(
+    LIMIT.claim(
         "With η = 1.99/λ_max descent converges to the solution of least squares.",
-        lambda r, c: at_most(_distance(r)[:, 2, -1].max(), 1e-6),
+        lambda r, c: at_most(_distance(r)[:, BELOW, -1].max(), 1e-6),
         formula=r"w_\infty = X^+ y = (X^\top X)^{-1} X^\top y",
+        quote="the above iteration converges to",
+        regime="num_steps >= 2000",
+        demand="derived: 0.99²⁰⁰⁰ = 2 · 10⁻⁹ along the top direction",
     ),
-    STEPS.control(
-        # 1.01²⁰⁰⁰ = 4 · 10⁸, times the share of the top direction in the solution.
+    LIMIT.control(
         "With η = 2.01/λ_max descent diverges.",
-        lambda r, c: at_least(_distance(r)[:, 3, -1].min(), 1e3),
+        lambda r, c: at_least(_distance(r)[:, BEYOND, -1].min(), 1e3),
+        regime="num_steps >= 2000",
+        demand="derived: 1.01²⁰⁰⁰ = 4 · 10⁸, times the share of the top direction in the solution",
     ),
-    STEPS.claim(
+    LIMIT.found(
         "The largest step with which the loss shrinks is 2/λ_max.",
         lambda r, c: median_between(r.threshold, 1.98, 2.02),
         formula=r"0 < \eta < 2/\lambda_{\max}(X^\top X)",
+        demand="lab: one in a hundred, for a bisection that sees 1000 steps",
     ),
-    NOTATION.claim(
-        "Where X is square, descent ends at the inverse of the matrix whose rows are samples.",
-        lambda r, c: identity(r.square_end, r.square_inverse, 1e-10),
-        formula=r"X^+ = (XX^\top)^{-1} X = (X^\top)^{-1} \text{ with samples in columns}",
-    ),
-    NOTATION.control(
-        "The usual pseudo-inverse of the matrix whose columns are samples leads elsewhere.",
-        lambda r, c: at_least(_misreading(r).min(), 1e-2),
+    *NOTATION.erratum(
+        printed=(
+            "X⁺ is the pseudo-inverse of X, whose columns are samples: descent ends there.",
+            lambda r, c: identity(r.square_end, r.square_misread, 1e-10),
+        ),
+        corrected=(
+            "X⁺ is the pseudo-inverse of Xᵀ, whose rows are samples: descent ends there.",
+            lambda r, c: identity(r.square_end, r.square_inverse, 1e-10),
+        ),
+        formula=r"X^+ = (XX^\top)^{-1} X = (X^\top)^{-1} \text{ for square } X",
+        quote="is Moore–Penrose pseudoinverse of X",
     ),
 )
-
-
-def _closed_form_error(result: Result) -> np.ndarray:
-    """The largest error of a path over its largest weight: (s, e)."""
-    error = np.abs(result.iterates - result.closed_form).max(axis=(2, 3))
-    return error / np.abs(result.closed_form).max(axis=(2, 3))
 
 
 def plot(result: Result, config: Config) -> Figure:

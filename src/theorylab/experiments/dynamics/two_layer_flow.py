@@ -1,4 +1,4 @@
-"""A linear network of two layers keeps its layers balanced, as long as it flows.
+"""Gradient flow conserves the imbalance WWᵀ − vvᵀ between the layers of a linear network.
 
 Along the gradient flow of f(x) = vᵀWx on the squared loss, the matrix WWᵀ − vvᵀ does not change:
 how much more one layer weighs than the other is fixed by the start. With an activation between the
@@ -15,7 +15,7 @@ Source: golikov · two-layer-flows · Eqs 1.4–1.5.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ from theorylab.claims import (
 from theorylab.dynamics import two_layer_flow
 from theorylab.dynamics.two_layer_flow import TwoLayers
 from theorylab.experiments.drawing import curves, label_axes, panels, scaling
-from theorylab.fields import Count, Positive, Seeded, Several
+from theorylab.fields import Count, Increasing, Seeded, within
 from theorylab.progress import report
 from theorylab.training import Solver, flow
 from theorylab.typing import Measured, RandomKey
@@ -58,15 +58,8 @@ class Config(Seeded):
     width: Count = 12  # neurons m
     dimension: Count = 5  # inputs d
     num_samples: Count = 20  # samples n
-    learning_rates: Several[Positive] = (0.04, 0.02, 0.01, 0.005)  # of descent, decreasing
+    learning_rates: Increasing[Annotated[float, within(1e-6, 0.1)]] = (0.005, 0.01, 0.02, 0.04)
     num_seeds: Count = 12  # random data and networks
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        falling = tuple(sorted(set(self.learning_rates), reverse=True))
-        if falling != self.learning_rates or len(falling) < 2 or falling[0] > 0.1:
-            must = "learning_rates must be two or more and decrease, from 0.1 at most"
-            raise ValueError(f"{must}, got {self.learning_rates}.")
 
 
 PRESETS = {
@@ -78,12 +71,12 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, a activations, t times, e step sizes. Drifts relative to |WWᵀ − kvvᵀ|."""
 
-    written: Measured  # (s, a, p), the velocities of all weights as they are written out
-    differentiated: Measured  # (s, a, p), minus the gradient of the loss
-    drift: Measured  # (s, a, t), the largest change of an entry of WWᵀ − kvvᵀ along the flow
-    diagonal_drift: Measured  # (s, a, t), and of one on the diagonal
-    losses: Measured  # (s, a, t)
-    step_drift: Measured  # (s, e), of descent of the linear network, after the same time
+    written: Float[Measured, "s a p"]  # the velocities of all weights as they are written out
+    differentiated: Float[Measured, "s a p"]  # minus the gradient of the loss
+    drift: Float[Measured, "s a t"]  # the largest change of an entry of WWᵀ − kvvᵀ along the flow
+    diagonal_drift: Float[Measured, "s a t"]  # and of one on the diagonal
+    losses: Float[Measured, "s a t"]
+    step_drift: Float[Measured, "s e"]  # of descent of the linear network, after the same time
 
 
 class Problem(NamedTuple):
@@ -187,7 +180,7 @@ def _step_drifts(problems: Problem, step_sizes: Float[Array, " e"]) -> Float[Arr
     return jax.vmap(at_all, in_axes=(0, None))(problems, step_sizes)
 
 
-# The bound on the drift is the catalogue's.
+NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 CLAIMS = (
     LINEAR.claim(
         "The velocities of the linear network, as they are written out, are the loss's gradient.",
@@ -199,32 +192,38 @@ CLAIMS = (
         lambda r, c: identity(r.written[:, 1:], r.differentiated[:, 1:], 1e-12),
         formula=r"\dot W = [\phi'(WX) \odot v(y - \phi(X^\top W^\top)v)^\top] X^\top",
     ),
-    LINEAR.claim(
+    LINEAR.found(
         "Along the flow of the linear network the imbalance of its layers is conserved.",
         lambda r, c: at_most(r.drift[:, 0].max(), 1e-6),
         formula=r"WW^\top - vv^\top = \mathrm{const}",
+        demand="derived: some hundred steps of an integrator with a relative error of 10⁻⁸ each",
     ),
-    LINEAR.claim(
-        "Meanwhile the network learns: the loss falls.",
+    LINEAR.found(
+        "Meanwhile the network learns: the loss falls to less than half.",
         lambda r, c: median_at_most(r.losses[:, 0, -1] / r.losses[:, 0, 0], 0.5),
+        demand=NOT_KEPT,
     ),
     NONLINEAR.control(
         "With an activation between the layers the imbalance moves.",
         lambda r, c: median_at_least(r.drift[:, 1:, -1].min(axis=1), 1e-3),
+        demand=NOT_KEPT,
     ),
-    NONLINEAR.claim(
+    NONLINEAR.found(
         "With the square of ReLU every neuron conserves an imbalance of its own.",
         lambda r, c: at_most(r.diagonal_drift[:, 1].max(), 1e-6),
         formula=r"\|w_i\|^2 - 2v_i^2 = \mathrm{const}",
+        demand="derived: some hundred steps of an integrator with a relative error of 10⁻⁸ each",
     ),
     NONLINEAR.control(
-        "With tanh no such thing is conserved.",
+        "With tanh no neuron's imbalance is conserved.",
         lambda r, c: median_at_least(r.diagonal_drift[:, 2, -1], 1e-3),
+        demand=NOT_KEPT,
     ),
-    LINEAR.control(
+    LINEAR.found(
         "In discrete steps the imbalance of the linear network drifts in proportion to their size.",
         lambda r, c: exponent_between(np.array(c.learning_rates), r.step_drift, 0.9, 1.1),
         formula=r"\eta^2 \sum_t (\dot W\dot W^\top - \dot v\dot v^\top) = O(\eta)",
+        demand="derived: the exponent is 1 as η → 0; a tenth of it is allowed at these η",
     ),
 )
 

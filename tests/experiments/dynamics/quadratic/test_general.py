@@ -14,7 +14,8 @@ GAMMA = np.array(experiment.PRESETS["smoke"].nonlinearities)
 # One wrong number in what was measured, and the claim that looks at it.
 CORRUPTIONS = (
     ("map_error", lambda r: r.map_error + 1e-6, "obey a map"),
-    ("observed_phase", lambda r: np.roll(r.observed_phase, 1, axis=1), "none is predicted wrongly"),
+    ("observed_phase", lambda r: np.roll(r.observed_phase, 1, axis=1), "ηλ₀ decides"),
+    ("loss", lambda r: r.loss[:, ::-1], "The smaller γ"),
     ("loss", lambda r: np.sqrt(r.loss), "proportional to γ⁻²"),
     ("curvature", lambda r: r.curvature * GAMMA[:, None] ** 0.5, "γ has no effect"),
     ("highest_loss", lambda r: 1 / r.highest_loss, "beyond 2/λ₀"),

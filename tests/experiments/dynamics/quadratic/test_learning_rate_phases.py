@@ -24,16 +24,14 @@ def wrong_curvature(travel):
 # One wrong number in what was measured, and the claim that looks at it.
 CORRUPTIONS = (
     ("quadratic", lambda r: bent(r.quadratic), "does not depend on the width"),
-    ("network", lambda r: bent(r.network), "Nor does it"),
-    ("quadratic", lambda r: bent(r.quadratic), "at ηλ₀ = 2.5"),
-    ("quadratic", lambda r: bent(r.quadratic), "So they do"),
-    ("quadratic", lambda r: bent(r.quadratic), "length of their path"),
+    ("network", lambda r: bent(r.network), "So do ReLU"),
+    ("network", lambda r: wrong_curvature(r.network), "nearly constant"),
+    ("quadratic", lambda r: wrong_curvature(r.quadratic), "below 2/η"),
+    ("network", lambda r: bent(bent(bent(r.network))), "the longer"),
+    ("quadratic", lambda r: bent(r.quadratic), "2.5 and 3 together"),
     ("network", lambda r: bent(r.network), "ReLU networks travel"),
-    ("quadratic", lambda r: wrong_curvature(r.quadratic), "two thirds"),
-    ("quadratic", lambda r: wrong_curvature(r.quadratic), "one in a hundred"),
-    ("map_limit", lambda r: 1.1 * r.map_limit, "The map converges"),
     ("map_limit", lambda r: r.map_limit * np.linspace(1, 0.5, 6), "does not shrink"),
-    ("quadratic_limit", lambda r: 0.9 * r.quadratic_limit, "diverge there too"),
+    ("quadratic_limit", lambda r: 0.9 * r.quadratic_limit, "up to 2η_crit too"),
     ("image_limit", lambda r: r.linear_limit, "survive more"),
     ("linear_limit", lambda r: 2 * r.linear_limit, "no such interval"),
 )
@@ -48,5 +46,5 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, wo
 def test_bad_configs_are_refused():
     with pytest.raises(ValueError, match=r"num_seeds must be .* at least 1, got 0"):
         experiment.Config(num_seeds=0)
-    with pytest.raises(ValueError, match="edge_width must be at least 1000, got 10"):
+    with pytest.raises(ValueError, match=r"edge_width must be .* at least 1000, got 10"):
         experiment.Config(edge_width=10)

@@ -13,11 +13,11 @@ WIDTHS = np.array(experiment.PRESETS["smoke"].widths)
 
 # One wrong number in what was measured, and the claim that looks at it.
 CORRUPTIONS = (
-    ("network_peaks", lambda r: 1 / r.network_peaks, "the wider, the higher"),
-    ("network_peaks", lambda r: 1 / r.network_peaks, "the higher the peak, at every width"),
-    ("network_ends", lambda r: 1 / r.network_ends, "top eigenvalue falls"),
-    ("network_ends", lambda r: r.network_ends * WIDTHS[:, None] ** -0.5, "width has no effect"),
-    ("network_peaks", lambda r: 1.1 * r.network_peaks, "never exceeds"),
+    ("peaks", lambda r: 1 / r.peaks, "The wider the network"),
+    ("peaks", lambda r: 1 / r.peaks, "the higher the peak, at every width"),
+    ("ends", lambda r: 1 / r.ends, "top eigenvalue falls"),
+    ("ends", lambda r: r.ends * WIDTHS[:, None] ** -0.5, "Width has no effect"),
+    ("peaks", lambda r: 1.1 * r.peaks, "never exceeds"),
 )
 
 

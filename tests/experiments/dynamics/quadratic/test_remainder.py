@@ -27,10 +27,6 @@ CORRUPTIONS = (
     ("network", lambda r: flipped(r.network), "Network: both"),
     ("network", lambda r: flipped(r.network), "Network: at"),
     ("network", lambda r: flipped(r.network), "stays, to one in ten"),
-    ("predicted_residual", lambda r: 1.1 * r.residual, "Residuals of a quadratic"),
-    ("predicted_kernel", lambda r: r.printed_kernel, "−η(GJᵀ + JGᵀ)"),
-    ("first_order", lambda r: r.second_order, "square of the distance"),
-    ("second_order", lambda r: r.first_order, "cube of the distance"),
 )
 
 
