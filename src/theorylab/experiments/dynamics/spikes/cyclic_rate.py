@@ -4,12 +4,12 @@ SGD has a triangular learning rate. The source says that there is a spike when t
 increased, in the top direction of the tangent kernel, and that ‖K‖ decreases at each of them; it
 shows one run of a wide residual network and gives neither bounds nor period.
 
-With bounds that are fixed, 0.3 and 1.5 times the critical rate of the start, fewer than half of the
+With bounds that are fixed, 0.3 and 1.5 times the critical rate of the start, about half of the
 rises spike: the first cycles make the kernel so small that the highest rate is stable. With bounds
 that move, 0.3 and 1.5 times the critical rate where the cycle begins, nearly every rise spikes. In
 about half of these cycles there are spikes in the first half of the fall as well, where the rate is
-still high. After about nine of ten spikes the kernel is smaller. A constant rate at the lower bound
-is the control.
+still high. After eight or nine of ten spikes the kernel is smaller. A constant rate at the lower
+bound is the control.
 
 The network is fully connected by default, and learns inputs with the contrast of photographs.
 `paper` has the source's WRN-10-10 on two classes of CIFAR-10.
@@ -227,7 +227,7 @@ CLAIMS = (
         lambda r, c: probability_at_least(*kernel_falls(r.fixed, r.moving), 0.95),
         quote="a decrease in the spectral norm of the tangent kernel according to each loss spike",
         expected="refuted",
-        why="about one spike in ten is followed by another, or by a kernel that grows first. The"
+        why="one or two spikes in ten are followed by another, or by a kernel that grows first. The"
         " source shows one run, without a rule for spikes or for how soon the kernel falls.",
         demand="lab: 95 % stand for each; spikes by 1.5 L and 0.1, and three steps are ours",
     ),

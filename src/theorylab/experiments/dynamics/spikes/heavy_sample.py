@@ -10,7 +10,7 @@ and η lies between. A spike is a rise of the loss on all examples by more than 
 source gives no rule, and without one SGD raises the loss a little at a fifth of its other steps.
 
 Every spike uses the heavy example. The source calls it an exact match of spikes and steps with
-η > η_crit(batch), which is not found: of the steps that are one or the other, about five in six are
+η > η_crit(batch), which is not found: of the steps that are one or the other, 85 % to 92 % are
 both. A super-critical step may raise the loss by less than 10 %, and near η_crit one that is not
 may raise it by more.
 
