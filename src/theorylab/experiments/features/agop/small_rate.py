@@ -6,7 +6,7 @@ smaller test loss. At a fortieth of it no step is super-critical, and both sizes
 test loss and the same features: the noise of small batches alone does nothing here.
 
 The source has the rate η_crit/40 in one figure and 0.1 in another. Networks without biases, which
-reproduce its table for small batches, have η_crit ≈ 6, and η_crit/40 ≈ 0.15.
+reproduce its table, have η_crit ≈ 6, and η_crit/40 ≈ 0.15.
 
 Source: zhu · small-lr-control · Fig. 4.10, C.23.
 """
