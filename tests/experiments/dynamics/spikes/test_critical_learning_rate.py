@@ -9,26 +9,40 @@ def test_verdicts_are_as_expected(surprises):
     assert surprises == []
 
 
+def changed(result, part, **fields):
+    return result._replace(**{part: getattr(result, part)._replace(**fields)})
+
+
 def test_rates_that_differ_are_told(smoke, verdict):
-    scaled = smoke._replace(kernel=1.1 * smoke.kernel)
-    assert verdict("differ by less than 5 %", scaled) == Verdict.REFUTED
-    shuffled = smoke._replace(kernel=np.random.default_rng(0).permutation(smoke.kernel, axis=-1))
-    assert verdict("lie on a line", shuffled) == Verdict.REFUTED
-    constant = smoke._replace(start_exact=1.1 * smoke.start_kernel)
+    kernel = smoke.trained.kernel
+    assert verdict("differ by less than 5 %", changed(smoke, "trained", kernel=1.1 * kernel)) == (
+        Verdict.REFUTED
+    )
+    shuffled = np.random.default_rng(0).permutation(kernel, axis=-1)
+    assert verdict("lie on a line", changed(smoke, "trained", kernel=shuffled)) == Verdict.REFUTED
+    constant = changed(smoke, "start", exact=1.1 * smoke.start.kernel)
     assert verdict("At the start", constant) == Verdict.REFUTED
+    assert verdict("At the largest width", constant) == Verdict.REFUTED
 
 
 def test_controls_can_fail(smoke, verdict):
-    near = smoke._replace(far_exact=smoke.far_kernel)
+    near = changed(smoke, "start", far=smoke.start.kernel)
     assert verdict("thirty times", near) == Verdict.REFUTED
-    calm = smoke._replace(loss=np.ones_like(smoke.loss))
+    calm = changed(smoke, "trained", loss=np.ones_like(smoke.trained.loss))
     assert verdict("That training spiked", calm) == Verdict.REFUTED
 
 
 def test_the_half_is_seen(smoke, verdict):
-    doubled = smoke._replace(remainder=2 * smoke.remainder)
+    doubled = changed(smoke, "step", remainder=2 * smoke.step.remainder)
     assert verdict("It is Δ_H", doubled) == Verdict.REFUTED
     assert verdict("As printed: what the kernel", doubled) == Verdict.SUPPORTED
+
+
+def test_other_factors_of_ten_outputs_are_told(smoke, verdict):
+    same = smoke._replace(ten_outputs=3.6 * smoke.one_output)
+    for words in ("fully connected network", "convolutional network, too"):
+        assert verdict(words, same) == Verdict.REFUTED
+    assert verdict("at most 4 times", same) == Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,17 @@ def test_spikes_below_the_critical_rate_are_told(smoke, verdict):
     assert verdict("At least 95 % of the spikes", shifted) == Verdict.REFUTED
 
 
+def test_the_match_rate_of_the_source_would_be_supported(smoke, verdict):
+    """Oracle: of 4000 steps that raise the loss, 3892 are above the critical rate."""
+    loss = np.tile([1.0, 2.0], 4000)[None, None]  # every second step is up
+    up = np.tile([True, False], 4000)[None, None]
+    above = up & (np.cumsum(up, axis=-1) <= 3892)
+    made = smoke.high._replace(
+        loss=loss, critical=np.where(above, 0.0, np.inf), learning_rate=np.ones_like(loss)
+    )
+    assert verdict("Whenever the loss", smoke._replace(high=made)) == Verdict.SUPPORTED
+
+
 def test_a_base_rate_of_one_explains_everything(smoke, verdict):
     """Always above: every rise matches, and Fisher's test sees that it means nothing."""
     always = with_high(smoke, critical=0 * smoke.high.critical)
@@ -33,8 +44,10 @@ def test_a_base_rate_of_one_explains_everything(smoke, verdict):
 def test_runs_without_spikes_and_controls_with_them_are_told(smoke, verdict):
     calm = with_high(smoke, loss=np.sort(smoke.high.loss)[..., ::-1])
     assert verdict("at least 30 spikes", calm) == Verdict.REFUTED
-    assert verdict("nothing spikes", smoke._replace(low=smoke.high)) == Verdict.REFUTED
-    assert verdict("5 top directions", with_high(smoke, top=smoke.high.top / 2)) == Verdict.REFUTED
+    restless = smoke._replace(low=smoke.high)
+    assert verdict("nothing spikes", restless) == Verdict.REFUTED
+    assert verdict("decreases monotonically", restless) == Verdict.REFUTED
+    assert verdict("top 5 directions", with_high(smoke, top=smoke.high.top / 2)) == Verdict.REFUTED
 
 
 def test_the_six_rates_are_those_of_the_steps(smoke):

@@ -11,10 +11,11 @@ def test_verdicts_are_as_expected(surprises):
 def test_other_critical_rates_are_refuted(smoke, verdict):
     """Corrupted: rates in another normalisation of the loss, and in the opposite order."""
     twice = smoke._replace(critical_rates=2 * smoke.critical_rates, diagonals=2 * smoke.diagonals)
-    for words in ("no critical rate exceeds 1", "about 0.5", "about 2.4", "about 6", "K(x, x)"):
-        assert verdict(words, twice) == Verdict.REFUTED
+    words = ("no critical rate exceeds 1", "about 0.5", "about 2.4", "about 6", "η = 8", "K(x, x)")
+    assert {verdict(each, twice) for each in words} == {Verdict.REFUTED}
     opposite = smoke._replace(critical_rates=smoke.critical_rates[::-1])
     assert verdict("further bias", opposite) == Verdict.REFUTED
+    assert verdict("1 is no bound", opposite) == Verdict.REFUTED
 
 
 def test_bad_configs_are_refused():

@@ -20,7 +20,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Losses and alignments in the wrong order; runs that diverge; spikes without a raise."""
     later, runs = np.arange(2.0)[None, None], smoke.ntk
     wrong = changed(smoke, "ntk", test=runs.test + later, alignment=runs.alignment - later)
-    for words in ("lower the test loss", "closer to", "do not raise", "hardly move"):
+    for words in ("rank 4, catapults lower", "closer to", "rank 3, too", "raise the alignment"):
         assert verdict(words, wrong) == Verdict.REFUTED
     thrown = changed(
         smoke, "ntk", reached=np.zeros_like(runs.reached), spikes=runs.spikes + 1
@@ -28,7 +28,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("nine of ten", thrown) == Verdict.REFUTED
     assert verdict("The source's learning rates", thrown) == Verdict.SUPPORTED
     assert verdict("never spikes", thrown) == Verdict.REFUTED
-    assert verdict("lower the test loss", thrown) == Verdict.INCONCLUSIVE
+    assert verdict("rank 4, catapults lower", thrown) == Verdict.INCONCLUSIVE
 
 
 def test_what_is_not_so_in_pytorchs_parametrization_is_not_supported(smoke, verdict):

@@ -15,7 +15,9 @@ def test_features_that_catapults_improve_are_refuted(smoke, verdict):
     better = smoke._replace(alignment=smoke.alignment[:, :1] + 0.1 * raises[None])
     assert verdict("bring the features no closer", better) == Verdict.REFUTED
     falling = smoke._replace(best_test=smoke.best_test[:, 1:2] / 2.0 ** raises[None])
-    assert verdict("falls by less than 5 %", falling) == Verdict.REFUTED
+    assert verdict("From the first catapult", falling) == Verdict.REFUTED
+    same = smoke._replace(best_test=np.ones_like(smoke.best_test))
+    assert verdict("do not improve", same) == Verdict.SUPPORTED
     able = smoke._replace(best_test=0.01 + 0 * smoke.best_test)
     assert verdict("best constant", able) == Verdict.REFUTED
     calm = smoke._replace(spikes=np.zeros_like(smoke.spikes))

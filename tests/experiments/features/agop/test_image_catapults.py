@@ -13,6 +13,10 @@ def test_what_gets_worse_with_catapults_is_refuted(smoke, verdict):
     """Corrupted: runs with catapults and without exchanged."""
     wrong = smoke._replace(test=smoke.test[:, ::-1], alignment=smoke.alignment[:, ::-1])
     assert verdict("lower the test loss", wrong) == Verdict.REFUTED
+    fewer = np.array([0.1, 0.0])[None] + 0 * smoke.error
+    assert verdict("lower the test error", smoke._replace(error=fewer)) == Verdict.SUPPORTED
+    more = smoke._replace(error=fewer[:, ::-1])
+    assert verdict("lower the test error", more) == Verdict.REFUTED
     assert verdict("closer to a teacher's", wrong) == Verdict.REFUTED
 
 

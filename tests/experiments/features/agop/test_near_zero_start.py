@@ -12,9 +12,9 @@ def test_verdicts_are_as_expected(surprises):
 def test_a_start_without_features_is_refuted(smoke, verdict):
     """Corrupted: the small start is given what the ordinary one has; rates that do not scale."""
     swapped = smoke._replace(test=smoke.test[[1, 0, 2]] + np.array([[1], [0], [0]]))
-    assert verdict("at most 1.1 times", swapped) == Verdict.REFUTED
+    assert verdict("smallest test loss", swapped) == Verdict.REFUTED
     poor = smoke._replace(alignment=smoke.alignment - np.array([[0.5], [0], [0]]))
-    assert verdict("at least as good", poor) == Verdict.REFUTED
+    assert verdict("has the best features", poor) == Verdict.REFUTED
     assert verdict("Both have better features", poor) == Verdict.REFUTED
     same = smoke._replace(rate_ratio=np.ones_like(smoke.rate_ratio))
     assert verdict("1/σ² times", same) == Verdict.REFUTED

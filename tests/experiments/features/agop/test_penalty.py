@@ -27,6 +27,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     )
     for words in ("on the trace makes", "on ‖G‖_F makes", "further from", "test loss is larger"):
         assert verdict(words, helpful) == Verdict.REFUTED
+    assert verdict("improves the generalization", helpful) == Verdict.SUPPORTED
     same = changed(smoke, "penalized", alignment=penalized.alignment[::-1])
     assert verdict("costs more alignment", same) == Verdict.REFUTED
     for part in smoke._fields:

@@ -19,10 +19,12 @@ def test_machines_that_learn_nothing_are_refuted(smoke, verdict):
     assert verdict("two directions of many matter", idle) == Verdict.REFUTED
     worse = smoke._replace(errors=smoke.errors[..., ::-1] + np.arange(smoke.errors.shape[-1]))
     assert verdict("in a staircase", worse) == Verdict.REFUTED
-    assert verdict("finds the two directions", idle) == Verdict.REFUTED
+    assert verdict("captures the two directions", idle) == Verdict.REFUTED
     assert verdict("One update of the metric is", idle) == Verdict.REFUTED
     greedy = smoke._replace(gains=smoke.gains[[0, 1, 0]])
     assert verdict("all directions matter alike", greedy) == Verdict.REFUTED
+    centred = smoke._replace(linear=np.zeros_like(smoke.linear))
+    assert verdict("not centred", centred) == Verdict.REFUTED
     other = smoke._replace(likeness=smoke.likeness / 2)
     assert verdict("has the same features", other) == Verdict.REFUTED
 

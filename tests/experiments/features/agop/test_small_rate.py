@@ -21,24 +21,15 @@ def test_an_effect_at_the_small_rate_is_refuted(smoke, verdict):
         alignment=smoke.runs.alignment[::-1],
         num_supercritical=smoke.runs.num_supercritical[::-1],
     )
-    assert verdict("changes the test loss by less", wrong) == Verdict.REFUTED
+    assert verdict("the test loss changes by less", wrong) == Verdict.REFUTED
     assert verdict("changes the alignment by less", wrong) == Verdict.REFUTED
     assert verdict("no step is super-critical", wrong) == Verdict.REFUTED
-    assert verdict("a much larger test loss", wrong) == Verdict.REFUTED
+    assert verdict("smaller batches improve", wrong) == Verdict.REFUTED
     assert verdict("have super-critical steps", wrong) == Verdict.REFUTED
 
 
-def test_a_larger_gap_is_demanded_at_the_size_of_the_source(smoke, verdict):
-    """A quarter more test loss is enough with 300 samples, and not with 2000."""
-    quarter = changed(smoke, test=np.array([1.0, 1.25])[None, :, None] + 0 * smoke.runs.test)
-    words = "a much larger test loss"
-    assert verdict(words, quarter) == Verdict.SUPPORTED
-    assert verdict(words, quarter, experiment.PRESETS["paper"]) == Verdict.REFUTED
-
-
-def test_the_printed_rate_needs_another_critical_rate(smoke, verdict):
+def test_another_critical_rate_is_told(smoke, verdict):
     other = smoke._replace(critical_rates=np.full_like(smoke.critical_rates, 4.0))
-    assert verdict("is 0.1.", other) == Verdict.SUPPORTED
     assert verdict("is about 0.15", other) == Verdict.REFUTED
 
 

@@ -21,14 +21,17 @@ def test_a_reversed_order_is_refuted(smoke, verdict):
         alignment=smoke.runs.alignment[:, ::-1],
         num_supercritical=smoke.runs.num_supercritical[:, ::-1],
     )
-    for words in ("smaller test loss", "better aligned", "more super-critical"):
+    for words in ("loss, seed by seed", "better aligned", "more super-critical"):
         assert verdict(words, wrong) == Verdict.REFUTED
 
 
 def test_an_order_of_rank_3_is_told(smoke, verdict):
     """Corrupted: larger batches with a larger loss."""
     ordered = smoke._replace(other_test=smoke.other_test + np.array([0.0, 0.5])[:, None])
-    assert verdict("polynomial of rank 3", ordered) == Verdict.REFUTED
+    assert verdict("has no such gain", ordered) == Verdict.REFUTED
+    assert verdict("of rank 3, too", ordered) == Verdict.SUPPORTED
+    lost = smoke._replace(other_test=smoke.other_test + np.array([0.5, 0.0])[:, None])
+    assert verdict("of rank 3, too", lost) == Verdict.REFUTED
 
 
 def test_a_control_that_catapults_is_refuted(smoke, verdict):

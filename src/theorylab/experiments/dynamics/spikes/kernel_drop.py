@@ -1,9 +1,12 @@
-"""Every spike of SGD makes the tangent kernel smaller; between spikes it grows again.
+"""The tangent kernel becomes smaller at nine of ten spikes of SGD, and grows between them.
 
 SGD near the critical learning rate of its data spikes whenever a batch makes its step
-super-critical. At each of these spikes the norm ‖K‖ of the kernel of all data drops; at all other
-steps it rises a little (progressive sharpening), until the next spike. The spikes of gradient
-descent need the five top directions of the kernel; those of SGD lie in the first alone.
+super-critical. The source says that the norm ‖K‖ of the kernel of all data drops at each of these
+spikes, and mostly rises at other steps (progressive sharpening); and that the spikes of SGD lie in
+the first direction of the kernel only, where those of gradient descent need five.
+
+Most spikes are so, and not each: three steps after about one spike in ten the kernel is not
+smaller, and at about one in seven the loss in the other directions spikes as well.
 
 The network is fully connected by default, in the tangent parametrization, and learns inputs that
 have the contrast of images. Convolutional, wide residual and transformer networks and Myrtle-5 are
@@ -33,12 +36,11 @@ from theorylab.claims import (
     at_least,
     at_most,
     median_at_least,
-    median_between,
     ordered,
     probability_at_least,
 )
 from theorylab.dynamics import WatchedSteps, spikes
-from theorylab.experiments.drawing import panels
+from theorylab.experiments.drawing import label_axes, panels
 from theorylab.fields import Count, Plural, Positive
 from theorylab.models import network
 from theorylab.models.parametrization import Torch
@@ -47,17 +49,17 @@ from theorylab.training import ensemble
 from theorylab.typing import RandomKey, Scalar
 
 from ._runs import Draw, watched_sgd
-from ._shares import median_top_share
+from ._shares import WAIT, followed_spikes, kernel_falls, later_changes, median_top_share
 from ._tasks import SgdTask, image_network, watched_bytes
 
 PRECISION = "float32"
 FORMULA = r"\|K(t + 3)\| < \|K(t)\| \text{ if } L(t + 1) \gg L(t)"
 
 DROP = Source("zhu", "sgd-ntk-drop", "Fig. 4.7")
-TOP = Source("zhu", "sgd-ntk-drop", "Fig. C.8")
-TORCH = Source("zhu", "torch-param", "Fig. C.9")
+TOP = Source("zhu", "sgd-ntk-drop", "§4.3, Fig. 4.7, C.8")
+TORCH = Source("zhu", "torch-param", "C.3, Fig. C.9")
 
-WAIT = 3  # steps after a spike until ‖K‖ is compared
+NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 
 @dataclass(frozen=True)
@@ -153,89 +155,103 @@ def _train(
     return watched_sgd(draw, model_of, ratio, config.batch_size, config.num_steps, key)
 
 
-def _spiking(watched: WatchedSteps) -> np.ndarray:
-    """Which steps spike, but for the last few, after which ‖K‖ is not known."""
-    return spikes(watched.loss)[..., : -WAIT + 1]
-
-
-def _changes(watched: WatchedSteps) -> np.ndarray:
-    """The relative change of ‖K‖ over the next steps, for every step but the last few."""
-    norm = watched.kernel_norm
-    return norm[..., WAIT:] / norm[..., :-WAIT] - 1
-
-
-def _falls(watched: WatchedSteps) -> tuple[int, int]:
-    """After how many of all spikes ‖K‖ is smaller, and how many spikes there are."""
-    after = _changes(watched)[_spiking(watched)]
-    return int((after < 0).sum()), len(after)
-
-
-def _mean_changes(watched: WatchedSteps, at_spikes: bool) -> np.ndarray:
-    """The mean change of ‖K‖ at spikes, or at steps that are far from any, seed by seed."""
-    spiking, changes = _spiking(watched), _changes(watched)
+def _away(watched: WatchedSteps) -> np.ndarray:
+    """The steps that are far from any spike: no change after one of them sees a spike."""
+    spiking = followed_spikes(watched.loss)
     near = spiking.copy()
-    for shift in range(1, WAIT + 1):  # the change after a step must not see the next spike
+    for shift in range(1, WAIT + 1):
         near[:, :-shift] |= spiking[:, shift:]
         near[:, shift:] |= spiking[:, :-shift]
-    chosen = spiking if at_spikes else ~near
-    means = [
-        change[flags].mean() if flags.any() else np.nan
-        for change, flags in zip(changes, chosen, strict=True)
-    ]
-    return np.array(means)
+    return ~near
+
+
+def _means(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The mean over chosen steps, seed by seed; NaN where there are none."""
+    pairs = zip(values, chosen, strict=True)
+    return np.array([each[flags].mean() if flags.any() else np.nan for each, flags in pairs])
 
 
 def _compared_changes(watched: WatchedSteps) -> tuple[np.ndarray, np.ndarray]:
-    """The mean changes at spikes and away from them, of the seeds that spiked."""
-    at, away = _mean_changes(watched, True), _mean_changes(watched, False)
+    """The mean changes of ‖K‖ at spikes and away from them, of the seeds that spiked."""
+    changes = later_changes(watched.kernel_norm)
+    at, away = (_means(changes, f) for f in (followed_spikes(watched.loss), _away(watched)))
     spiked = np.isfinite(at)
     return at[spiked], away[spiked]
 
 
-def _top_share(watched: WatchedSteps) -> np.ndarray:
-    return median_top_share(watched.loss, watched.top[..., 0])
+def _not_falling(watched: WatchedSteps) -> np.ndarray:
+    """The share of steps away from spikes at which ‖K‖ rises or stays, seed by seed."""
+    return _means((later_changes(watched.kernel_norm) >= 0).astype(float), _away(watched))
 
 
-# Thresholds are the catalogue's. To tell a share of falls from 0.8 takes some 300 spikes: those
-# of 12 seeds, 40, gave 0.79 on one machine and more on another, and 142 an interval from 0.799 on.
-# For PyTorch's parametrization the catalogue has no numbers: "most" is more than a half. On seed
-# 101 ‖K‖ fell after 81 % of 290 spikes of small networks; the top direction had 0.85 of them.
+def _only_in_the_first(watched: WatchedSteps) -> tuple[int, int]:
+    """At how many spikes the loss outside the first direction does not spike, of how many."""
+    at = spikes(watched.loss)
+    calm = ~spikes(watched.loss - watched.top[..., 0])[at]
+    return int(calm.sum()), calm.size
+
+
 CLAIMS = (
-    DROP.claim(
+    DROP.check(
         "There are at least 30 spikes to judge by.",
-        lambda r, c: at_least(_spiking(r.high).sum(), 30.0),
+        lambda r, c: at_least(followed_spikes(r.high.loss).sum(), 30.0),
     ),
     DROP.claim(
+        "At each spike ‖K‖ drops: it is smaller three steps later, at 95 % of the spikes.",
+        lambda r, c: probability_at_least(*kernel_falls(r.high), 0.95),
+        quote="at each spike of the training loss, there is a significant drop",
+        expected="refuted",
+        why="after about one spike in ten the kernel is not smaller, of small networks on made-up"
+        " inputs. The source shows curves without a rule for spikes, of five layers on CIFAR-10"
+        " (`paper`), which was not run.",
+        demand="lab: 95 % stand for each; spikes by 1.5 L and 0.1, and three steps are ours",
+    ),
+    DROP.found(
         "The kernel is smaller three steps after a spike than before it, at four of five spikes.",
-        lambda r, c: probability_at_least(*_falls(r.high), 0.8),
+        lambda r, c: probability_at_least(*kernel_falls(r.high), 0.8),
+        demand="lab: 142 spikes gave an interval from 0.799 on; some 300 tell it from 0.8",
     ),
     DROP.claim(
+        "At other steps ‖K‖ mostly increases or stays: at more than half of them.",
+        lambda r, c: median_at_least(_not_falling(r.high), 0.5),
+        quote="mostly increasing or staying unchanged at other steps",
+        demand="derived: mostly is more than half",
+    ),
+    DROP.found(
         "‖K‖ changes less, with its sign, at spikes than elsewhere.",
         lambda r, c: ordered(*_compared_changes(r.high)),
     ),
-    DROP.claim(
-        "Away from spikes the kernel grows, in the mean.",
-        lambda r, c: median_at_least(_mean_changes(r.high, False), 0.0),
+    TOP.claim(
+        "Spikes are those of the first direction of the kernel: it has four fifths of a spike, in"
+        " the median.",
+        lambda r, c: median_at_least(median_top_share(r.high.loss, r.high.top[..., 0]), 0.8),
+        quote="corresponds to the spikes in the training loss, while the decrease of",
+        demand=NOT_KEPT,
     ),
     TOP.claim(
-        "A spike of SGD lies in the first direction of the kernel: four fifths, in the median.",
-        lambda r, c: median_at_least(_top_share(r.high), 0.8),
+        "They occur only there: at 95 % of the spikes the rest of the loss does not spike.",
+        lambda r, c: probability_at_least(*_only_in_the_first(r.high), 0.95),
+        quote="for SGD, catapults occur only in the top-1 eigendirection",
+        expected="refuted",
+        why="at about one spike in seven the rest rises by half and by 0.1, too, of small networks"
+        " on made-up inputs. The source's own networks and images (`paper`) were not run.",
+        demand="lab: 95 % stand for all",
     ),
     TORCH.claim(
         "In PyTorch's parametrization, too, the kernel is smaller after most spikes.",
-        lambda r, c: probability_at_least(*_falls(r.torch), 0.5),
+        lambda r, c: probability_at_least(*kernel_falls(r.torch), 0.5),
+        quote="the decrease in the spectral norm of the tangent kernel during loss spikes in the",
+        demand="lab: on seed 101 ‖K‖ fell after 81 % of 290 spikes of small networks",
     ),
-    TORCH.claim(
+    TORCH.found(
         "There, too, ‖K‖ falls by more at spikes than elsewhere.",
         lambda r, c: ordered(*_compared_changes(r.torch)),
     ),
     TORCH.claim(
-        "There, too, the kernel grows away from spikes.",
-        lambda r, c: median_at_least(_mean_changes(r.torch, False), 0.0),
-    ),
-    TORCH.claim(
         "There, too, most of a spike lies in the top direction: at least half, in the median.",
-        lambda r, c: median_at_least(_top_share(r.torch), 0.5),
+        lambda r, c: median_at_least(median_top_share(r.torch.loss, r.torch.top[..., 0]), 0.5),
+        quote="the occurrence of the loss spikes of SGD in the top eigenspace",
+        demand="lab: on seed 101 the top direction had 0.85 of them",
     ),
     DROP.control(
         "Far below the critical rate nothing spikes.",
@@ -243,7 +259,8 @@ CLAIMS = (
     ),
     DROP.control(
         "There the kernel loses nothing: it ends at no less than nine tenths of its start.",
-        lambda r, c: median_between(r.low.kernel_norm[:, -1] / r.low.kernel_norm[:, 0], 0.9, 10.0),
+        lambda r, c: median_at_least(r.low.kernel_norm[:, -1] / r.low.kernel_norm[:, 0], 0.9),
+        demand=NOT_KEPT,
     ),
 )
 
@@ -254,14 +271,14 @@ def plot(result: Result, config: Config) -> Figure:
     high, low = result.high, result.low
     parts = {"L": high.loss, "L in the top direction": high.top[..., 0], "control": low.loss}
     for name, values in parts.items():
-        loss.semilogy(values[0], linewidth=0.8, label=name)
+        loss.plot(values[0], linewidth=0.8, label=name)
     loss.legend(fontsize=7)
     for watched in (high, low):
         norm.plot(watched.kernel_norm[0] / watched.kernel_norm[0, 0])
-    spiking, changes = _spiking(high), _changes(high)
+    spiking, changes = followed_spikes(high.loss), later_changes(high.kernel_norm)
     bins = list(np.linspace(-0.6, 0.6, 41))
     change.hist([changes[spiking], changes[~spiking]], bins, density=True)
     change.legend(["at spikes", "elsewhere"], fontsize=7)
-    for axis in (loss, norm):
-        axis.set_xlabel("step")
+    label_axes(loss, "step", logarithmic="y")
+    label_axes(norm, "step")
     return figure

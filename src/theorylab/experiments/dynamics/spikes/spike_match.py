@@ -1,16 +1,15 @@
-"""SGD spikes where its batch makes the step super-critical, and a match rate needs its base rate.
+"""SGD spikes where its batch makes the step super-critical; a match rate needs its base rate.
 
 Before every step of SGD the critical learning rate of the batch is measured, η_crit = b/λ_max(K)
 with the tangent kernel of the b examples. The source asks at how many of the steps that raise the
-loss η was above it, and finds 97 %. But that number says little by itself: where η is above η_crit
-at most steps, most of everything matches; and where the loss goes up and down by 10⁻⁴ at every
-second step, as on handwritten digits, almost nothing does. So the match rate stands here beside its
-base rate P(η > η_crit), with the lift, P(up | above), P(up | not above) and Fisher's exact test.
-And for spikes that deserve the name,
+loss η was above it, and finds 95 % to 97 %. That number depends on the data: where the loss goes up
+and down by 10⁻⁴ at every second step, as on handwritten digits, almost nothing matches; and where η
+is above η_crit at most steps, most of everything does. So it stands here beside its base rate
+P(η > η_crit), with the lift, P(up | above), P(up | not above) and Fisher's exact test. For spikes,
 
     L′ > 1.5 L  and  L′ − L > 0.1,
 
-the match is all but perfect, far above the same base rate. The "number of catapults" of the source
+the match is nearly perfect, far above the same base rate. The "number of catapults" of the source
 counts super-critical steps: many times the number of spikes.
 
 Networks with two layers, with several, and convolutional ones learn inputs that have the contrast
@@ -72,11 +71,12 @@ FORMULA = r"P(\eta > \eta_{\mathrm{crit}}(\mathrm{batch}) \mid L' > L)"
 
 TABLE = Source("zhu", "sgd-match-rate", "Table 4.2")
 FIGURE = Source("zhu", "sgd-match-rate", "Fig. 4.6")
-COUNT = Source("zhu", "agop-sgd", "Table 4.1, number of catapults")
+COUNT = Source("zhu", "agop-sgd", "§4.4, number of catapults")
 
 NETWORKS = ("two layers", "deep", "convolutional")
 PHOTOGRAPHS = ("cifar10", "svhn")
 CONTROL_RATIO = 0.3  # η over η_crit in the control
+NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ PRESETS = {
 
 
 class Rates(NamedTuple):
-    """What the catalogue reports beside a match rate, one number for each task."""
+    """A match rate and what it must be read with, one number for each task."""
 
     raw_match: Float[np.ndarray, " tasks"]  # P(above | up), for any step up
     base_rate: Float[np.ndarray, " tasks"]  # P(above), of steps up and of spikes
@@ -269,59 +269,84 @@ def _chance(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
     return np.array([m.base_rate for m in found]), np.array([m.match_rate for m in found])
 
 
-# Thresholds are the catalogue's but for one: it asks for a match of 98 %, after pilots with 265 of
-# 265 spikes. Seeds 101 and 102 have 479 of 483 (0.979 to 0.998): no run of a minute tells that from
-# 98 %, so 95 % is judged. The source's 97.32 ± 0.45 of the shallow network is widened twice.
+def _falling(result: Result, config: Config) -> np.ndarray:
+    """The share of steps of the control at which the loss falls, on the source's kind of data."""
+    return (np.diff(result.low.loss[_photographs(config)]) <= 0).mean(axis=-1)
+
+
 CLAIMS = (
-    FIGURE.claim(
+    FIGURE.check(
         "There are at least 30 spikes to judge by.",
         lambda r, c: at_least(spikes(r.high.loss).sum(), 30.0),
     ),
-    TABLE.corrected(
-        "At least 95 % of the spikes come at steps above the critical rate of their batch.",
-        lambda r, c: probability_at_least(*_counts(_of_spikes(r.high)), 0.95),
-        formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > 1.5 L,\ L' - L > 0.1) \ge 0.95",
-    ),
-    TABLE.corrected(
-        "That is more than their base rate: spikes match more often than any step, seed by seed.",
-        lambda r, c: ordered(*_chance(r, c)),
-    ),
-    TABLE.printed(
-        "As printed: 96 % to 98 % of all steps that raise the loss are above the critical rate.",
+    TABLE.claim(
+        "Whenever the loss of a shallow network increases, η is above the critical rate of the"
+        " batch: at 97.3 % of the steps, within twice ±0.45.",
         lambda r, c: probability_between(
             *_counts(_any_rise(r.high, _photographs(c))), 0.9642, 0.9822
         ),
+        formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > L) = 0.973",
+        quote="whenever the (total) training loss increases, the algorithmic learning rate",
+        expected="refuted",
+        why="the rate depends on the data, and here these are made up with the contrast of"
+        " photographs. The source's CIFAR-10 (`paper`) was not run.",
+        demand="source",
     ),
-    TABLE.claim(
+    TABLE.found(
+        "At least 95 % of the spikes come at steps above the critical rate of their batch.",
+        lambda r, c: probability_at_least(*_counts(_of_spikes(r.high)), 0.95),
+        formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > 1.5 L,\ L' - L > 0.1) \ge 0.95",
+        demand="lab: seeds 101 and 102 have 479 of 483 spikes, with an interval from 0.979 on",
+    ),
+    TABLE.found(
+        "That is more than their base rate: spikes match more often than any step, seed by seed.",
+        lambda r, c: ordered(*_chance(r, c)),
+    ),
+    TABLE.found(
         "With unequal contrast three of four steps that raise the loss are above the critical one.",
         lambda r, c: probability_at_least(
             *_counts(min(_contrast(r), key=lambda match: match.match_rate)), 0.75
         ),
+        demand=NOT_KEPT,
     ),
-    TABLE.corrected(
+    TABLE.found(
         "But that has a base rate: a quarter of all steps or more are above the critical rate.",
         lambda r, c: median_at_least(_above(r.high)[_photographs(c)].mean(axis=-1), 0.25),
+        demand=NOT_KEPT,
     ),
-    TABLE.corrected(
+    TABLE.found(
         "So its lift is small: not twice as many steps that raise the loss are above as of all.",
         lambda r, c: median_at_most(_lifts(r, c), 2.0),
         formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > L) < 2 P(\eta > \eta_{\mathrm{crit}})",
+        demand=NOT_KEPT,
     ),
-    TABLE.claim(
+    TABLE.found(
         "It is more than its base rate: steps up and steps above go together, by Fisher's test.",
         lambda r, c: at_most(max(match.p_value for match in _contrast(r)), 1e-3),
+        demand=NOT_KEPT,
     ),
     FIGURE.claim(
-        "A spike lies in the 5 top directions of the kernel, in the median.",
+        "Spikes are those of the top 5 directions of the kernel: nine tenths or more of a spike, in"
+        " the median.",
         lambda r, c: median_at_least(median_top_share(r.high.loss[0], r.high.top[0, ..., 1]), 0.9),
+        quote="corresponds to the spikes in the training loss",
+        demand=NOT_KEPT,
     ),
-    COUNT.claim(
+    COUNT.found(
         "Steps above the critical rate are more than twice as many as spikes.",
         lambda r, c: median_at_least(
             num_supercritical(r.high.learning_rate[0], r.high.critical[0])
             / np.maximum(spikes(r.high.loss[0]).sum(axis=-1), 1),
             2.0,
         ),
+        demand=NOT_KEPT,
+    ),
+    FIGURE.claim(
+        "Below the critical rates of all batches the loss decreases monotonically: at 98 % of the"
+        " steps.",
+        lambda r, c: median_at_least(_falling(r, c), 0.98),
+        quote="monotonically decreases until convergence without any spike",
+        demand="lab: 2 % are for rounding and for rises of some thousandths (seed 0: 0.5 %)",
     ),
     FIGURE.control(
         "Far below the critical rate of all data nothing spikes.",

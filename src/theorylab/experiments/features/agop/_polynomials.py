@@ -56,6 +56,7 @@ from theorylab.training import (
 from theorylab.typing import Apply, Measured, Params, RandomKey, Scalar
 
 LOSS = squared("mean")
+NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 CORNER = 10  # the corner of G that is kept has so many inputs: a polynomial depends on no others
 # With the kernel of all samples, whose top eigenvector is nearly constant and stands far apart.
 _NUM_PRODUCTS = 12

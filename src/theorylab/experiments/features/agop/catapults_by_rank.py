@@ -1,19 +1,18 @@
-"""Catapults improve deeper networks on a polynomial of rank 4, and hardly on one of rank 3.
+"""Catapults improve networks of four layers on polynomials of rank 3 and 4, too.
 
 The question of `features/agop/gradient_descent` where the source asks it again: networks of four
 layers learn the polynomials x₁x₂Σ₁¹⁰xᵢ (rank 3) and x₁ + x₁x₂ + x₁x₂x₃ + x₁x₂x₃x₄ (rank 4) by
 gradient descent with k = 0, 1, 2, … catapults, to one training loss. Targets are divided by their
-deviation. With rank 4 the test loss falls with the catapults, and the features come closer to the
-target's. With rank 3, where the source has the same, the features hardly move; the test loss falls
-at the default size, and in smaller runs not enough to be told from noise.
+deviation. With both ranks the test loss falls with the catapults, and the features come a little
+closer to the target's; of rank 3 smaller runs than the default do not tell it from noise.
 
 The source's own raises of the learning rate, here in units of η_crit(0) and with targets as they
 are, throw the loss so far up that it does not come back. Raises to 1.2 η_crit(t) do not.
 
 In PyTorch's parametrization (with biases, and without 1/√fan-in) some more runs are thrown too far,
-and in the others the gain of rank 4, which the source has there too, is not seen at this size.
+and in the others the test loss changes little. (There the source has SGD, not gradient descent.)
 
-Source: zhu · agop-gd · Fig. 4.8, C.13, C.15; zhu · synthetic-tasks · C.6; zhu · torch-param · C.18.
+Source: zhu · agop-gd · Fig. 4.8, C.13, C.16; zhu · synthetic-tasks · C.6; zhu · torch-param · C.18.
 """
 
 from dataclasses import dataclass
@@ -43,12 +42,13 @@ from theorylab.typing import Measured, Params, RandomKey
 
 from . import _catapults as catapults
 from ._catapults import LOSS, CatapultConfig, Descents, Measurement, Problem
-from ._polynomials import Convention, network_in
+from ._polynomials import NOT_KEPT, Convention, network_in
 
 PRECISION = "float32"
 FORMULA = r"k \uparrow \;\Rightarrow\; L_{test} \downarrow, \; \cos(G, G^*) \uparrow"
 
-GD = Source("zhu", "agop-gd", "Fig. 4.8, C.13")
+RANK_3 = Source("zhu", "agop-gd", "Fig. 4.8b")
+RANK_4 = Source("zhu", "agop-gd", "Fig. C.16")
 SCHEDULE = Source("zhu", "agop-gd", "C.6, learning rates of ranks 3 and 4")
 TORCH = Source("zhu", "torch-param", "Fig. C.18")
 
@@ -211,51 +211,64 @@ def _change(runs: Descents, measure: str, place: int) -> np.ndarray:
     return after - before
 
 
-# Orders only: the catalogue has a sign test for these ranks. Rank 3 on seeds 101 to 103: its test
-# loss changes by −0.08 to 0 of Var f*, its alignment by 0 to 0.06; a sign is not told from noise.
-# In PyTorch's parametrization, seed 101: test losses change by −0.07 (rank 3, smoke) to 0.04, with
-# intervals from −0.12 to 0.07, and 80 % (smoke) to 88 % of the runs are not thrown too far.
+FALLS = "the test loss/error decreases as the number of catapults increases while AGOP alignment"
+HOLDS = "the findings observed in Figure 4.8 hold for Rank-4 regression"
+
 CLAIMS = (
-    GD.claim(
+    RANK_4.claim(
         "On the polynomial of rank 4, catapults lower the test loss.",
         lambda r, c: ordered(*_ends(r.ntk, "test", FOUR)[::-1]),
+        quote=HOLDS,
     ),
-    GD.claim(
+    RANK_4.claim(
         "They bring its features closer to the target's.",
         lambda r, c: ordered(*_ends(r.ntk, "alignment", FOUR)),
+        quote=HOLDS,
     ),
-    GD.claim(
-        "On the polynomial of rank 3 they do not raise the test loss by a twentieth of Var f*.",
-        lambda r, c: median_at_most(_change(r.ntk, "test", THREE), 0.05),
+    RANK_3.claim(
+        "On the polynomial of rank 3, too, they lower the test loss.",
+        lambda r, c: ordered(*_ends(r.ntk, "test", THREE)[::-1]),
+        quote=FALLS,
+        regime="num_train >= 300",
     ),
-    GD.claim(
-        "The features of rank 3 hardly move: the alignment changes by less than 0.15.",
-        lambda r, c: median_between(_change(r.ntk, "alignment", THREE), -0.15, 0.15),
+    RANK_3.claim(
+        "There, too, they raise the alignment.",
+        lambda r, c: ordered(*_ends(r.ntk, "alignment", THREE)),
+        quote=FALLS,
+        regime="num_train >= 300",
     ),
-    *SCHEDULE.erratum(
-        printed=(
-            "The source's learning rates train these networks without biases.",
-            lambda r, c: probability_at_least(r.listed.sum(), r.listed.size, 0.5),
-        ),
-        corrected=(
-            "Raises to 1.2 times the critical rate of the moment do, in nine of ten runs and more.",
-            lambda r, c: probability_at_least(r.ntk.reached.sum(), r.ntk.reached.size, 0.9),
-        ),
+    SCHEDULE.claim(
+        "The source's learning rates train these networks: after its raises the loss is no larger"
+        " than at first, in most runs.",
+        lambda r, c: probability_at_least(r.listed.sum(), r.listed.size, 0.5),
+        quote="For Rank-3 task, we increase the learning rate to [40, 100, 150]",
+        expected="refuted",
+        why="the first raise already throws the loss too far. The source does not say its first"
+        " rate, its biases, nor how it decays the rate if necessary after the catapult.",
+        demand="derived: most is more than half",
     ),
-    TORCH.claim(
+    SCHEDULE.found(
+        "Raises to 1.2 times the critical rate of the moment do, in nine of ten runs and more.",
+        lambda r, c: probability_at_least(r.ntk.reached.sum(), r.ntk.reached.size, 0.9),
+        demand=NOT_KEPT,
+    ),
+    TORCH.found(
         "In PyTorch's parametrization they change the test loss of rank 4 little, by less than 0.15"
         " of Var f*.",
         lambda r, c: median_between(_change(r.torch, "test", FOUR), -0.15, 0.15),
+        demand="lab: on seed 101 it changes by −0.07 to 0.04, with intervals from −0.12 to 0.07",
     ),
-    TORCH.claim(
+    TORCH.found(
         "There they change that of rank 3 as little.",
         lambda r, c: median_between(_change(r.torch, "test", THREE), -0.15, 0.15),
+        demand="lab: as for rank 4",
     ),
-    TORCH.claim(
+    TORCH.found(
         "There, too, most runs come back from their raises.",
         lambda r, c: probability_at_least(r.torch.reached.sum(), r.torch.reached.size, 0.5),
+        demand="lab: on seed 101 80 % to 88 % do",
     ),
-    GD.control(
+    RANK_4.control(
         "Below the critical learning rate the loss never spikes.",
         lambda r, c: median_at_most(r.ntk.spikes[:, :, 0].max(axis=0).astype(float), 0.0),
     ),

@@ -2,9 +2,9 @@
 
 The target is f* = ‖x‖/√d, whose expected gradient outer product is I/d²: no direction is better
 than another. A two-layer network learns it from about as many samples as there are inputs, by
-gradient descent with k = 0, 1, ... catapults, to one training loss. The first catapult lowers the
-test loss, because it removes the output of the random initial network; more of them do not, and the
-features do not come closer to the target's.
+gradient descent with k = 0, 1, ... catapults, to one training loss. The features do not come closer
+to the target's. The test loss the source has unimproved, too; here the first catapult lowers it by
+a quarter, because it removes the output of the random initial network, and more of them do not.
 
 η is raised as the source raises it, in units of η_crit at the start; with `schedule="adaptive"` to
 1.2 η_crit(t), when the loss is back from the last raise.
@@ -32,6 +32,7 @@ from theorylab.typing import RandomKey
 
 from . import _catapults as catapults
 from ._catapults import CatapultConfig, Descents, Measurement, Schedule
+from ._polynomials import NOT_KEPT
 
 PRECISION = "float32"
 FORMULA = r"f^* = \|x\|/\sqrt d, \quad G^* = I/d^2"
@@ -106,38 +107,54 @@ def _closer(result: Descents, config: Config) -> np.ndarray:
     return alignment[:, np.array(config.raises) >= 2].max(axis=1) - alignment[:, 0]
 
 
-def _fall(result: Descents) -> np.ndarray:
-    """By which part the best test loss falls from the first catapult to the last."""
+def _fall(result: Descents, first: int) -> np.ndarray:
+    """By which part the best test loss falls from the first number of catapults to the last."""
     best = _kept(result, result.best_test)
-    return 1 - best[:, -1] / best[:, 1]
+    return 1 - best[:, -1] / best[:, first]
 
 
-# 0.02 and 5 % are the catalogue's. With the source's schedule the best test loss is reached early,
-# and hardly depends on later raises; after adaptive raises it varies by a third from seed to seed.
-# On seed 101 four of 96 runs were thrown too far by the last raise.
+NO_GAIN = "catapults do not improve the test performance or the AGOP alignment"
+
 CLAIMS = (
     FULL.claim(
         "Two and more catapults bring the features no closer to those of the target.",
         lambda r, c: median_at_most(_closer(r, c), 0.02),
         formula=r"\cos_k \le \cos_0 + 0.02",
+        quote=NO_GAIN,
+        demand=NOT_KEPT,
     ),
     FULL.claim(
+        "Catapults do not improve the test performance: from none to the last the best test loss"
+        " falls by less than 5 %.",
+        lambda r, c: median_at_most(_fall(r, 0), 0.05),
+        quote=NO_GAIN,
+        expected="refuted",
+        why="the first catapult removes the output of the random initial network, which is most of"
+        " the test loss. The source has one run of a validation loss, without a number.",
+        demand=NOT_KEPT,
+    ),
+    FULL.found(
         "From the first catapult to the last, the best test loss falls by less than 5 %.",
-        lambda r, c: median_at_most(_fall(r), 0.05),
+        lambda r, c: median_at_most(_fall(r, 1), 0.05),
+        demand="lab: with the source's schedule the best test loss is reached early; after adaptive"
+        " raises it varies by a third from seed to seed",
     ),
-    FULL.claim(
+    FULL.found(
         "No network comes near the best constant: even the best test loss is twice as large.",
         lambda r, c: median_at_least(r.best_test.min(axis=1) / _constant(c), 2.0),
+        demand=NOT_KEPT,
     ),
-    FULL.control(  # not every one: with seeds 0, 101 and 102 the fourth raise makes no spike
+    FULL.control(
         "The raises are catapults: the loss spikes at 70 % of them or more, and not without.",
         lambda r, c: median_at_least(
             np.where(r.spikes[:, 0] == 0, r.spikes[:, -1] / c.raises[-1], 0.0), 0.7
         ),
+        demand="lab: with seeds 0, 101 and 102 the fourth raise makes no spike",
     ),
-    FULL.control(
+    FULL.check(
         "Runs are compared at the same training loss: four in five, at least, reach it.",
         lambda r, c: probability_at_least(r.reached.sum(), r.reached.size, 0.8),
+        demand="lab: on seed 101 four of 96 runs were thrown too far by the last raise",
     ),
 )
 

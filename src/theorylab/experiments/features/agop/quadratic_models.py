@@ -2,13 +2,13 @@
 
 The quadratic model f_quad of a network is its Taylor expansion to second order in the weights,
 around the weights where training begins. It is the simplest model that catapults. Whether it also
-learns features when it does is asked as an open question; here it is measured: a two-layer network
+learns features when it does the source leaves open; here it is measured: a two-layer network
 and its quadratic model learn y = x₁x₂ + noise by gradient descent, from the same weights and on
 the same data, with k = 0, 1, 2 raises of the learning rate, to the same training loss. The answer
 is yes: the alignment of the quadratic model rises with every catapult, as that of the network does,
 from a lower level.
 
-Source: zhu · ext-* · Ch. 5 (ext-nqm-agop); zhu · taylor-models · Eqs 3.1–3.2; zhu · agop-gd ·
+Source: zhu · ext-* · Ch. 5; zhu · taylor-models · Eqs 3.1–3.2; zhu · agop-gd ·
 Fig. 4.8.
 """
 
@@ -35,7 +35,7 @@ PRECISION = "float32"
 FORMULA = r"f_{quad} = f + \Delta^\top \nabla f + \tfrac12 \Delta^\top H_f \Delta"
 
 OPEN = Source("zhu", "ext-*", "Ch. 5")
-TAYLOR = Source("zhu", "taylor-models", "Eq. 3.2")
+GD = Source("zhu", "agop-gd", "Fig. 4.8")
 
 
 @dataclass(frozen=True)
@@ -92,29 +92,31 @@ def _every_catapult_improves(runs: Descents) -> Finding:
 
 
 CLAIMS = (
-    TAYLOR.claim(
+    OPEN.claim(
         "The quadratic model catapults: its loss spikes at the first raise, and comes back.",
         lambda r, c: median_at_least(
             (r.quadratic.spikes[:, 1] * r.quadratic.reached[:, 1]).astype(float), 1
         ),
+        quote="they similarly exhibit catapult dynamics when the learning rate is large",
     ),
-    OPEN.claim(
+    OPEN.found(
         "Every catapult improves the features of the quadratic model: their alignment rises.",
         lambda r, c: _every_catapult_improves(r.quadratic),
     ),
-    OPEN.claim(
+    GD.claim(
         "Every catapult improves the features of the network.",
         lambda r, c: _every_catapult_improves(r.network),
+        quote="as the number of catapults increases while AGOP alignment increases",
     ),
-    OPEN.claim(
+    OPEN.found(
         "Without a catapult the network's features are better than those of its quadratic model.",
         lambda r, c: ordered(r.quadratic.alignment[:, 0], r.network.alignment[:, 0]),
     ),
-    TAYLOR.control(
+    OPEN.control(
         "Below the critical learning rate neither model's loss spikes.",
         lambda r, c: at_most(max(runs.spikes[:, 0].max() for runs in r), 0),
     ),
-    TAYLOR.control(
+    OPEN.check(
         "All runs are compared at the same training loss, which they all reach.",
         lambda r, c: at_least(min(runs.reached.mean() for runs in r), 1.0),
     ),
