@@ -12,7 +12,7 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "labels", "field", "value"),
     [
-        ("close to their cluster's centre", "true", "within", 0.5),
+        ("neurons form clusters", "true", "within", 0.5),
         ("below 0.3", "true", "within", 0.9),
         ("silhouette is above", "true", "silhouette", 0.2),
         ("silhouette is below", "true", "silhouette", 0.9),

@@ -14,13 +14,14 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
+        ("form two clusters", "within", 0.7),
         ("gather in two clusters", "within", 0.7),
         ("nearly opposite", "between", 0.0),
-        ("is early", "moved", 0.4),
+        ("emerge early", "moved", 0.4),
         ("tells the two apart", "accuracy", 0.9),
-        ("At the start", "within", 0.7),
+        ("At the start there", "within", 0.7),
         ("scrambled", "chance", 0.7),
-        ("usual size", "within", 0.7),
+        ("hides them", "within", 0.7),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):

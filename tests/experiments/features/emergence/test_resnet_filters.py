@@ -14,26 +14,21 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
+        ("filters of all groups", "within", 0.1),
         ("as close as printed", "within", 0.3),
-        ("than the same filters shuffled", "chance", 0.99),
+        ("In the last two groups", "chance", 0.99),
         ("In the last group centres", "between", -0.3),
         ("keep their direction", "pairs", 0.2),
         ("ten deviations", "pairs", 0.4),
         ("is early", "late", 1e6),
         ("tells the two apart", "accuracy", 0.8),
         ("Before training", "within", 0.9),
-        ("From a usual start", "within", 0.9),
         ("training adds", "added", 0.0),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
     broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
     assert verdict(words, broken) != Verdict.SUPPORTED
-
-
-def test_opposite_centres_in_all_groups_would_be_reported(smoke, verdict):
-    perfect = smoke._replace(between=np.full_like(smoke.between, -0.9))
-    assert verdict("centres of some group are not", perfect) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ("tells more than", "told", 1000.0),
+        ("first gradient tells", "told", 1000.0),
+        ("would fail", "sharp", 0.05),
         ("do not find the set", "found", 1.0),
         ("same D queries do", "found", 0.0),
         ("it is.", "agreement", 0.5),

@@ -1,10 +1,10 @@
 """Weights of a network that learns real images gather in two clusters, early in training.
 
-Two digits are told apart by a ReLU network that starts small; spherical 2-means, started by a rule,
-finds the clusters of its first layer's weights. The two are nearly opposite: what speaks for one
-digit, and what speaks for the other. From a start of the usual size the network is as good, but the
-start's noise stays in the weights, and there is little to be seen (the source does not say how
-large its start is).
+A ReLU network tells two digits apart; spherical 2-means, started by a rule, finds the clusters of
+its first layer's weights. From a small start there are two that are nearly opposite: what speaks
+for one digit, and what speaks for the other. From a start of the usual size, as the source has it,
+the network is as good, but the start's noise stays in the weights and hides them (the source shows
+pictures by multidimensional scaling, and no numbers).
 
 Images are without their mean. With it, 8×8 digits give weaker clusters, since neurons that see one
 digit alone point elsewhere. Four clusters, as the source has for SVHN, are not looked for.
@@ -150,34 +150,53 @@ def _measured(given: tuple[RandomKey, Float[Array, ""]], data: Dataset, config: 
     )
 
 
+LAB = "lab: chosen for this experiment; the source shows pictures, and has no number"
+
 CLAIMS = (
     CLUSTERS.claim(
+        "From a usual start weights form two clusters: their mean cosine is 0.8 or more.",
+        lambda r, c: median_at_least(r.within[USUAL, :, -1], 0.8),
+        quote="The weights gradually form two clusters",
+        expected="refuted",
+        why="what training adds is shorter than the start; the source says random Gaussian, and "
+        "not of which size: from a start a hundred times smaller there are two clusters",
+        demand=LAB,
+    ),
+    CLUSTERS.found(
+        "From a usual start the start's noise hides them, below a cosine of 0.6.",
+        lambda r, c: median_at_most(r.within[USUAL, :, -1], 0.6),
+        demand=LAB,
+    ),
+    CLUSTERS.found(
         "From a small start weights gather in two clusters: their mean cosine is 0.8 or more.",
         lambda r, c: median_at_least(r.within[SMALL, :, -1], 0.8),
+        demand=LAB,
     ),
-    CLUSTERS.claim(
+    CLUSTERS.found(
         "The two clusters are nearly opposite: the cosine of their centres is -0.5 or less.",
         lambda r, c: median_at_most(r.between[SMALL, :, -1], -0.5),
+        demand=LAB,
     ),
     CLUSTERS.claim(
-        "Most of the change is early: half of it in the first tenth of training.",
-        lambda r, c: median_at_least(r.moved[SMALL, :, 1], 0.5),
+        "Features emerge early: from either start half of the change is in the first tenth.",
+        lambda r, c: median_at_least(r.moved[:, :, 1].min(axis=0), 0.5),
+        quote="effective features emerge after a few steps",
+        demand=LAB,
     ),
-    CLUSTERS.claim(
-        "The network tells the two apart on 97 % of test images.",
-        lambda r, c: median_at_least(r.accuracy[SMALL, :, -1], 0.97),
+    CLUSTERS.check(
+        "From either start the network tells the two apart on 97 % of test images.",
+        lambda r, c: median_at_least(r.accuracy[:, :, -1].min(axis=0), 0.97),
+        demand=LAB,
     ),
     CLUSTERS.control(
         "At the start there are no clusters: what 2-means finds has a cosine below 0.5.",
         lambda r, c: median_at_most(r.within[SMALL, :, 0], 0.5),
+        demand=LAB,
     ),
     CLUSTERS.control(
         "The same weights, scrambled, have no clusters.",
         lambda r, c: median_at_most(r.chance[SMALL, :, -1], 0.5),
-    ),
-    CLUSTERS.control(
-        "From a start of the usual size the start's noise hides them, below a cosine of 0.6.",
-        lambda r, c: median_at_most(r.within[USUAL, :, -1], 0.6),
+        demand=LAB,
     ),
 )
 

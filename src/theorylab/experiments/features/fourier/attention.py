@@ -6,11 +6,16 @@ frequencies, where at the start they had all of them. Without regularisation the
 memorised, the held-out ones are not learned, and the heads stay mixed.
 
 Spectra are judged only of networks that know 99 % of the held-out sums: what was memorised need not
-be a Fourier circuit. The source trains on half of the sums at p from 17 to 61, with 160 heads and a
-regularisation of 10⁻³ (`paper`: hours on an accelerator); 8 heads at p = 13 need nine tenths of the
-sums and a weight decay of 1. Heads count as live if the deviation of their scores from the mean is
-a tenth of the largest head's or more; the mean is no frequency, and signs of frequencies do not
-count.
+be a Fourier circuit. The source trains on half of the sums of three to five terms, at p from 17 to
+61, with 160 heads and a regularisation of 10⁻³ (`paper`: hours on an accelerator). The default has
+two terms. For three
+
+    --num-terms 3 --moduli 13 --fraction 0.9 --learning-rate 0.003 --batch-size 512 --num-steps 3000
+
+takes two minutes; three networks of eight learned the held-out sums then (seed 0), and their live
+heads had 92 % of their power at one pair of frequencies. Heads count as live if the deviation of
+their scores from the mean is a tenth of the largest head's or more; the mean is no frequency, and
+signs of frequencies do not count.
 
 Source: shi · exp-attention-fourier · Figs 4.3, C.5, C.6; shi · fourier-meters · §4.5.
 """
@@ -51,18 +56,18 @@ LIVE = 0.1  # the least deviation of a live head's scores, as a part of the larg
 class Config(Seeded):
     """Transformers of one layer that learn sums, with and without regularisation."""
 
-    num_terms: Several[Count] = (3,)  # k, one for each case
-    moduli: Several[Odd] = (13,)  # p, one for each case
-    fraction: OpenFraction = 0.9  # of all sums that are trained on
+    num_terms: Several[Count] = (2,)  # k, one for each case
+    moduli: Several[Odd] = (31,)  # p, one for each case
+    fraction: OpenFraction = 0.8  # of all sums that are trained on
     penalty: NonNegative = 0.0  # λ, in front of the norm of all weights
     weight_decay: NonNegative = 1.0  # of AdamW
     channels: Count = 32
     num_heads: Count = 8
     head_width: Count = 8
-    learning_rate: Positive = 0.003  # of AdamW
-    batch_size: Whole = 512  # examples in a step; 0: all
-    num_steps: Count = 3000
-    num_seeds: Count = 8  # networks of each case; six that learn are needed to conclude
+    learning_rate: Positive = 0.005  # of AdamW
+    batch_size: Whole = 256  # examples in a step; 0: all
+    num_steps: Count = 2000
+    num_seeds: Count = 16  # networks of each case; six that learn are needed to conclude
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,14 +90,7 @@ class Config(Seeded):
 
 
 PRESETS = {
-    "smoke": Config(
-        num_terms=(2,),
-        moduli=(31,),
-        fraction=0.8,
-        learning_rate=0.005,
-        batch_size=256,
-        num_steps=1000,
-    ),
+    "smoke": Config(num_steps=1000, num_seeds=8),
     "paper": Config(
         num_terms=(3, 4, 5),
         moduli=(61, 31, 17),
@@ -195,9 +193,17 @@ def _learned(result: Result, values: np.ndarray) -> np.ndarray:
 
 CLAIMS = (
     HARDNESS.claim(
-        "One-layer transformers learn to add: more than half know 99 % of the held-out sums.",
+        "One-layer transformers learn to add five numbers: more than half know 99 % of the "
+        "held-out sums.",
         lambda r, c: probability_at_least(_knows(r).sum(), len(_knows(r)), 0.5),
-        quote="one-layer transformers have a strong learning ability",
+        quote="can successfully learn modular arithmetic tasks even when k = 5",
+        regime="5 in num_terms",
+        demand="lab: 99 %, and more than half of the networks",
+    ),
+    HARDNESS.found(
+        "More than half of the networks know 99 % of the held-out sums of two terms.",
+        lambda r, c: probability_at_least(_knows(r).sum(), len(_knows(r)), 0.5),
+        regime="max(num_terms) == 2",
         demand="lab: 99 %, and more than half of the networks",
     ),
     WAVES.claim(
@@ -205,7 +211,7 @@ CLAIMS = (
         "frequencies.",
         lambda r, c: median_at_least(_learned(r, r.regularized.after), 0.5),
         formula=r"\max_{j_1, j_2} |\hat A|^2 / \sum |\hat A|^2 \ge \tfrac12",
-        quote="learns 2-dim cosine shape attention matrices",
+        quote="one-layer Transformer learning modular addition involving k inputs",
         demand="lab: ½ for “an apparent 2-dim cosine shape”; other seeds (key 7) had 0.83 to 0.98",
     ),
     WAVES.control(
