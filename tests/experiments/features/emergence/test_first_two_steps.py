@@ -40,7 +40,7 @@ def test_the_printed_statement_could_be_right(smoke, verdict):
         ({"num_relevant": 4}, "num_relevant must be a whole number, odd"),
         ({"num_relevant": 101}, "num_relevant must be at most num_patterns = 100"),
         ({"batch_size": 60000}, "batch_size must be at most num_samples = 50000"),
-        ({"num_steps": 2}, "num_steps must be at least 3"),
+        ({"num_steps": 2}, "num_steps must be a whole number, at least 3"),
         ({"num_pairs": 0}, "num_pairs must be a whole number, at least 1"),
         ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
     ],

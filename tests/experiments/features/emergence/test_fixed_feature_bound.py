@@ -42,14 +42,14 @@ def test_the_bounds_are_of_the_sizes():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimension": 17}, "dimension must be from 4 to 16"),
+        ({"dimension": 17}, "dimension must be a whole number, from 4 to 16"),
         ({"num_bits": 4}, "num_bits must be a whole number, odd"),
         ({"num_bits": 1}, "num_bits must be from 3 to dimension"),
         ({"num_neurons": 3}, "num_neurons must be even"),
         ({"norms": (1.0, 0.5, 2.0)}, "norms must be .* increasing"),
         ({"norms": (0.5, 2.0)}, "norms must be three or more"),
         ({"norms": (0.0, 0.5, 2.0)}, "norms must be .* each positive"),
-        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, from 1 to"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

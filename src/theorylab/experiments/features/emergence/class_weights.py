@@ -23,7 +23,7 @@ from theorylab.typing import Measured
 
 from ._comparison import train_laws
 from ._intervals import FAIR, LEARNED, STRUCTURED, IntervalSetting
-from ._tasks import bytes_of, theory_of
+from ._tasks import theory_of
 
 PRECISION = "float32"
 FORMULA = r"\alpha_y = 1/(2 \Pr[y])"
@@ -59,11 +59,6 @@ class Result(NamedTuple):
     fair_network: Float[Measured, "s t"]  # balanced
     unweighed: Float[Measured, "s t"]  # balanced, classes without weights in the loss
     unweighed_plain: Float[Measured, " s"]  # the same, all samples alike, at the first record
-
-
-def memory(config: Config) -> int:
-    """Bytes of data, weights and hidden layers of two seeds at once."""
-    return bytes_of(config, config.num_patterns, num_laws=2, batch_size=config.batch_size)
 
 
 def run(config: Config) -> Result:

@@ -20,7 +20,7 @@ Source: shi · general-dict · A.8, Theorem A.28, Lemma A.33.
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,13 +43,13 @@ from theorylab.features import class_accuracies
 from theorylab.features.emergence.meters import cosines, threshold_ceiling
 from theorylab.features.emergence.network import TruncatedNeurons, outputs, unbiased_start
 from theorylab.features.emergence.stages import classify, emerge
-from theorylab.fields import Count, Increasing, OpenFraction, Positive, Several
+from theorylab.fields import Count, Increasing, OpenFraction, Positive, Several, within
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
 
 from ._fixed_methods import batches, fit_tangents
-from ._tasks import DictionaryTask, ParitySetting, Theory, bytes_of, theory_of
+from ._tasks import DictionaryTask, ParitySetting, Theory, theory_of
 
 PRECISION = "float32"
 FORMULA = (
@@ -72,7 +72,7 @@ class Config(ParitySetting):
     num_pairs: Count = 60  # m, half the number of neurons
     num_samples: Count = 16000  # n
     num_test: Count = 3000
-    num_steps: Count = 300  # T, of every method
+    num_steps: Annotated[int, within(3)] = 300  # T, of every method
     batch_size: Count = 250  # samples in a step; the network's first two take all
 
     num_records = 1
@@ -109,7 +109,7 @@ PRESETS = {
     ),
     "paper": Config(
         num_patterns=100,
-        dimension=20000,
+        dimension=8000,
         num_pairs=300,
         num_samples=50000,
         num_steps=600,
@@ -136,11 +136,6 @@ class Result(NamedTuple):
 
     noisy: Runs  # with the first fraction, (v, s)
     unequal: Runs  # least noise, all fractions but the first, (f, s)
-
-
-def memory(config: Config) -> int:
-    """Bytes of data in d dimensions, weights and hidden layers of two seeds at once."""
-    return 2 * bytes_of(config, config.dimension, batch_size=config.batch_size)
 
 
 class Case(NamedTuple):

@@ -45,7 +45,7 @@ from theorylab.typing import Measured, RandomKey
 
 from ._comparison import train_network
 from ._fixed_methods import fit_variants
-from ._tasks import DictionaryTask, ParitySetting, Theory, bytes_of, draw_task, theory_of
+from ._tasks import DictionaryTask, ParitySetting, Theory, draw_task, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\nabla_{w_i} L = -a_i \sum_j M_j T_j, \quad y\,g^{(1)} < 1"
@@ -89,11 +89,6 @@ class Result(NamedTuple):
     dead: Float[Measured, " s"]  # share closed after the first step but for the noise inside
     beyond: Float[Measured, "s 3"]  # share of samples beyond the margin, see `Audit`
     sizes: Float[Measured, "s 3"]  # of a, w and b after two steps, over Lemma A.17's orders
-
-
-def memory(config: Config) -> int:
-    """Bytes of data, weights and hidden layers of two seeds at once."""
-    return bytes_of(config, config.num_patterns, batch_size=config.batch_size)
 
 
 def run(config: Config) -> Result:

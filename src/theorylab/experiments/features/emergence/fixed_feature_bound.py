@@ -100,13 +100,6 @@ class Result(NamedTuple):
     regret: Float[Measured, "*s"]
 
 
-def memory(config: Config) -> int:
-    """Bytes of features, coefficients and the solver's candidates, of two seeds at once."""
-    numbers = 2**config.dimension * len(KINDS) * config.num_features
-    descent = config.num_descent_steps * 8 * config.num_features
-    return 8 * 2 * (4 * numbers + 4 * descent)
-
-
 def run(config: Config) -> Result:
     """Draw features, then sets; correlate, and solve."""
     report("solving for the best weights", 0.1)

@@ -15,7 +15,7 @@ Source: shi · exp-hidden-repr · Fig. A.11; shi · dict-data · A.7.
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ from theorylab.features.emergence.network import (
     truncated_relu,
 )
 from theorylab.features.emergence.stages import classifier_rates, emerge, emergence_stages
-from theorylab.fields import Count
+from theorylab.fields import Count, within
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
@@ -65,19 +65,15 @@ class Config(TaskSizes):
 
     num_patterns: Count = 250  # D
     num_relevant: Count = 50  # k
-    num_each: Count = 50  # vectors in the list of each label
+    num_each: Annotated[int, within(1, 10**5)] = 50  # vectors in the list of each label
     dimension: Count = 500  # d
-    num_pairs: Count = 100  # m, half the number of neurons
+    num_pairs: Annotated[int, within(3)] = 100  # m, half the number of neurons
     num_samples: Count = 20000  # n
     num_test: Count = 2000
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check(self.num_patterns, self.num_relevant)
-        if self.num_pairs < 3:
-            raise ValueError(f"num_pairs must be at least 3, got {self.num_pairs}.")
-        if self.num_each > 10**5:
-            raise ValueError(f"num_each must be at most 10⁵, got {self.num_each}.")
 
 
 PRESETS = {

@@ -43,7 +43,7 @@ from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
 
-from ._tasks import DictionaryTask, TaskSizes, Theory, bytes_of, draw_task, theory_of
+from ._tasks import DictionaryTask, TaskSizes, Theory, draw_task, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\frac{c^2}{1 - c^2} \propto \frac1d"
@@ -88,14 +88,6 @@ class Result(NamedTuple):
     forgotten: Float[Measured, " s"]  # after one that keeps none, whatever d is
     lifted: Float[Measured, "s d"]  # relative change of the tangent kernel in d dimensions
     reversed: Float[Measured, " s"]  # the same of weights −w
-
-
-def memory(config: Config) -> int:
-    """Bytes of data and weights of two seeds at once, and of the dictionary and the gradients."""
-    dimension = config.dimensions[-1]
-    gradients = NUM_KERNEL * config.num_pairs * (dimension + 2)
-    lifted = 8 * (config.num_patterns + 3 * config.num_pairs) * dimension
-    return bytes_of(config, config.num_patterns) + 4 * 2 * (4 * gradients + lifted)
 
 
 def run(config: Config) -> Result:

@@ -113,7 +113,6 @@ class Result(NamedTuple):
 
     curve: Float[Measured, "*s m"]  # test loss of teachers without a regulariser
     size: Float[Measured, "*s"]  # with the least
-    plain_accuracy: Float[Measured, "*s"]  # of that teacher, on images and their own labels
     plain_entropy: Float[Measured, "*s u"]  # of its labels on 𝓤
     accuracy: Float[Measured, "*s u"]  # of regularised teachers
     entropy: Float[Measured, "*s u"]
@@ -273,7 +272,6 @@ def _measured(key: RandomKey, images: Part, turned: Float[Array, "n d"], config:
     return Result(
         curve=state.curve,
         size=size,
-        plain_accuracy=on_known[best, -1],
         plain_entropy=entropies(inputs.unlabelled),
         accuracy=on_known[teachers, -1],
         entropy=entropy[students],

@@ -172,7 +172,6 @@ def _majority(config: Config) -> float:
 
 LAB = "lab: chosen for this experiment; the runs it was set on were not kept"
 LEARNED = "lab: 99 % of both classes; 100.0 % of all samples is printed"
-ENOUGH = "num_pairs >= 100 and num_samples >= 50000"
 
 CLAIMS = (
     UNEQUAL.claim(
@@ -211,7 +210,7 @@ CLAIMS = (
         "In every setting a probe of the second step's weights has 100 %: at least 99 %.",
         lambda r, c: median_at_least(_all(r, "probes")[..., 2].min(axis=0), 0.99),
         quote="quantitative results which are also similar to those for balanced classes",
-        regime=ENOUGH,
+        regime="num_pairs >= 300 and num_samples >= 50000",
         demand=LEARNED,
     ),
     UNEQUAL.claim(
@@ -220,8 +219,8 @@ CLAIMS = (
         demand="lab: [48, 53] % of both classes; printed are 50 % for equal classes",
     ),
     UNEQUAL.found(
-        "Multiplied by one constant, the first step's weights are not: 75 % or more.",
-        lambda r, c: median_at_least(_all(r, "probes")[..., 1].min(axis=0), 0.75),
+        "Multiplied by one constant, and after the second step, they are not: 75 % or more.",
+        lambda r, c: median_at_least(_all(r, "probes")[..., 1:].min(axis=(0, 2)), 0.75),
         demand="lab: midway between chance and all",
     ),
     UNEQUAL.claim(

@@ -18,7 +18,7 @@ Source: shi · exp-resnet-filters · Figures A.16, A.17, Table A.7.
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,7 @@ from theorylab.features.emergence.filters import (
     scale_filters,
     stacked,
 )
-from theorylab.fields import Count, Plural, Positive
+from theorylab.fields import Count, Plural, Positive, within
 from theorylab.models import Model, Standard, network, resnet
 from theorylab.models.unfold import im2col
 from theorylab.progress import report
@@ -67,25 +67,21 @@ class Config(TwoClasses):
 
     shrink: Count = 2  # the side of the square that becomes one pixel
     width: Plural = 8  # m, filters of the first group; 2m, 4m and 8m in the others
-    blocks: Count = 1  # in every group; ResNet-18 has 2
+    blocks: Annotated[int, within(1, 100)] = 1  # in every group; ResNet-18 has 2
     normalized: bool = False  # whether there is layer normalisation
     num_train: Count = 400
     num_test: Count = 400
     batch_size: Count = 20
-    num_epochs: Count = 20
+    num_epochs: Annotated[int, within(EARLY_EPOCHS + 1)] = 20
     learning_rate: Positive = 0.05
     num_seeds: Count = 12  # of which two may be exceptions; at least 6 to conclude
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.blocks > 100:
-            raise ValueError(f"blocks must be at most 100, got {self.blocks}.")
         if self.shrink > image_shape(self.images)[0]:
             raise ValueError(f"shrink must leave pixels of the images, got {self.shrink}.")
         if self.batch_size > self.num_train:
             raise ValueError(f"batch_size must be at most num_train, got {self.batch_size}.")
-        if self.num_epochs <= EARLY_EPOCHS:
-            raise ValueError(f"num_epochs must be above {EARLY_EPOCHS}, got {self.num_epochs}.")
         if self.num_steps < NUM_CHUNKS * CHUNK:
             raise ValueError(
                 f"steps must be {NUM_CHUNKS * CHUNK} or more in all epochs, got {self.num_steps}."
@@ -146,7 +142,6 @@ class Result(NamedTuple):
     early: Float[Measured, "*runs g"]  # ‖W_early − W_0‖, up to a factor that `late` has, too
     late: Float[Measured, "*runs g"]  # ‖W_T − W_early‖
     pairs: Float[Measured, "*runs g 2 p"]  # cosines of mean gradients of filters nearest to centres
-    to_mean: Float[Measured, "*runs g 2 p"]
     accuracy: Float[Measured, "*runs t"]
 
 
@@ -227,7 +222,6 @@ def _of_group(
         "early": jnp.linalg.norm(early - first),
         "late": jnp.linalg.norm(last - early),
         "pairs": kept.pairs,
-        "to_mean": kept.to_mean,
     }
 
 

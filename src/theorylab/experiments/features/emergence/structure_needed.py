@@ -48,7 +48,7 @@ from theorylab.progress import report
 from theorylab.typing import Measured
 
 from ._comparison import AFTER_TWO_STEPS, train_laws
-from ._tasks import Setting, bytes_of, theory_of
+from ._tasks import Setting, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\#\text{queries or } 1/\tau \ge \tfrac{1}{2} \tbinom{D}{k}^{1/3}"
@@ -126,12 +126,6 @@ class Result(NamedTuple):
     structured_cosines: Float[Measured, "c s"]
     good_error: Float[Measured, " c"]  # largest |g* − y| of the network of bumps
     good_outer: Float[Measured, "2 c"]  # largest |a|/k of it, and of the one that bears noise
-
-
-def memory(config: Config) -> int:
-    """Bytes of data, weights and hidden layers of two seeds at once, in the largest case."""
-    most = max(patterns for patterns, _ in config.cases)
-    return bytes_of(config, most, num_laws=2, batch_size=config.batch_size)
 
 
 def run(config: Config) -> Result:

@@ -29,7 +29,7 @@ from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
 
-from ._polynomial import Polynomials, bytes_of, parts_of, start_of, train
+from ._polynomial import Polynomials, parts_of, start_of, train
 
 PRECISION = "float32"
 FORMULA = r"\gamma_\lambda \to \gamma^* \quad (\lambda \to 0)"
@@ -67,11 +67,6 @@ class Result(NamedTuple):
 
     path: Float[Measured, "s l"]
     halved_margin: Float[Measured, " s"]  # with the norm and half of the sums
-
-
-def memory(config: Config) -> int:
-    """Bytes of hidden and output layers on one batch, of two networks at once, with gradients."""
-    return bytes_of(config, [(config.num_terms, config.modulus)])
 
 
 def run(config: Config) -> Result:
