@@ -18,10 +18,10 @@ def test_verdicts_are_as_expected(surprises):
         ("less noisy", "improved", 0.5),
         ("what n samples allow", "noise", 1.0),
         ("about half", "dead", 0.0),
+        ("With the constant 1", "sizes", 0.5),
         ("no sample is beyond", "beyond", 0.01),
         ("many samples are", "beyond", 0.1),
         ("ten times the lemma", "sizes", 11.0),
-        ("regret inequality", "regret", -0.1),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
@@ -29,25 +29,9 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
     assert verdict(words, broken) == Verdict.REFUTED
 
 
-@pytest.mark.parametrize(
-    ("words", "field", "value"),
-    [("must improve them", "one_step_scaled", 0.6), ("leaves none", "dead", 0.0)],
-)
-def test_printed_statements_could_be_right(smoke, verdict, words, field, value):
-    right = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
-    assert verdict(words, right) == Verdict.SUPPORTED
-
-
-def test_limits_of_the_sources_sizes_are_the_catalogues(smoke, verdict):
-    """What is enough in a smaller network is refuted in one of the source's size."""
-    assert experiment.Config().is_sources
-    for words, field, value in [
-        ("multiplied by one constant", "one_step_scaled", 0.99),
-        ("second step's weights has", "two_step", 0.99),
-    ]:
-        between = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
-        assert verdict(words, between) == Verdict.SUPPORTED
-        assert verdict(words, between, experiment.Config()) == Verdict.REFUTED
+def test_the_printed_statement_could_be_right(smoke, verdict):
+    right = smoke._replace(one_step_scaled=np.full_like(smoke.one_step_scaled, 0.6))
+    assert verdict("must improve them", right) == Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -56,7 +40,7 @@ def test_limits_of_the_sources_sizes_are_the_catalogues(smoke, verdict):
         ({"num_relevant": 4}, "num_relevant must be a whole number, odd"),
         ({"num_relevant": 101}, "num_relevant must be at most num_patterns = 100"),
         ({"batch_size": 60000}, "batch_size must be at most num_samples = 50000"),
-        ({"num_steps": 2}, "num_steps must be at least 3"),
+        ({"num_steps": 2}, "num_steps must be a whole number, at least 3"),
         ({"num_pairs": 0}, "num_pairs must be a whole number, at least 1"),
         ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
     ],

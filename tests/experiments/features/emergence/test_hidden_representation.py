@@ -12,7 +12,7 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "labels", "field", "value"),
     [
-        ("close to their cluster's centre", "true", "within", 0.5),
+        ("neurons form clusters", "true", "within", 0.5),
         ("below 0.3", "true", "within", 0.9),
         ("silhouette is above", "true", "silhouette", 0.2),
         ("silhouette is below", "true", "silhouette", 0.9),
@@ -34,9 +34,9 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, labels, field
     [
         ({"num_relevant": 0}, "num_relevant must be a whole number, at least 1"),
         ({"num_relevant": 300}, "num_relevant must be at most num_patterns = 250"),
-        ({"num_pairs": 2}, "num_pairs must be at least 3"),
+        ({"num_pairs": 2}, "num_pairs must be a whole number, at least 3"),
         ({"dimension": 200}, "dimension must be at least num_patterns = 250"),
-        ({"num_each": 10**9}, "num_each must be at most 10⁵"),
+        ({"num_each": 10**9}, "num_each must be a whole number, from 1 to 100000"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -15,25 +15,20 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("network learns it: at", "network", 0.98),
         ("network learns it: at", "plain", 0.98),
-        ("memorised nothing", "train", 0.5),
-        ("within 1 point of the", "tangent", 0.9),
+        ("Training and test", "train", 0.5),
+        ("similar accuracy", "tangent", 0.9),
         ("twice as many steps", "tangent", 1.0),
-        ("10 points behind", "random", 0.95),
+        ("Random features", "random", 0.95),
         ("second step's weights", "two_step", 0.9),
         ("some neuron points", "cosines", 0.9),
         ("random directions", "cosines", 0.9),
-        ("one answer", "one_step", 0.415),
+        ("gives one answer", "one_step", 0.415),
         ("multiplied by one constant", "one_step_scaled", 0.9),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
     broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
     assert verdict(words, broken) == Verdict.REFUTED
-
-
-def test_the_printed_statement_could_be_right(smoke, verdict):
-    right = smoke._replace(one_step_scaled=np.full_like(smoke.one_step_scaled, 0.6))
-    assert verdict("must improve them", right) == Verdict.SUPPORTED
 
 
 def test_who_never_arrives_comes_after_the_end():

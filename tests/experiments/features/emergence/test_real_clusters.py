@@ -14,13 +14,15 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ("gather in two clusters", "within", 0.7),
+        ("form two clusters", "within", 0.3),
+        ("form two clusters", "between", -0.3),
+        ("two clusters are close", "within", 0.7),
         ("nearly opposite", "between", 0.0),
-        ("is early", "moved", 0.4),
+        ("emerge early", "moved", 0.4),
         ("tells the two apart", "accuracy", 0.9),
-        ("At the start", "within", 0.7),
+        ("At the start there", "within", 0.7),
         ("scrambled", "chance", 0.7),
-        ("usual size", "within", 0.7),
+        ("They are loose", "within", 0.7),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):
@@ -33,7 +35,7 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
     [
         ({"classes": (1, 1)}, "classes must be whole numbers, two different"),
         ({"width": 1}, "width must be a whole number, at least 2"),
-        ({"num_steps": 9}, "num_steps must be at least 10"),
+        ({"num_steps": 9}, "num_steps must be a whole number, at least 10"),
         ({"learning_rate": 0.0}, "learning_rate must be a finite number, positive"),
         ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
     ],

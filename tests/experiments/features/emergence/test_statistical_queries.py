@@ -14,7 +14,8 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ("tells more than", "told", 1000.0),
+        ("first gradient tells", "told", 1000.0),
+        ("would fail", "sharp", 0.05),
         ("do not find the set", "found", 1.0),
         ("same D queries do", "found", 0.0),
         ("it is.", "agreement", 0.5),
@@ -38,11 +39,11 @@ def test_the_other_covariance_would_be_reported(smoke, verdict, monkeypatch, wor
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimension": 17}, "dimension must be from 4 to 16"),
+        ({"dimension": 17}, "dimension must be a whole number, from 4 to 16"),
         ({"num_bits": 4}, "num_bits must be a whole number, odd"),
         ({"num_bits": 1}, "num_bits must be from 3 to dimension"),
         ({"num_neurons": 3}, "num_neurons must be even"),
-        ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number, from 1 to"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

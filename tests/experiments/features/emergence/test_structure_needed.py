@@ -20,7 +20,9 @@ def test_verdicts_are_as_expected(surprises):
         ("some neuron points", "structured_cosines", 0.9),
         ("none does", "fair_cosines", 0.7),
         ("parities are few", "few", 0.6),
-        ("bumps", "good_error", 0.1),
+        ("every label to 1e-4", "good_error", 0.1),
+        ("at most 32k", "good_outer", 64.0),
+        ("128k for a parity", "good_outer", 64.0),
     ],
 )
 def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, value):

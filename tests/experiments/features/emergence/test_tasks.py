@@ -66,7 +66,7 @@ def test_records_end_with_the_last_step():
     ("fields", "message"),
     [
         ({"num_pairs": 0}, "num_pairs must be a whole number, at least 1"),
-        ({"num_steps": 2}, "num_steps must be at least 3"),
+        ({"num_steps": 2}, "num_steps must be a whole number, at least 3"),
         ({"batch_size": 10**6}, "batch_size must be at most num_samples = 50000"),
     ],
 )

@@ -25,11 +25,12 @@ def test_the_teacher_has_the_size_of_the_first_minimum(smoke):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ("Teachers on images can be too large", "images", 1.0),
-        ("So can students", "students", 1.0),
-        ("as large as the best teacher", "minimum", 90.0),
-        ("a matter of numbers", "minimum", 1.0),
-        ("Larger teachers move", "minimum", 5.0),
+        ("Teachers on images have", "images", 1.0),
+        ("So have students", "students", 1.0),
+        ("within a factor of 1.5", "minimum", 90.0),
+        ("at least 1.5 times", "minimum", 1.0),
+        ("many Gaussians the best student grows", "minimum", 5.0),
+        ("images the best student grows", "minimum", 5.0),
         ("better than Gaussians", "mixture", 0.5),
         ("90 %", "entropy", 0.5),
         ("Teachers know the images", "accuracy", 0.1),
@@ -43,7 +44,9 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 def test_a_minimum_that_moves_at_equal_numbers_would_be_reported(smoke, verdict):
     moved = smoke.minimum.copy()
     moved[:, -1, 0] = 4 * moved[:, 0, 0]
-    assert verdict("At this size", smoke._replace(minimum=moved)) == Verdict.REFUTED
+    moving = smoke._replace(minimum=moved)
+    assert verdict("less than triples", moving) == Verdict.REFUTED
+    assert verdict("images the best student grows", moving) == Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(

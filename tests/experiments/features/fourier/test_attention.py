@@ -10,38 +10,40 @@ def test_verdicts_are_as_expected(surprises):
 
 
 @pytest.mark.parametrize(
-    ("words", "field", "value"),
+    ("words", "runs", "field", "value"),
     [
-        ("learn all sums", "accuracy", 0.5),
-        ("held out", "held_out", 1.0),
-        ("half of their power or more", "after", 0.3),
-        ("three times as large", "before", 0.9),
-        ("less concentrated", "free", 1.1),
-        ("Before training", "before", 0.9),
+        ("learn to add", "regularized", "held_out", 0.5),
+        ("scores of live heads", "regularized", "after", 0.3),
+        ("three times as large", "regularized", "before", 0.9),
+        ("memorised", "free", "held_out", 1.0),
+        ("less concentrated", "free", "after", 1.1),
     ],
 )
-def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
-    broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
-    assert verdict(words, broken) == Verdict.REFUTED
+def test_corrupted_measurements_are_refuted(smoke, verdict, words, runs, field, value):
+    part = getattr(smoke, runs)
+    broken = part._replace(**{field: np.full_like(getattr(part, field), value)})
+    assert verdict(words, smoke._replace(**{runs: broken})) == Verdict.REFUTED
 
 
-def test_spectra_of_what_was_not_learned_say_nothing(smoke, verdict):
-    broken = smoke._replace(accuracy=0 * smoke.accuracy)
-    assert verdict("half of their power or more", broken) == Verdict.INCONCLUSIVE
-    assert verdict("three times as large", broken) == Verdict.INCONCLUSIVE
-    some = smoke.accuracy.copy()
-    some[0, :2] = 0.5
-    assert verdict("three times as large", smoke._replace(accuracy=some)) == Verdict.INCONCLUSIVE
+def test_spectra_of_what_was_memorised_say_nothing(smoke, verdict):
+    """Five networks that know the held-out sums are too few."""
+    some = np.ones_like(smoke.regularized.held_out)
+    some[0, 5:] = 0.5
+    for held_out in (some, 0 * some):
+        broken = smoke._replace(regularized=smoke.regularized._replace(held_out=held_out))
+        assert verdict("scores of live heads", broken) == Verdict.INCONCLUSIVE
+        assert verdict("three times as large", broken) == Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"moduli": (11,)}, "num_terms and moduli must be as many"),
-        ({"moduli": (11, 4)}, "moduli must be .* odd"),
-        ({"moduli": (11, 3)}, "moduli must be at least 5"),
+        ({"moduli": (11, 13)}, "num_terms and moduli must be as many"),
+        ({"moduli": (4,)}, "moduli must be .* odd"),
+        ({"moduli": (3,)}, "moduli must be at least 5"),
         ({"num_heads": 0}, "num_heads must be a whole number, at least 1"),
-        ({"fraction": 0.0}, "fraction must be positive"),
+        ({"fraction": 1.0}, "fraction must be a finite number, between 0 and 1"),
+        ({"weight_decay": 0.0}, "penalty or weight_decay must be positive"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

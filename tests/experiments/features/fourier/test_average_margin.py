@@ -17,7 +17,7 @@ def test_verdicts_are_as_expected(surprises):
         ("one frequency in all", "concentration", 0.99),
         ("phases of the best", "residual", 0.1),
         ("No random network", "random_average", 1.1),
-        ("far from the bound", "random_average", 0.9),
+        ("bound is loose", "random_average", 0.9),
         ("products of transforms", "by_examples", 1.0),
     ],
 )
@@ -27,9 +27,10 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value)
 
 
 def test_the_misprint_could_be_right(smoke, verdict):
-    """Oracle: p = 7 and 5, 1 - 1/(p - 1) over 1 + 1/(p - 1) is 5/7 and 3/5."""
-    right = smoke._replace(by_examples=smoke.by_transform * np.array([5 / 7, 3 / 5]))
-    assert verdict("stands 1 - 1/(p - 1)", right) == Verdict.SUPPORTED
+    """Oracle: p = 7 and 5, 1 - 1/(p - 1) is 5/6 and 3/4, where 7/6 and 5/4 should be."""
+    right = smoke._replace(by_examples=smoke.centred * np.array([5 / 6, 3 / 4]))
+    assert verdict("is 1 - 1/(p - 1)", right) == Verdict.SUPPORTED
+    assert verdict("is 1 + 1/(p - 1)", right) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(

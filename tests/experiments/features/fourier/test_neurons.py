@@ -12,9 +12,8 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "runs", "field", "value"),
     [
-        ("95 % of their power", "normed", "mean", 0.9),
-        ("Half of the vectors", "normed", "median", 0.9),
-        ("spread before", "normed", "initial", 0.99),
+        ("have one frequency: the mean", "normed", "mean", 0.9),
+        ("power is spread", "normed", "initial", 0.99),
         ("phases add up", "normed", "agreement", 0.5),
         ("above 0.7 γ*", "normed", "margin", 0.6),
         ("margin above γ*", "normed", "average", 1.01),
@@ -31,7 +30,7 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, runs, field, 
 
 def test_a_frequency_without_a_neuron_is_seen(smoke, verdict):
     broken = smoke._replace(coverage=np.full_like(smoke.coverage, 0.8))
-    assert verdict("belongs to some neuron", broken) == Verdict.REFUTED
+    assert verdict("there is a neuron that uses it", broken) == Verdict.REFUTED
 
 
 def test_unequal_frequencies_are_seen(smoke, verdict):

@@ -1,9 +1,10 @@
 """A label that needs a count: +1 if at least t of k relevant patterns occur."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from theorylab.data import CountLaw, independent_patterns
-from theorylab.fields import Count
+from theorylab.fields import Count, within
 
 from ._tasks import Setting
 
@@ -21,7 +22,7 @@ class IntervalSetting(Setting):
     num_pairs: Count = 100  # m, half the number of neurons
     num_samples: Count = 40000  # n
     num_test: Count = 3000
-    num_steps: Count = 400  # T, of every method
+    num_steps: Annotated[int, within(3)] = 400  # T, of every method
     batch_size: Count = 500  # samples in a step; the network's first two take all
 
     num_records = 20

@@ -1,14 +1,14 @@
 """What `fixed_feature_bound` and `statistical_queries` share: all inputs, features, a drawn set."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 from jaxtyping import Array, Float, Int, Key
 
 from theorylab.data import SparseParity
 from theorylab.features.emergence.lower_bounds import drawn_features
-from theorylab.fields import Count, Odd, Seeded
+from theorylab.fields import Count, Odd, Seeded, within
 from theorylab.typing import RandomKey
 
 
@@ -16,21 +16,17 @@ from theorylab.typing import RandomKey
 class ListedInputs(Seeded):
     """Fixed features on all inputs, and parities of k signs."""
 
-    dimension: Count = 14  # D; all 2ᴰ inputs are listed
+    dimension: Annotated[int, within(4, 16)] = 14  # D; all 2ᴰ inputs are listed
     num_bits: Odd = 5  # k
     num_neurons: Count = 6  # h of the tangent features, even; N = h(D + 2) features of each kind
-    num_seeds: Count = 20  # features and sets, at least 6 to conclude
+    num_seeds: Annotated[int, within(1, 10**5)] = 20  # features and sets, at least 6 to conclude
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 4 <= self.dimension <= 16:
-            raise ValueError(f"dimension must be from 4 to 16, got {self.dimension}.")
         if not 3 <= self.num_bits <= self.dimension:
             raise ValueError(f"num_bits must be from 3 to dimension, got {self.num_bits}.")
         if self.num_neurons % 2 or self.num_neurons > 100:
             raise ValueError(f"num_neurons must be even and at most 100, got {self.num_neurons}.")
-        if self.num_seeds > 10**5:
-            raise ValueError(f"num_seeds must be at most 10⁵, got {self.num_seeds}.")
 
     @property
     def num_features(self) -> int:

@@ -9,7 +9,7 @@ Source: shi · exp-parity-six · Table A.1; shi · dict-data · A.7.1.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
@@ -29,7 +29,7 @@ from theorylab.features.emergence.network import (
     unbiased_start,
 )
 from theorylab.features.emergence.stages import Printed, Stage, classifier_rates, emergence_stages
-from theorylab.fields import Count, Odd, Seeded
+from theorylab.fields import Count, Odd, Seeded, within
 from theorylab.typing import RandomKey, Scalar
 
 # In units of 1/E‖ψ‖²: at the stated size the tangent model of a parity is best at 3 or 10.
@@ -70,7 +70,7 @@ class TaskSizes(Seeded):
 class Setting(TaskSizes):
     """Sizes that all methods share."""
 
-    num_steps: Count = 600  # T, of every method
+    num_steps: Annotated[int, within(3)] = 600  # T, of every method
     batch_size: Count = 1000  # samples in a step; the network's first two take all
 
     num_records = 8  # how often methods are scored
@@ -78,8 +78,6 @@ class Setting(TaskSizes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_steps < 3:
-            raise ValueError(f"num_steps must be at least 3, got {self.num_steps}.")
         if self.batch_size > self.num_samples:
             raise ValueError(
                 f"batch_size must be at most num_samples = {self.num_samples}, "
@@ -103,11 +101,6 @@ class ParitySetting(Setting):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check(self.num_patterns, self.num_relevant)
-
-    @property
-    def is_sources(self) -> bool:
-        """Whether network, samples and steps are as many as the source's, or more."""
-        return self.num_pairs >= 300 and self.num_samples >= 50000 and self.num_steps >= 600
 
     @property
     def mixture(self) -> CountLaw:

@@ -7,7 +7,8 @@ within what the lemmas of the proof say.
 The probe after one step fails because the theory's first step leaves weights of 1e-10, not because
 they point elsewhere: multiplied by one constant they serve as well as those of the second step.
 That step must be small, or samples are beyond the margin in the second and have no gradient (Lemma
-A.13).
+A.13). Without noise inside, half of the neurons would be closed after it, and get no second step;
+`parity_six` trains such a network, which learns with the other half.
 
 Source: shi · exp-parity-six · Table A.1; shi · emergence-meters · A.7; shi · ch2-bounds ·
 Lemmas A.13, A.17, Theorem A.21.
@@ -27,7 +28,6 @@ from theorylab.claims import Source
 from theorylab.claims.judges import (
     at_least,
     at_most,
-    holds,
     median_at_least,
     median_at_most,
     median_between,
@@ -45,17 +45,15 @@ from theorylab.typing import Measured, RandomKey
 
 from ._comparison import train_network
 from ._fixed_methods import fit_variants
-from ._tasks import DictionaryTask, ParitySetting, Theory, bytes_of, draw_task, theory_of
+from ._tasks import DictionaryTask, ParitySetting, Theory, draw_task, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\nabla_{w_i} L = -a_i \sum_j M_j T_j, \quad y\,g^{(1)} < 1"
 
 TABLE = Source("shi", "exp-parity-six", "Table A.1")
 METERS = Source("shi", "emergence-meters", "§2.5, A.7")
-STAGES = Source("shi", "three-stage-training", "§2.3.1, A.4")
 FOOTNOTE = Source("shi", "three-stage-training", "footnote 1")
 LEMMAS = Source("shi", "ch2-bounds", "Lemmas A.13, A.17")
-REGRET = Source("shi", "ch2-bounds", "Theorem A.21")
 
 NUM_OPENED = 1000  # inputs at which the floor of the noise is estimated
 PROBES = jnp.array([False, True, True, True])  # of four first layers all but the start's
@@ -91,12 +89,6 @@ class Result(NamedTuple):
     dead: Float[Measured, " s"]  # share closed after the first step but for the noise inside
     beyond: Float[Measured, "s 3"]  # share of samples beyond the margin, see `Audit`
     sizes: Float[Measured, "s 3"]  # of a, w and b after two steps, over Lemma A.17's orders
-    regret: Float[Measured, " s"]  # margin of Theorem A.21
-
-
-def memory(config: Config) -> int:
-    """Bytes of data, weights and hidden layers of two seeds at once."""
-    return bytes_of(config, config.num_patterns, batch_size=config.batch_size)
 
 
 def run(config: Config) -> Result:
@@ -130,7 +122,6 @@ def _measured(key: RandomKey, law: CountLaw, theory: Theory, config: Config) -> 
         dead=jnp.mean((opened <= 0).all(axis=0)),
         beyond=audited.beyond,
         sizes=audited.sizes,
-        regret=audited.regret,
     )
 
 
@@ -155,22 +146,23 @@ def _floors(task: DictionaryTask, emerged: Emergence, theory: Theory) -> Float[A
     )
 
 
-# 99.5 % at the source's sizes is the catalogue's; probes of smaller networks need only be beyond
-# 59/64, the last plateau. In the catalogue's own run 76.4 % are beyond the margin at η = 1; in
-# networks of 40 pairs (seeds 101, 102) 50 to 84 % are.
-def _learned(config: Config) -> float:
-    """The accuracy that a probe of good features has at least."""
-    return 0.995 if config.is_sources else 59 / 64 + 0.01
-
+LAB = "lab: chosen for this experiment; the runs it was set on were not kept"
+LEARNED = "derived: 100.0 % is printed, with deviations smaller than 0.5 points"
+AS_IN_SOURCE = "num_pairs >= 300 and num_samples >= 50000 and num_steps >= 600"
 
 CLAIMS = (
     TABLE.claim(
-        "A probe of the second step's weights has at least 99.5 %, or 59/64 + 1 in smaller sizes.",
-        lambda r, c: median_at_least(r.two_step[:, -1], _learned(c)),
+        "A probe of the second step's weights has about 100 %: at least 99.5 %.",
+        lambda r, c: median_at_least(r.two_step[:, -1], 0.995),
+        quote="while Two Step gets accuracy about 100%",
+        regime=AS_IN_SOURCE,
+        demand=LEARNED,
     ),
     TABLE.claim(
-        "A probe of the first step's weights, as they are, is at chance.",
+        "A probe of the first step's weights, as they are, is at chance: about 52 %.",
         lambda r, c: median_between(r.one_step[:, -1], 0.48, 0.53),
+        quote="gets test accuracy about 52%",
+        demand="lab: [48, 53] %",
     ),
     *TABLE.erratum(
         printed=(
@@ -178,44 +170,48 @@ CLAIMS = (
             lambda r, c: median_at_most(r.one_step_scaled[:, -1], 0.9),
         ),
         corrected=(
-            "The first step's weights, multiplied by one constant, serve a probe as well as those "
-            "of the second.",
-            lambda r, c: median_at_least(r.one_step_scaled[:, -1], _learned(c)),
+            "The first step's weights, multiplied by one constant, serve a probe: it is beyond "
+            "59/64, the last plateau, by a point or more.",
+            lambda r, c: median_at_least(r.one_step_scaled[:, -1], 59 / 64 + 0.01),
         ),
+        quote="they need to be improved in the second step",
     ),
-    METERS.claim(
+    METERS.found(
         "On average the second gradient is less noisy than the first in 95 % of neurons.",
         lambda r, c: at_least(r.improved.mean(), 0.95),
+        demand=LAB,
     ),
-    METERS.claim(
+    METERS.found(
         "In both steps noise over signal is, on average, within 20 % of what n samples allow.",
         lambda r, c: at_most(np.abs((r.noise / r.floor).mean(axis=0) - 1).max(), 0.2),
         formula=r"\sqrt{p_o(1-p_o)/n}\,\sqrt{E[o^2]}/(\gamma E[o])",
+        demand=LAB,
     ),
-    FOOTNOTE.printed(
-        "The noise inside neurons is not needed: the first step leaves none of them dead.",
-        lambda r, c: median_at_most(r.dead, 0.05),
-    ),
-    STAGES.corrected(
-        "Without noise inside, about half of the neurons would be dead after the first step.",
+    FOOTNOTE.found(
+        "Without noise inside, about half of the neurons would be closed after the first step.",
         lambda r, c: median_between(r.dead, 0.35, 0.65),
+        demand="derived: those with a negative bias, ½; 0.15 for some ten neurons",
     ),
     LEMMAS.claim(
         "After the first step no sample is beyond the margin, nor after one of size 1e-3.",
         lambda r, c: median_at_most(r.beyond[:, :2].max(axis=1), 0.0),
         formula=r"y\,g^{(1)} < 1",
+        demand="source",
     ),
     LEMMAS.control(
         "After a first step of size 1, times 300/m, many samples are: 40 % or more.",
         lambda r, c: median_at_least(r.beyond[:, 2], 0.4),
+        demand="lab: networks of 40 pairs (seeds 101, 102) have 50 to 84 %",
     ),
     LEMMAS.claim(
         "After two steps weights and biases are at most ten times the lemma's σ̃/k and 1/k².",
         lambda r, c: median_at_most(r.sizes[:, 1:].max(axis=1), 10.0),
+        formula=r"\|w^{(2)}\| = O(\tilde\sigma/k), \quad |b^{(2)}| = O(1/k^2)",
+        demand="lab: 10 for the constants that the lemma leaves open",
     ),
-    REGRET.claim(
-        "Descent on the outer weights after two steps never violates the regret inequality.",
-        lambda r, c: holds(r.regret),
+    LEMMAS.control(
+        "With the constant 1 they are not: some weight or bias is larger.",
+        lambda r, c: median_at_least(r.sizes[:, 1:].max(axis=1), 1.0),
     ),
 )
 

@@ -5,8 +5,10 @@ that correlations with every parity are exact, and the least hinge loss with wei
 solved with a certificate from below. The bound holds because few features cannot correlate with
 many parities.
 
-Where the source prints √(2NB), features gain in proportion to B. At its own sizes (k = 5, N = 600)
-the theorem says nothing for B above 0.92. As kernels, features are bounded by their mean squared
+The theorem is for k ≤ D/16, where inputs are too many to be listed. Here k is above D/16, and its
+bound holds all the same, by a wide margin: what is proven by counting parities needs no such
+condition. Features gain in proportion to the length B of the weights; the source prints √(2NB) for
+√(2N) B, and both are true where it applies. As kernels, features are bounded by their mean squared
 length κ in place of their number N.
 
 Source: shi · fixed-feature-bound · Theorems 2.2, A.22, A.23; Corollary 2.3; shi · ch2-bounds ·
@@ -24,7 +26,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source
-from theorylab.claims.judges import at_most, exponent_between, holds, identity, median_at_most
+from theorylab.claims.judges import at_least, at_most, holds, identity, median_at_most
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features.emergence.bounds import hinge_regret_margin
 from theorylab.features.emergence.lower_bounds import (
@@ -53,7 +55,8 @@ REGRET = Source("shi", "ch2-bounds", "Theorem A.21")
 
 KINDS = ("random", "tangent", "Fourier", "knows the set")
 FIXED = slice(3)  # kinds that were drawn before the set
-TANGENT, KNOWING = 1, 3  # places among them
+KNOWING = 3  # place of the last one
+BOUNDS = ("printed", "counted")
 LAWS = (1.0, 0.5)  # probability of fair signs: fair signs alone, and the mixture with structure
 
 
@@ -97,13 +100,6 @@ class Result(NamedTuple):
     regret: Float[Measured, "*s"]
 
 
-def memory(config: Config) -> int:
-    """Bytes of features, coefficients and the solver's candidates, of two seeds at once."""
-    numbers = 2**config.dimension * len(KINDS) * config.num_features
-    descent = config.num_descent_steps * 8 * config.num_features
-    return 8 * 2 * (4 * numbers + 4 * descent)
-
-
 def run(config: Config) -> Result:
     """Draw features, then sets; correlate, and solve."""
     report("solving for the best weights", 0.1)
@@ -138,16 +134,11 @@ def _measured(key: RandomKey, x: Float[Array, "n d"], config: Config) -> Result:
     )
 
 
-def theorem(config: Config) -> Float[np.ndarray, "2 b"]:
-    """The theorem's lower bound, for both laws and all norms."""
+def bounds(config: Config) -> Float[np.ndarray, "2 2 b"]:
+    """Lower bounds as printed, and by counting parities; for both laws and all norms."""
     sizes = config.dimension, config.num_bits, config.num_features
-    return np.array([[lower_bound(*sizes, b, p).theorem for b in config.norms] for p in LAWS])
-
-
-def counted(config: Config) -> Float[np.ndarray, "2 b"]:
-    """The sharper one that counts parities."""
-    sizes = config.dimension, config.num_bits, config.num_features
-    return np.array([[lower_bound(*sizes, b, p).counted for b in config.norms] for p in LAWS])
+    both = [[lower_bound(*sizes, b, p) for b in config.norms] for p in LAWS]
+    return np.array([[[getattr(b, name) for b in law] for law in both] for name in BOUNDS])
 
 
 def _kernel_bound(result: Result, config: Config) -> Float[np.ndarray, "3 2 b"]:
@@ -160,41 +151,53 @@ def _kernel_bound(result: Result, config: Config) -> Float[np.ndarray, "3 2 b"]:
 SMALL = 2  # the first norms, at which no input is beyond the hinge
 
 
-def _gain(result: Result) -> np.ndarray:
-    """What short weights on tangent features gain over the loss 1, with structure."""
-    return 1 - result.loss[:, TANGENT, 1, :SMALL]
+def _gained(result: Result, config: Config) -> np.ndarray:
+    """The largest gain over the loss 1, on fair signs, over what the printed bound allows."""
+    return (1 - result.loss[:, FIXED, 0]).max(axis=(0, 1)) / (1 - bounds(config)[0, 0])
 
 
 CLAIMS = (
-    FAIR.claim(
+    MIXTURE.found(
+        "The printed bound holds with k above D/16, too, where it is not claimed: on fair signs "
+        "and on the mixture, for every set drawn.",
+        lambda r, c: holds(r.loss[:, FIXED] - bounds(c)[0]),
+        formula=r"\mathcal{L} \geq p_o (1 - \sqrt{2NB} / 2^k)",
+        demand="source",
+    ),
+    MIXTURE.found(
+        "There it is loose: features gain at most half of what it allows.",
+        lambda r, c: at_most(_gained(r, c).max(), 0.5),
+        demand="lab: the smoke preset at seed 0 has 0.18",
+    ),
+    MIXTURE.control(
+        "A bound twenty times as strong would fail: some features gain more than that.",
+        lambda r, c: at_least(_gained(r, c).max(), 0.05),
+        demand="lab: the smoke preset at seed 0 has 0.18",
+    ),
+    FAIR.check(
         "Squared correlations with all parities sum to the features' mean squared length.",
         lambda r, c: identity(r.energy, r.square, 1e-10),
     ),
-    FAIR.claim(
+    FAIR.found(
         "Averaged over parities of k signs, features correlate by at most √(N/C(D, k)).",
         lambda r, c: holds(
             np.sqrt(c.num_features / num_parities(c.dimension, c.num_bits)) - r.mean[:, FIXED]
         ),
+        demand="derived: Parseval's identity, divided by the number of parities",
     ),
-    FAIR.claim(
-        "On fair signs no fixed features come below the theorem's bound, for any set drawn.",
-        lambda r, c: holds(r.loss[:, FIXED, 0] - theorem(c)[0]),
-        formula=r"\mathcal{L} \geq 1 - \sqrt{2N} B / 2^k",
+    FAIR.found(
+        "Averaged over sets, losses stay above the sharper bound that counts parities.",
+        lambda r, c: holds(r.floor[:, FIXED].mean(axis=0) - bounds(c)[1]),
+        formula=r"p_o (1 - B \sqrt{N / \tbinom{D}{k}})",
+        demand="derived: Parseval's identity, divided by the number of parities",
     ),
-    MIXTURE.claim(
-        "On the mixture with structure they do not come below half of it.",
-        lambda r, c: holds(r.loss[:, FIXED, 1] - theorem(c)[1]),
-    ),
-    MIXTURE.claim(
-        "Averaged over sets they stay above the sharper bound that counts parities.",
-        lambda r, c: holds(r.floor[:, FIXED].mean(axis=0) - counted(c)),
-    ),
-    KERNELS.claim(
+    KERNELS.found(
         "As kernels they stay above the bound with κ = E‖Ψ‖² in place of N.",
         lambda r, c: holds(r.floor[:, FIXED].mean(axis=0) - _kernel_bound(r, c)),
         formula=r"p_o (1 - L \sqrt{\kappa / \tbinom{D}{k}})",
+        demand="derived: eigenvalues of the kernel sum to κ; the corollary has polynomials only",
     ),
-    FAIR.claim(
+    FAIR.check(
         "Short weights gain the length of the correlation: the loss is 1 − B‖E[χΨ]‖ exactly.",
         lambda r, c: identity(
             r.loss[:, FIXED, 0, :SMALL],
@@ -202,30 +205,23 @@ CLAIMS = (
             1e-9,
         ),
     ),
-    FAIR.control(
+    FAIR.check(
         "The least losses are known to 0.02 from both sides.",
         lambda r, c: at_most((r.loss - r.floor)[:, FIXED].max(), 0.02),
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
-    *MIXTURE.erratum(
-        printed=(
-            "What features can gain grows like the square root of B, as √(2NB).",
-            lambda r, c: exponent_between(np.array(c.norms[:SMALL]), _gain(r), 0.45, 0.55),
-        ),
-        corrected=(
-            "What features can gain grows in proportion to B.",
-            lambda r, c: exponent_between(np.array(c.norms[:SMALL]), _gain(r), 0.99, 1.01),
-        ),
-        formula=r"\sqrt{2N}\,B",
-    ),
-    FAIR.control(
+    MIXTURE.control(
         "A single feature that knows the set has no loss at B = 1, below every bound.",
         lambda r, c: median_at_most(
             r.loss[:, KNOWING, 0, np.array(c.norms) >= 1].min(axis=1), 0.01
         ),
+        quote="a small linear model on a small dimensional feature map allowing 0 loss",
+        demand="lab: 0.01 for a solver that takes finitely many steps",
     ),
     REGRET.claim(
         "Online descent on convex losses never violates the regret inequality.",
         lambda r, c: holds(r.regret),
+        demand="source",
     ),
 )
 
@@ -235,8 +231,8 @@ def plot(result: Result, config: Config) -> Figure:
     figure, axes = panels("fair signs", "mixture with structure")
     for law, axis in enumerate(axes):
         curves(axis, config.norms, {name: result.loss[:, i, law] for i, name in enumerate(KINDS)})
-        axis.plot(config.norms, theorem(config)[law], label="theorem", **THEORY)
-        axis.plot(config.norms, counted(config)[law], ":", color="#222222", label="counted")
+        for name, style, bound in zip(BOUNDS, ("--", ":"), bounds(config), strict=True):
+            axis.plot(config.norms, bound[law], style, color=THEORY["color"], label=name)
         axis.set_ylim(-0.05, 1.05)
         axis.legend(fontsize=7)
         label_axes(axis, "length B of the weights", "least hinge loss", logarithmic="x")

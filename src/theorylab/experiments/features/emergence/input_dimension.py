@@ -43,7 +43,7 @@ from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
 
-from ._tasks import DictionaryTask, TaskSizes, Theory, bytes_of, draw_task, theory_of
+from ._tasks import DictionaryTask, TaskSizes, Theory, draw_task, theory_of
 
 PRECISION = "float32"
 FORMULA = r"\frac{c^2}{1 - c^2} \propto \frac1d"
@@ -88,14 +88,6 @@ class Result(NamedTuple):
     forgotten: Float[Measured, " s"]  # after one that keeps none, whatever d is
     lifted: Float[Measured, "s d"]  # relative change of the tangent kernel in d dimensions
     reversed: Float[Measured, " s"]  # the same of weights −w
-
-
-def memory(config: Config) -> int:
-    """Bytes of data and weights of two seeds at once, and of the dictionary and the gradients."""
-    dimension = config.dimensions[-1]
-    gradients = NUM_KERNEL * config.num_pairs * (dimension + 2)
-    lifted = 8 * (config.num_patterns + 3 * config.num_pairs) * dimension
-    return bytes_of(config, config.num_patterns) + 4 * 2 * (4 * gradients + lifted)
 
 
 def run(config: Config) -> Result:
@@ -189,13 +181,13 @@ def _untouched(result: Result, config: Config, dimension: int) -> float:
     return float(found[0] / UNTOUCHED) if len(found) else np.nan
 
 
-# cos ≥ 0.99 and "within 30 %" are the catalogue's.
 CLAIMS = (
-    WIDER.claim(
+    WIDER.found(
         "At the start the largest cosine is that of random directions, within 30 %.",
-        lambda r, c: between(
-            np.abs(r.start.mean(axis=0) / _expected(c.num_pairs, c) - 1).max(), 0.0, 0.3
+        lambda r, c: at_most(
+            np.abs(r.start.mean(axis=0) / _expected(c.num_pairs, c) - 1).max(), 0.3
         ),
+        demand="lab: 30 %, because a largest of some hundred varies",
     ),
     *COSINES.erratum(
         printed=(
@@ -206,33 +198,39 @@ CLAIMS = (
             "They have it at d = 100.",
             lambda r, c: between(_untouched(r, c, 100), 0.7, 1.3),
         ),
+        quote="Cos Similarity 0.999 NA 0.293 0.950",
     ),
-    WIDER.claim(
+    WIDER.found(
         # Rounding opens or closes a neuron for inputs at its edge, which is a part of 1/m.
         "The tangent kernel, and so its accuracy, is the same in every dimension, to 1 %.",
         lambda r, c: at_most(r.lifted.max(), 0.01),
+        demand="derived: inputs and gradients lie in the span of the patterns; 1 % for rounding",
     ),
     WIDER.control(
         "Weights that point the other way in the span of the patterns have another tangent kernel: "
         "it differs by 10 % or more.",
         lambda r, c: at_least(r.reversed.min(), 0.1),
+        demand="lab: the smoke preset at seed 0 has 35 %",
     ),
     *WIDER.erratum(
         printed=(
-            "After one step the largest cosine is small in many dimensions: below 0.7.",
+            "After one step, trained as §2.3 says, the largest cosine at d = 2000 is 0.560: below "
+            "0.7.",
             lambda r, c: median_at_most(r.forgotten, 0.7),
         ),
         corrected=(
             "A first step that forgets the start has a cosine of 0.99 in every dimension.",
             lambda r, c: median_at_least(r.forgotten, 0.99),
         ),
+        quote="Cos Similarity 0.998 NA 0.056 0.560 0.998 0.309",
     ),
-    WIDER.claim(
+    WIDER.found(
         "A first step that keeps some of the start has c²/(1 − c²) ∝ 1/d, as the printed cosines.",
         lambda r, c: exponent_between(
             np.array(c.dimensions, float), r.kept**2 / (1 - r.kept**2), -1.3, -0.7
         ),
         formula=r"c^2/(1-c^2) \propto d^{-1}",
+        demand="derived: −1 if what is outside of the span is most of the length; 0.3 for the rest",
     ),
 )
 

@@ -9,8 +9,9 @@ same, only the inputs differ:
     turned      images turned by a right angle, or other images: a structure, but another
     gaussian    independent pixels, each with the mean and the variance that it has in images
 
-The source reports a weak effect for 9 neurons and a clear one for 50; here it is clear for either
-(seed 101: 18 points, and no difference that could be told). Of its nets there are no ResNets.
+The source sees no significant effect on MNIST for 9 neurons and a clear one for 50; here it is
+clear for either (seed 101: 18 points, and no difference that could be told). What it says of its
+ResNets on CIFAR-10 is looked for in these networks on digits, and found.
 
 Source: shi · input-structure-ts · A.7.5, Algorithm 3, Figures 2.4, A.18–A.22.
 """
@@ -52,7 +53,8 @@ PRECISION = "float32"
 FORMULA = r"R = \sum_j \bar f_j \ln \bar f_j - \frac{\lambda}{n} \sum_{i,j} f(x_i)_j \ln f(x_i)_j"
 
 PROTOCOL = Source("shi", "input-structure-ts", "A.7.5, Algorithm 3")
-FIGURES = Source("shi", "input-structure-ts", "Figures 2.4, A.18–A.22")
+MNIST = Source("shi", "input-structure-ts", "Figures A.18, A.21")
+FIGURES = Source("shi", "input-structure-ts", "Figures 2.4, A.18–A.20")
 
 KINDS = ("same", "turned", "gaussian")
 TURNED, GAUSSIAN = 1, 2  # places among them
@@ -111,7 +113,6 @@ class Result(NamedTuple):
 
     curve: Float[Measured, "*s m"]  # test loss of teachers without a regulariser
     size: Float[Measured, "*s"]  # with the least
-    plain_accuracy: Float[Measured, "*s"]  # of that teacher, on images and their own labels
     plain_entropy: Float[Measured, "*s u"]  # of its labels on 𝓤
     accuracy: Float[Measured, "*s u"]  # of regularised teachers
     entropy: Float[Measured, "*s u"]
@@ -271,7 +272,6 @@ def _measured(key: RandomKey, images: Part, turned: Float[Array, "n d"], config:
     return Result(
         curve=state.curve,
         size=size,
-        plain_accuracy=on_known[best, -1],
         plain_entropy=entropies(inputs.unlabelled),
         accuracy=on_known[teachers, -1],
         entropy=entropy[students],
@@ -292,54 +292,77 @@ def _area(result: Result, kind: int) -> np.ndarray:
     return (result.known - result.other)[:, kind].mean(axis=1)
 
 
+LAB = "lab: chosen for this experiment; the runs it was set on were not kept"
+
 CLAIMS = (
-    FIGURES.claim(
-        "Labelled by one teacher, images are learned better than Gaussians, by 5 points or more.",
-        lambda r, c: median_at_least(_gap(r, GAUSSIAN), 0.05),
-    ),
-    FIGURES.claim(
-        "With the larger of two sizes, 50 in the source, the gap is 5 points or more.",
+    MNIST.claim(
+        "With 50 neurons images are learned better than Gaussians: by 5 points or more.",
         lambda r, c: median_at_least(r.gaps[:, 1], 0.05),
+        quote="the learning on the MNIST input part is faster and better",
+        regime="judged[1] == 50",
+        demand=LAB,
     ),
-    FIGURES.claim(
-        "With the smaller, 9, where the source's effect is weak, it is 5 points or more as well.",
-        lambda r, c: median_at_least(r.gaps[:, 0], 0.05),
+    MNIST.claim(
+        "With 9 neurons there is no significant effect: the gap is within 5 points.",
+        lambda r, c: median_between(r.gaps[:, 0], -0.05, 0.05),
+        quote="MNIST+Gaussian do not show a significant trend",
+        regime="judged[0] == 9",
+        expected="refuted",
+        why="the gap is some 20 points at 9 neurons as well; the source has all of MNIST at full "
+        "size (`paper`), and does not say how long it trains",
+        demand="lab: 5 points; the source has a figure",
     ),
-    FIGURES.claim(
-        "They are learned faster: the gap in the mean over training is 5 points or more.",
+    MNIST.claim(
+        "The gap is larger with 50 neurons than with 9, seed by seed.",
+        lambda r, c: ordered(r.gaps[:, 0], r.gaps[:, 1]),
+        quote="more significant than that for m = 9",
+        regime="judged[0] == 9 and judged[1] == 50",
+        expected="inconclusive",
+        why="both gaps are large, and no difference could be told between them (seed 101)",
+    ),
+    FIGURES.found(
+        "Images are learned better than Gaussians by a student as large as the best teacher, and "
+        "faster: the gap in the mean over training is 5 points or more.",
         lambda r, c: median_at_least(_area(r, GAUSSIAN), 0.05),
+        demand=LAB,
     ),
-    FIGURES.claim(
+    FIGURES.found(
         "Inputs with another structure lie between: their gap is smaller than that of Gaussians.",
         lambda r, c: ordered(_area(r, TURNED), _area(r, GAUSSIAN)),
     ),
-    FIGURES.claim(
+    FIGURES.found(
         "Images are still learned better and faster than inputs with another structure.",
         lambda r, c: ordered(np.zeros_like(r.size), _area(r, TURNED)),
     ),
-    FIGURES.claim(
+    FIGURES.found(
         "In the mixture images are learned as well as alone, to 2 points.",
         lambda r, c: median_at_least(r.known[:, GAUSSIAN, -1] - r.alone[:, -1], -0.02),
+        demand=LAB,
     ),
-    FIGURES.claim(
+    FIGURES.found(
         "On the mixture the student is less right than a student of images alone.",
         lambda r, c: ordered((r.known + r.other)[:, GAUSSIAN, -1] / 2, r.alone[:, -1]),
     ),
     PROTOCOL.claim(
-        "The regulariser makes the teacher use more classes on Gaussians.",
+        "Without a regulariser the teacher uses fewer classes on Gaussians.",
         lambda r, c: ordered(r.plain_entropy[:, GAUSSIAN], r.entropy[:, GAUSSIAN]),
+        quote="the teacher might have unbalanced probabilities for different classes",
     ),
-    PROTOCOL.control(
-        "So labels of Gaussians have at least 90 % of the largest entropy.",
+    PROTOCOL.claim(
+        "With it all classes occur alike: labels have at least 90 % of the largest entropy.",
         lambda r, c: median_at_least(r.entropy[:, GAUSSIAN], 0.9),
+        quote="guarantees that each kind of label has the same average probability",
+        demand=LAB,
     ),
-    PROTOCOL.control(
+    PROTOCOL.check(
         "The teacher still knows the images: it is right on 80 % or more.",
         lambda r, c: median_at_least(r.accuracy[:, GAUSSIAN], 0.8),
+        demand=LAB,
     ),
     PROTOCOL.control(
         "Other images of the same kind are learned equally well, to 5 points.",
         lambda r, c: median_between(_gap(r, 0), -0.05, 0.05),
+        demand=LAB,
     ),
 )
 

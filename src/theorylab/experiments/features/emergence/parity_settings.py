@@ -1,8 +1,10 @@
 """A network learns a parity of patterns with unequal classes too, and with fewer samples.
 
-The comparison of `parity_six` in other settings. Unequal classes: 80 or 90 % of the samples have
-y = −1; every method weighs the classes by 1/(2 Pr[y]), and accuracy counts both equally, because
-saying −1 to everything would be right on 90 %. Fewer samples: a smaller network, as in the source.
+The comparison of `parity_six` in other settings, each with structure and without. Unequal classes:
+80 or 90 % of the samples have y = −1; every method weighs the classes by 1/(2 Pr[y]), and accuracy
+counts both equally, because saying −1 to everything would be right on 90 %. (The source prints 70
+to 72 % for random features there, and does not say how it weighs.) Fewer samples: half as many, and
+a fifth of them with a smaller network, as in the source.
 
 Source: shi · exp-vary-imbalance · Table A.4; shi · exp-vary-n · Table A.5.
 """
@@ -10,20 +12,21 @@ Source: shi · exp-vary-imbalance · Table A.4; shi · exp-vary-n · Table A.5.
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source
-from theorylab.claims.judges import median_at_least, median_at_most, median_between, ordered
+from theorylab.claims.judges import median_at_least, median_at_most, ordered
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features.emergence.meters import threshold_ceiling
 from theorylab.fields import Count, OpenFraction, Several
 from theorylab.progress import report
 from theorylab.typing import Measured
 
-from ._comparison import AFTER_TWO_STEPS, compare_laws
+from ._comparison import AFTER_TWO_STEPS, LawComparison, compare_laws
 from ._fixed_methods import balanced
 from ._tasks import ParitySetting, bytes_of, theory_of
 
@@ -80,33 +83,32 @@ PRESETS = {
         batch_size=250,
         fractions=(0.5, 0.8),
     ),
-    "paper": Config(num_pairs=300, num_test=50000, num_seeds=10),
+    "paper": Config(num_pairs=300, fewer_pairs=(300, 50), num_test=50000, num_seeds=10),
 }
 
 
+class Methods(NamedTuple):
+    """Balanced test accuracies in several settings (c), for all seeds (s)."""
+
+    network: Float[Measured, "c s"]
+    tangent: Float[Measured, "c s"]
+    random: Float[Measured, "c s"]
+    probes: Float[Measured, "c s 3"]  # of the first step as it is, scaled, and of the second
+    fair: Float[Measured, "c s"]  # network without structure
+    second: Float[Measured, "c s"]  # largest cosine of the network after the second step
+
+
 class Result(NamedTuple):
-    """What was measured: fractions (f), settings with fewer samples (c), seeds (s).
+    """What was measured: fractions of class −1 (f), numbers of samples (c), seeds (s)."""
 
-    Accuracies are of tests, and count both classes equally except `plain`.
-    """
-
-    network: Float[Measured, "f s"]
-    tangent: Float[Measured, "f s"]
-    random: Float[Measured, "f s"]
-    plain: Float[Measured, "f s"]  # the network's accuracy as it is
-    second: Float[Measured, "f s"]  # largest cosine after the second step
-    probes: Float[Measured, "f s 3"]  # of the first step as it is, scaled, and of the second
-    fair: Float[Measured, " s"]  # network without structure, classes least equal
-    fewer_network: Float[Measured, "c s"]
-    fewer_tangent: Float[Measured, "c s"]
-    fewer_random: Float[Measured, "c s"]
-    fewer_second: Float[Measured, "c s"]  # largest cosine after the second step
-    fewer_probes: Float[Measured, "c s 3"]
+    unequal: Methods
+    fewer: Methods
+    plain: Float[Measured, "f s"]  # accuracy of the network with unequal classes, as it is
 
 
 def memory(config: Config) -> int:
     """Bytes of data, weights and hidden layers of two seeds at once, in the largest setting."""
-    patterns, num_laws = config.num_patterns, len(config.fractions) + 1
+    patterns, num_laws = config.num_patterns, 2 * len(config.fractions)
     settings = (config, *config.fewer)
     return max(bytes_of(each, patterns, num_laws, each.batch_size) for each in settings)
 
@@ -116,38 +118,50 @@ def run(config: Config) -> Result:
     report("training with unequal classes", 0.0)
     laws = [config.mixture.resampled(fraction) for fraction in config.fractions]
     theories = [theory_of(law, config, weigh=True) for law in laws]
-    coins = config.coins.resampled(config.fractions[-1])
+    coins = [config.coins.resampled(fraction) for fraction in config.fractions]
     found = compare_laws(
         config.keys,
-        [*laws, coins],
-        [*theories, theories[-1]],  # fair coins have no γ to scale by
+        [*laws, *coins],
+        [*theories, *theories],  # fair coins have no γ to scale by
         config,
-        [*("probes" for _ in laws), "network"],
+        [*("probes" for _ in laws), *("network" for _ in coins)],
     )
     fewer = []
     for place, setting in enumerate(config.fewer):
         report(f"training with {setting.num_samples} samples", 0.5 + 0.2 * place)
-        theory = theory_of(config.mixture, setting, weigh=True)
-        fewer.append(compare_laws(config.keys, [config.mixture], [theory], setting, ["probes"]))
+        theories = 2 * [theory_of(config.mixture, setting, weigh=True)]
+        laws = [config.mixture, config.coins]
+        compared = compare_laws(config.keys, laws, theories, setting, ["probes", "network"])
+        fewer.append(_methods(compared))
     return Result(
-        network=balanced(found.network)[:-1],
-        tangent=balanced(found.tangent)[:-1],
-        random=balanced(found.random)[:-1],
-        plain=found.network.test[:-1, :, -1, 0],
-        second=found.cosines[:-1, :, AFTER_TWO_STEPS],
-        probes=balanced(found.probes)[:-1],
-        fair=balanced(found.network)[-1],
-        fewer_network=jnp.stack([balanced(each.network)[0] for each in fewer]),
-        fewer_tangent=jnp.stack([balanced(each.tangent)[0] for each in fewer]),
-        fewer_random=jnp.stack([balanced(each.random)[0] for each in fewer]),
-        fewer_second=jnp.stack([each.cosines[0, :, AFTER_TWO_STEPS] for each in fewer]),
-        fewer_probes=jnp.stack([balanced(each.probes)[0] for each in fewer]),
+        unequal=_methods(found),
+        fewer=jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *fewer),
+        plain=found.network.test[: len(config.fractions), :, -1, 0],
     )
 
 
-def _probed(result: Result, place: int) -> Float[np.ndarray, "c s"]:
-    """One probe in all settings."""
-    return np.concatenate([result.probes, result.fewer_probes])[..., place]
+def _methods(found: LawComparison) -> Methods:
+    """What is judged, where the second half of the laws is without structure."""
+    num = len(found.cosines) // 2
+    return Methods(
+        network=balanced(found.network)[:num],
+        tangent=balanced(found.tangent)[:num],
+        random=balanced(found.random)[:num],
+        probes=balanced(found.probes)[:num],
+        fair=balanced(found.network)[num:],
+        second=found.cosines[:num, :, AFTER_TWO_STEPS],
+    )
+
+
+def _all(result: Result, name: str) -> Float[np.ndarray, "c s ..."]:
+    """One measurement in all settings."""
+    return np.concatenate([getattr(result.unequal, name), getattr(result.fewer, name)])
+
+
+def _unstable(result: Result, place: int) -> Float[np.ndarray, " s"]:
+    """How far the tangent model is from its median over seeds, with one fraction."""
+    tangent = result.unequal.tangent[place]
+    return np.abs(tangent - np.median(tangent))
 
 
 def _majority(config: Config) -> float:
@@ -156,64 +170,87 @@ def _majority(config: Config) -> float:
     return max(law.class_probabilities[0] for law in laws)
 
 
-# 99 %, 12 points and cos ≥ 0.99 are the catalogue's, from `parity_six` and the general
-# setting, with its orderings in every cell. Chance is [48, 53] % as there; 75 % is midway.
+LAB = "lab: chosen for this experiment; the runs it was set on were not kept"
+LEARNED = "lab: 99 % of both classes; 100.0 % of all samples is printed"
+
 CLAIMS = (
     UNEQUAL.claim(
         "With unequal classes the network still learns: at least 99 % of both classes.",
-        lambda r, c: median_at_least(r.network.min(axis=0), 0.99),
+        lambda r, c: median_at_least(r.unequal.network.min(axis=0), 0.99),
+        quote="The results are similar to those for balanced classes",
+        demand=LEARNED,
     ),
     UNEQUAL.claim(
-        "With unequal classes the network beats the tangent model by 12 points in every seed.",
-        lambda r, c: ordered(r.tangent.max(axis=0) + 0.12, r.network.min(axis=0)),
-    ),
-    UNEQUAL.claim(
-        "Random features stay below the tangent model plus 3 points.",
-        lambda r, c: ordered(r.random.max(axis=0), r.tangent.max(axis=0) + 0.03),
-    ),
-    # The source calls it less stable than with equal ones: in training it prints 84, 63 and 84 %.
-    UNEQUAL.claim(
-        "With weighted classes the tangent model is stable: seeds are within 5 points of their "
-        "median.",
-        lambda r, c: median_at_most(
-            np.abs(r.tangent - np.median(r.tangent, axis=1, keepdims=True)).max(axis=0), 0.05
+        "With unequal classes it beats fixed features: by 12 points in every seed.",
+        lambda r, c: ordered(
+            np.maximum(r.unequal.tangent, r.unequal.random).max(axis=0) + 0.12,
+            r.unequal.network.min(axis=0),
         ),
+        quote="our claim is robust under different class imbalance ratios",
+        demand="lab: 12 points; 17 and more are printed",
+    ),
+    UNEQUAL.claim(
+        "With unequal classes the tangent model is less stable: further from its median over "
+        "seeds than with equal ones.",
+        lambda r, c: ordered(_unstable(r, 0), _unstable(r, -1)),
+        quote="except that NTK becomes less stable",
+        expected="inconclusive",
+        why="with classes weighted in every loss, seeds are within some points of each other at "
+        "every fraction; the source does not say how its tangent model was trained, and prints 84, "
+        "63 and 84 % in training",
+    ),
+    UNEQUAL.found(
+        "With weighted classes the tangent model is stable: within 5 points of its median.",
+        lambda r, c: median_at_most(
+            np.stack([_unstable(r, i) for i in range(len(c.fractions))]).max(axis=0), 0.05
+        ),
+        demand=LAB,
+    ),
+    UNEQUAL.claim(
+        "In every setting a probe of the second step's weights has 100 %: at least 99 %.",
+        lambda r, c: median_at_least(_all(r, "probes")[..., 2].min(axis=0), 0.99),
+        quote="quantitative results which are also similar to those for balanced classes",
+        regime="num_pairs >= 300 and num_samples >= 50000",
+        demand=LEARNED,
     ),
     UNEQUAL.claim(
         "In every setting a probe of the first step's weights, as they are, is at chance.",
-        lambda r, c: median_at_most(np.abs(_probed(r, 0) - 0.505).max(axis=0), 0.025),
+        lambda r, c: median_at_most(np.abs(_all(r, "probes")[..., 0] - 0.505).max(axis=0), 0.025),
+        demand="lab: [48, 53] % of both classes; printed are 50 % for equal classes",
     ),
-    UNEQUAL.claim(
+    UNEQUAL.found(
         "Multiplied by one constant, and after the second step, they are not: 75 % or more.",
-        lambda r, c: median_at_least(
-            np.minimum(_probed(r, 1).min(axis=0), _probed(r, 2).min(axis=0)), 0.75
-        ),
+        lambda r, c: median_at_least(_all(r, "probes")[..., 1:].min(axis=(0, 2)), 0.75),
+        demand="lab: midway between chance and all",
     ),
     UNEQUAL.claim(
-        "With unequal classes some neuron still points to the relevant patterns: cos ≥ 0.99.",
-        lambda r, c: median_at_least(r.second.min(axis=0), 0.99),
+        "In every setting some neuron points to the relevant patterns: cos ≥ 0.99.",
+        lambda r, c: median_at_least(_all(r, "second").min(axis=0), 0.99),
+        demand="lab: 0.99; 0.994 to 0.999 are printed",
     ),
     UNEQUAL.control(
         "The network is not the majority's guess: it is at least 5 points better than saying −1.",
         lambda r, c: ordered(_majority(c) + 0.05 + 0 * r.plain[-1], r.plain[-1]),
+        demand=LAB,
     ),
     UNEQUAL.control(
-        "With unequal classes and without structure the network is at chance.",
-        lambda r, c: median_between(r.fair, 0.48, 0.53),
+        "Without structure the network is at chance, in every setting.",
+        lambda r, c: median_at_most(np.abs(_all(r, "fair") - 0.505).max(axis=0), 0.025),
+        demand="lab: [48, 53] % of both classes; printed are 50 to 52 % for equal classes",
     ),
     FEWER.claim(
         "With fewer samples the network still learns: at least 99 %.",
-        lambda r, c: median_at_least(r.fewer_network.min(axis=0), 0.99),
+        lambda r, c: median_at_least(r.fewer.network.min(axis=0), 0.99),
+        quote="our claim is robust under different sample sizes",
+        demand=LEARNED,
     ),
     FEWER.claim(
-        "With fewer samples fixed features stay 12 points behind.",
+        "With fewer samples it still outperforms fixed features: by 12 points.",
         lambda r, c: median_at_least(
-            (r.fewer_network - np.maximum(r.fewer_tangent, r.fewer_random)).min(axis=0), 0.12
+            (r.fewer.network - np.maximum(r.fewer.tangent, r.fewer.random)).min(axis=0), 0.12
         ),
-    ),
-    FEWER.claim(
-        "With fewer samples some neuron points to the relevant patterns: cos ≥ 0.99.",
-        lambda r, c: median_at_least(r.fewer_second.min(axis=0), 0.99),
+        quote="the network learning still outperforms the NTK and random feature approaches",
+        demand="lab: 12 points; 15.9 and more are printed",
     ),
 )
 
@@ -221,11 +258,13 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Accuracy by class fraction, and by number of samples."""
     figure, (left, right) = panels("unequal classes", "fewer samples")
-    names = ("network", "tangent model", "random features")
-    unequal = (result.network, result.tangent, result.random)
-    fewer = (result.fewer_network, result.fewer_tangent, result.fewer_random)
-    curves(left, config.fractions, {n: v.T for n, v in zip(names, unequal, strict=True)}, "o-")
-    curves(right, config.fewer_samples, {n: v.T for n, v in zip(names, fewer, strict=True)}, "o-")
+    for axis, places, found in (
+        (left, config.fractions, result.unequal),
+        (right, config.fewer_samples, result.fewer),
+    ):
+        named = {"network": found.network, "tangent model": found.tangent}
+        named |= {"random features": found.random, "network, no structure": found.fair}
+        curves(axis, places, {name: values.T for name, values in named.items()}, "o-")
     for axis in (left, right):
         axis.axhline(threshold_ceiling(config.mixture, 1, balanced=True), **THEORY)
     label_axes(left, "part of class −1", "balanced accuracy")

@@ -9,7 +9,10 @@ The best classifier with one threshold of the count is right on 27/32 = 84.4 % o
 is where fixed features stop. The next plateau, three changes of sign, is 59/64.
 
 The theorem prints other values for the first two steps than the lemmas that prove it; the network
-learns with either. It does not with one learning rate for all blocks in the third stage.
+learns with either, and without the noise inside its neurons, too (half of them are closed after the
+first step then, see `first_two_steps`). It does not with one learning rate for all blocks in the
+third stage. Smaller networks with fewer samples show less: the claims are judged at the source's
+sizes, or say at which.
 
 Source: shi · exp-parity-six · Table A.1, Figs 2.1, 2.2.
 """
@@ -22,18 +25,8 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source
-from theorylab.claims.judges import (
-    between,
-    median_at_least,
-    median_at_most,
-    median_between,
-    ordered,
-)
-from theorylab.features.emergence.meters import (
-    expected_largest_cosine,
-    threshold_ceiling,
-    weight_maps,
-)
+from theorylab.claims.judges import median_at_least, median_at_most, median_between, ordered
+from theorylab.features.emergence.meters import threshold_ceiling, weight_maps
 from theorylab.fields import Count
 from theorylab.progress import report
 from theorylab.typing import Measured
@@ -48,6 +41,11 @@ FORMULA = r"y = \prod_{i \in A} (2\tilde\phi_i - 1), \quad \nabla_{w_i} L = -a_i
 TABLE = Source("shi", "exp-parity-six", "Table A.1")
 STAGES = Source("shi", "three-stage-training", "§2.3.1, A.4")
 THEOREM = Source("shi", "three-stage-training", "Theorem A.20, Lemmas A.12, A.17")
+FOOTNOTE = Source("shi", "three-stage-training", "footnote 1")
+
+NUM_NETWORKS = 5
+MIXTURE, COINS, PRINTED, EQUAL_RATES, NOISELESS = range(NUM_NETWORKS)  # networks, in their order
+NO_NOISE = 1e-7  # σ_ξ so far below every bias that a neuron is open or closed
 
 
 @dataclass(frozen=True)
@@ -71,24 +69,23 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """What was measured: seeds (s), recorded steps (t). Accuracies are of tests."""
+    """What was measured: networks (m, see `NUM_NETWORKS`), seeds (s), recorded steps (t).
 
-    network: Float[Measured, "s t"]
-    tangent: Float[Measured, "s t"]
-    random: Float[Measured, "s t"]
-    fair_network: Float[Measured, "s t"]  # without structure
-    fair_tangent: Float[Measured, "s t"]
-    fair_random: Float[Measured, "s t"]
-    theorem: Float[Measured, "s t"]  # network, with the first two steps of Theorem A.20
-    equal: Float[Measured, "s t"]  # network, with one learning rate for all blocks
-    cosines: Float[Measured, "s 4"]  # largest: start, first and second step, end
-    fair_cosines: Float[Measured, "s 4"]
+    Accuracies are of tests. Fixed features are of the first two: with structure and without.
+    """
+
+    network: Float[Measured, "m s t"]
+    tangent: Float[Measured, "2 s t"]
+    random: Float[Measured, "2 s t"]
+    cosines: Float[Measured, "2 s 4"]  # largest: start, first and second step, end
     maps: Float[Measured, "3 v 2"]  # weights of one seed in the plane, then the two targets
 
 
 def memory(config: Config) -> int:
     """Bytes of data, weights and hidden layers of two seeds at once."""
-    return bytes_of(config, config.num_patterns, num_laws=4, batch_size=config.batch_size)
+    return bytes_of(
+        config, config.num_patterns, num_laws=NUM_NETWORKS, batch_size=config.batch_size
+    )
 
 
 def run(config: Config) -> Result:
@@ -96,39 +93,32 @@ def run(config: Config) -> Result:
     report("training all methods, with and without structure", 0.0)
     mixture, coins = config.mixture, config.coins
     theory = theory_of(mixture, config)  # fair coins have no γ to scale by
-    printed = theory_of(mixture, config, printed="theorem")
-    found = compare_laws(
-        config.keys,
-        (mixture, coins, mixture, mixture),
-        (theory, theory, printed, theory._replace(rates=(1.0, 1.0, 1.0))),
-        config,
-        ("fixed", "fixed", "network", "network"),
+    noiseless = tuple(stage._replace(noise=NO_NOISE) for stage in theory.stages)
+    theories = (
+        theory,
+        theory,
+        theory_of(mixture, config, printed="theorem"),
+        theory._replace(rates=(1.0, 1.0, 1.0)),
+        theory._replace(stages=noiseless),
     )
-    network, tangent, random = (
-        scored.test[..., 0] for scored in (found.network, found.tangent, found.random)
-    )
+    methods = ("fixed", "fixed", "network", "network", "network")
+    laws = (mixture, coins, mixture, mixture, mixture)
+    found = compare_laws(config.keys, laws, theories, config, methods)
     return Result(
-        network=network[0],
-        tangent=tangent[0],
-        random=random[0],
-        fair_network=network[1],
-        fair_tangent=tangent[1],
-        fair_random=random[1],
-        theorem=network[2],
-        equal=network[3],
-        cosines=found.cosines[0],
-        fair_cosines=found.cosines[1],
+        network=found.network.test[..., 0],
+        tangent=found.tangent.test[:2, ..., 0],
+        random=found.random.test[:2, ..., 0],
+        cosines=found.cosines[:2],
         maps=weight_maps(np.asarray(found.weights), config.num_relevant),
     )
 
 
-CEILING = 27 / 32  # of one threshold of the count, if k = 5
 PLATEAU = 59 / 64  # the last before all is right, of three changes of sign if k = 5
 
 
-def _last(curve: np.ndarray) -> np.ndarray:
-    """Accuracy at the end."""
-    return curve[:, -1]
+def _last(curves: np.ndarray, network: int = MIXTURE) -> np.ndarray:
+    """Test accuracy at the end."""
+    return curves[network, :, -1]
 
 
 def _ceiling(config: Config) -> float:
@@ -136,65 +126,85 @@ def _ceiling(config: Config) -> float:
     return threshold_ceiling(config.mixture, 1)
 
 
-# Limits at the source's sizes are the catalogue's: [82, 88] % for the tangent model, around the
-# ceiling of 84.4 %, [68, 80] % for random features, 99.5 % for what is learned, 12 points with
-# p < 0.01 by Student's test (that six signs agree, which is judged, has 2⁻⁶). A smaller network
-# with fewer steps has fewer tangent features and leaves them further from their end: 78 %.
+AS_IN_SOURCE = "num_pairs >= 300 and num_samples >= 50000 and num_steps >= 600"
+LEARNED = "derived: 100.0 % is printed, with deviations smaller than 0.5 points"
+CHANCE = "lab: [48, 53] % for tests of 3000 samples; the source has 52.0 %"
+LAB = "lab: chosen for this experiment; the runs it was set on were not kept"
+
 CLAIMS = (
     TABLE.claim(
         "The network learns the parity: test accuracy is at least 99.5 %.",
         lambda r, c: median_at_least(_last(r.network), 0.995),
+        quote="Network learning gets high test accuracy",
+        demand=LEARNED,
     ),
     TABLE.claim(
-        "The tangent model stops at one threshold: at most 88 % if k = 5, its ceiling + 3.6.",
-        lambda r, c: median_at_most(_last(r.tangent) - _ceiling(c), 0.88 - CEILING),
-    ),
-    TABLE.claim(
-        "The tangent model was trained well: at least 82 % if k = 5, or 78 % in smaller sizes.",
-        lambda r, c: median_at_least(
-            _last(r.tangent) - _ceiling(c), (0.82 if c.is_sources else 0.78) - CEILING
+        "Both fixed feature methods get significantly lower accuracy: 12 points less, or more.",
+        lambda r, c: ordered(
+            np.maximum(_last(r.tangent), _last(r.random)) + 0.12, _last(r.network)
         ),
+        quote="the two fixed feature methods get significantly lower accuracy",
+        demand="lab: 12 points; 13.6 and 24.0 are printed",
     ),
     TABLE.claim(
-        "Random features are between 68 and 80 %.",
-        lambda r, c: median_between(_last(r.random), 0.68, 0.8),
+        "The tangent model has the printed 86.4 %, to 5 points.",
+        lambda r, c: median_between(_last(r.tangent), 0.814, 0.914),
+        regime=AS_IN_SOURCE,
+        demand="lab: 5 points, because the source does not say how it was trained",
     ),
     TABLE.claim(
-        "The network is at least 12 points better than the tangent model, seed by seed.",
-        lambda r, c: ordered(_last(r.tangent) + 0.12, _last(r.network)),
+        "Random features have the printed 76.0 %, to 5 points.",
+        lambda r, c: median_between(_last(r.random), 0.71, 0.81),
+        regime=AS_IN_SOURCE,
+        demand="lab: 5 points, because the source does not say how they were trained",
+    ),
+    TABLE.found(
+        "The tangent model stops at one threshold of the count: at most 3.6 points above it.",
+        lambda r, c: median_at_most(_last(r.tangent) - _ceiling(c), 0.036),
+        demand=LAB,
     ),
     TABLE.control(
         "Without structure the network is at chance.",
-        lambda r, c: median_between(_last(r.fair_network), 0.48, 0.53),
+        lambda r, c: median_between(_last(r.network, COINS), 0.48, 0.53),
+        quote="all three methods get test accuracy similar to random guessing",
+        demand=CHANCE,
     ),
     TABLE.control(
         "Without structure fixed features are at chance too.",
         lambda r, c: median_between(
-            np.maximum(_last(r.fair_tangent), _last(r.fair_random)), 0.48, 0.53
+            np.maximum(_last(r.tangent, COINS), _last(r.random, COINS)), 0.48, 0.53
         ),
+        quote="all three methods get test accuracy similar to random guessing",
+        demand=CHANCE,
     ),
     TABLE.claim(
-        "After two steps some neuron points to the relevant patterns: cos ≥ 0.99.",
-        lambda r, c: median_at_least(r.cosines[:, AFTER_TWO_STEPS], 0.99),
-        formula=r"\max_i \cos(w_i, \sum_{j \in A} M_j) \ge 0.99",
-    ),
-    TABLE.claim(
-        "Weights that do not move have the largest cosine of random directions, within 30 %.",
-        lambda r, c: between(
-            r.cosines[:, 0].mean() / expected_largest_cosine(c.num_pairs, c.dimension), 0.7, 1.3
-        ),
+        "After two steps some neuron points to the relevant patterns: cos > 0.99.",
+        lambda r, c: median_at_least(r.cosines[MIXTURE, :, AFTER_TWO_STEPS], 0.99),
+        formula=r"\max_i \cos(w_i, \sum_{j \in A} M_j) > 0.99",
+        quote="well-aligned with the ground-truth (with cosine similarity > 0.99)",
+        demand="source",
     ),
     TABLE.control(
-        "Without structure no neuron points to the relevant patterns: cos stays below 0.5.",
-        lambda r, c: median_at_most(r.fair_cosines[:, AFTER_TWO_STEPS:].max(axis=1), 0.5),
+        "Without structure no neuron does: cos stays below 0.5.",
+        lambda r, c: median_at_most(r.cosines[COINS, :, AFTER_TWO_STEPS:].max(axis=1), 0.5),
+        demand="lab: 0.5; 0.253 is printed",
     ),
-    THEOREM.claim(
+    FOOTNOTE.claim(
+        "The noise inside neurons is not needed: without it the test accuracy is at least 99.5 %.",
+        lambda r, c: median_at_least(_last(r.network, NOISELESS), 0.995),
+        quote="Empirically it is not needed since typically sufficient data",
+        regime=AS_IN_SOURCE,
+        demand=LEARNED,
+    ),
+    THEOREM.found(
         "With the values that the theorem prints in place of the lemmas' it learns too: 99.5 %.",
-        lambda r, c: median_at_least(_last(r.theorem), 0.995),
+        lambda r, c: median_at_least(_last(r.network, PRINTED), 0.995),
+        demand=LEARNED,
     ),
     STAGES.control(
         "With one learning rate for all blocks it does not: at most 59/64.",
-        lambda r, c: median_at_most(_last(r.equal), PLATEAU),
+        lambda r, c: median_at_most(_last(r.network, EQUAL_RATES), PLATEAU),
+        demand="lab: the plateau of three changes of sign",
     ),
 )
 
@@ -202,10 +212,11 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Accuracy in training, and the weights at the start and after each of two steps."""
     named = {
-        "network": result.network,
-        "tangent model": result.tangent,
-        "random features": result.random,
-        "network, fair coins": result.fair_network,
-        "network, one learning rate": result.equal,
+        "network": result.network[MIXTURE],
+        "tangent model": result.tangent[MIXTURE],
+        "random features": result.random[MIXTURE],
+        "network, fair coins": result.network[COINS],
+        "network, one learning rate": result.network[EQUAL_RATES],
+        "network without noise": result.network[NOISELESS],
     }
     return figure("test accuracy", config.steps, named, _ceiling(config), result.maps)

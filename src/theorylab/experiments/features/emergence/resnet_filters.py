@@ -3,9 +3,9 @@
 A ResNet of four groups of blocks tells two classes of images apart. What the source shows by two
 clusters picked by hand is looked for by a rule here: spherical 2-means of the filters of the last
 convolution of every group, against the same filters with their numbers shuffled, since clusters are
-found in anything. Filters that start small gather in two clusters. From a start of the usual size
-they hardly move, and there is nothing to be seen in them; what training added to them, W_T − W_0,
-has the two clusters. (The source does not say how large its start is.)
+found in anything. From a start of the usual size filters hardly move, and there is nothing to be
+seen in them; what training added, W_T − W_0, has two clusters. Filters that start small have them
+too. (The source does not say how large its start is.)
 
 The filters nearest to the two centres are followed: the mean gradients of the first three chunks of
 steps point alike, far beyond the deviation 1/√dim of random directions. (The source follows one of
@@ -18,7 +18,7 @@ Source: shi · exp-resnet-filters · Figures A.16, A.17, Table A.7.
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,7 @@ from theorylab.features.emergence.filters import (
     scale_filters,
     stacked,
 )
-from theorylab.fields import Count, Plural, Positive
+from theorylab.fields import Count, Plural, Positive, within
 from theorylab.models import Model, Standard, network, resnet
 from theorylab.models.unfold import im2col
 from theorylab.progress import report
@@ -67,25 +67,21 @@ class Config(TwoClasses):
 
     shrink: Count = 2  # the side of the square that becomes one pixel
     width: Plural = 8  # m, filters of the first group; 2m, 4m and 8m in the others
-    blocks: Count = 1  # in every group; ResNet-18 has 2
+    blocks: Annotated[int, within(1, 100)] = 1  # in every group; ResNet-18 has 2
     normalized: bool = False  # whether there is layer normalisation
     num_train: Count = 400
     num_test: Count = 400
     batch_size: Count = 20
-    num_epochs: Count = 20
+    num_epochs: Annotated[int, within(EARLY_EPOCHS + 1)] = 20
     learning_rate: Positive = 0.05
     num_seeds: Count = 12  # of which two may be exceptions; at least 6 to conclude
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.blocks > 100:
-            raise ValueError(f"blocks must be at most 100, got {self.blocks}.")
         if self.shrink > image_shape(self.images)[0]:
             raise ValueError(f"shrink must leave pixels of the images, got {self.shrink}.")
         if self.batch_size > self.num_train:
             raise ValueError(f"batch_size must be at most num_train, got {self.batch_size}.")
-        if self.num_epochs <= EARLY_EPOCHS:
-            raise ValueError(f"num_epochs must be above {EARLY_EPOCHS}, got {self.num_epochs}.")
         if self.num_steps < NUM_CHUNKS * CHUNK:
             raise ValueError(
                 f"steps must be {NUM_CHUNKS * CHUNK} or more in all epochs, got {self.num_steps}."
@@ -146,7 +142,6 @@ class Result(NamedTuple):
     early: Float[Measured, "*runs g"]  # ‖W_early − W_0‖, up to a factor that `late` has, too
     late: Float[Measured, "*runs g"]  # ‖W_T − W_early‖
     pairs: Float[Measured, "*runs g 2 p"]  # cosines of mean gradients of filters nearest to centres
-    to_mean: Float[Measured, "*runs g 2 p"]
     accuracy: Float[Measured, "*runs t"]
 
 
@@ -227,7 +222,6 @@ def _of_group(
         "early": jnp.linalg.norm(early - first),
         "late": jnp.linalg.norm(last - early),
         "pairs": kept.pairs,
-        "to_mean": kept.to_mean,
     }
 
 
@@ -237,8 +231,8 @@ def _above_chance(result: Result, start: int, time: int) -> np.ndarray:
 
 
 def _kept(result: Result) -> np.ndarray:
-    """The least cosine of two chunks, in the mean of both filters and of all groups, (s,)."""
-    return result.pairs[SMALL].min(axis=3).mean(axis=(1, 2))
+    """The cosine of two chunks, in the mean of their pairs, both filters and all groups, (2, s)."""
+    return result.pairs.mean(axis=(2, 3, 4))
 
 
 def _deviation(config: Config) -> np.ndarray:
@@ -257,19 +251,36 @@ def _deviations(result: Result, config: Config) -> np.ndarray:
 
 LOOSEST = 0.426  # the least mean cosine that the source prints for a cluster, of its 16
 
-# 0.3 and ten deviations 1/√dim of one cosine are the catalogue's.
+LAB = "lab: chosen for this experiment; the runs it was set on were not kept"
+
 CLAIMS = (
     FILTERS.claim(
+        "From a usual start the filters of all groups form two clusters: they are 0.1 closer to "
+        "their centres than the same filters shuffled.",
+        lambda r, c: median_at_least(_above_chance(r, USUAL, -1).min(axis=1), 0.1),
+        quote="The weights gradually form two clusters in all Residual blocks",
+        expected="refuted",
+        why="2-means of all filters finds no more in them than in shuffled ones; the source picked "
+        "its points by hand",
+        demand=LAB,
+    ),
+    FILTERS.found(
+        "What training adds to a usual start has two opposite clusters: -0.5 or less.",
+        lambda r, c: median_at_most(r.added[USUAL, :, -1, 1], -0.5),
+        demand="lab: -0.5; the source's largest is -0.51",
+    ),
+    FILTERS.found(
         "From a small start filters of every group gather in two clusters, as close as printed.",
         lambda r, c: median_at_least(r.within[SMALL, :, :, -1].min(axis=1), LOOSEST),
+        demand="source",
     ),
-    FILTERS.claim(
+    FILTERS.found(
         "In the last two groups they are closer to their centres than the same filters shuffled.",
         lambda r, c: ordered(
             np.zeros(r.within.shape[1]), _above_chance(r, SMALL, -1)[:, 2:].min(axis=1)
         ),
     ),
-    FILTERS.claim(
+    FILTERS.found(
         "In the last group centres are opposite, and filters 0.2 closer to them than shuffled.",
         lambda r, c: median_at_least(
             np.minimum(
@@ -277,38 +288,36 @@ CLAIMS = (
             ),
             0.0,
         ),
-    ),
-    FILTERS.control(
-        "At this size, without a choice by hand, centres of some group are not: above -0.5.",
-        lambda r, c: median_at_least(r.between[SMALL, :, :, -1].max(axis=1), -0.5),
+        demand=LAB,
     ),
     GRADIENTS.claim(
-        "Gradients keep their direction: mean gradients of three chunks have cosines above 0.3.",
-        lambda r, c: median_at_least(_kept(r), 0.3),
+        "Gradients keep their direction, from either start: mean gradients of three chunks have "
+        "cosines above 0.3, in general.",
+        lambda r, c: median_at_least(_kept(r).min(axis=0), 0.3),
+        quote="In general the similarities are high indicating they point to similar directions",
+        demand="lab: 0.3; the least that is printed is 0.51, of one filter",
     ),
-    GRADIENTS.claim(
+    GRADIENTS.found(
         "In the last group that is ten deviations 1/√dim of a random cosine, or more.",
         lambda r, c: median_at_least(_deviations(r, c), 10.0),
+        demand=LAB,
     ),
     FILTERS.claim(
-        "Most of the change is early: filters of every group move more before than after.",
-        lambda r, c: median_at_least((r.early / r.late)[SMALL].min(axis=1), 1.0),
+        "Most of the change is early, from either start: filters of every group move more in three "
+        "epochs than in all that follow.",
+        lambda r, c: median_at_least((r.early / r.late).min(axis=(0, 2)), 1.0),
+        quote="the change between Epoch 0 and Epoch 3 is much more significant",
+        demand="source",
     ),
-    FILTERS.claim(
-        "The network tells the two apart on 90 % of test images, as the source's do.",
-        lambda r, c: median_at_least(r.accuracy[SMALL, :, -1], 0.9),
+    FILTERS.check(
+        "From either start the network tells the two apart on 90 % of test images.",
+        lambda r, c: median_at_least(r.accuracy[:, :, -1].min(axis=0), 0.9),
+        demand="lab: 90 %; the source's have 93.8 and 95.75 % on CIFAR-10",
     ),
     FILTERS.control(
         "Before training 2-means finds no more in filters than in shuffled ones, to 0.05.",
         lambda r, c: median_at_most(_above_chance(r, SMALL, 0)[:, -1], 0.05),
-    ),
-    FILTERS.control(
-        "From a usual start neither does it after training: a choice by hand would find clusters.",
-        lambda r, c: median_at_most(_above_chance(r, USUAL, -1)[:, -1], 0.05),
-    ),
-    FILTERS.claim(
-        "What training adds to a usual start still has two opposite clusters: -0.5 or less.",
-        lambda r, c: median_at_most(r.added[USUAL, :, -1, 1], -0.5),
+        demand=LAB,
     ),
 )
 

@@ -2,8 +2,9 @@
 
 A gradient is an average, a statistical query, answered to a tolerance τ. All 2ᴰ inputs are listed,
 so that correlations are exact: parities are uncorrelated, so that one query tells at most 1/τ² of
-them from the others. Two oracles answer D queries E[y zⱼ], by sampling and with the least that
-helps: on fair signs they do not find the set, on the mixture with structure they do.
+them from the others; the sign of the sum of all parities tells about a third as many. Two oracles
+answer D queries E[y zⱼ], by sampling and with the least that helps: on fair signs they do not find
+the set, on the mixture with structure they do.
 
 Source: shi · sq-bound · Theorems 2.4, A.25–A.27, A.6; shi · dict-data · §2.3, A.5.
 """
@@ -20,7 +21,13 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source
-from theorylab.claims.judges import holds, identity, median_at_least, median_at_most
+from theorylab.claims.judges import (
+    between,
+    holds,
+    identity,
+    median_at_least,
+    median_at_most,
+)
 from theorylab.data import parity_mixture
 from theorylab.experiments.drawing import COLOURS, THEORY, label_axes, panels
 from theorylab.features.emergence.lower_bounds import (
@@ -71,6 +78,7 @@ class Result(NamedTuple):
 
     told: Float[Measured, "s t"]  # parities that the most telling entry of a gradient tells
     found: Float[Measured, "s 2 2"]  # whether the queries E[y zⱼ] find the set
+    sharp: float  # what the sign of the sum of all parities tells, as a part of 1/τ²
     correlation: float  # the largest of two different parities
     agreement: Float[Measured, "2"]  # of the concept with ∏ z, as printed and corrected
 
@@ -92,6 +100,7 @@ def run(config: Config) -> Result:
     return Result(
         told=told,
         found=found,
+        sharp=float(_told_at_once(config)),
         correlation=float(largest_correlation(jnp.asarray(parities))),
         agreement=np.array([(np.asarray(values) == parities[:, 0]).mean() for values in concepts]),
     )
@@ -119,6 +128,14 @@ def _answers(
     return jnp.stack(telling).astype(float), jax.lax.map(found, chances)
 
 
+def _told_at_once(config: Config) -> Float[Array, ""]:
+    """C(D, k) c², where c is the correlation of the sign of the sum of all parities with each."""
+    rows = parity_rows(config.dimension, config.num_bits)
+    chosen = jnp.zeros((2**config.dimension, 1)).at[rows].set(1.0)
+    query = jnp.sign(jnp.round(2.0**config.dimension * parity_coefficients(chosen)))
+    return (parity_coefficients(query)[rows] ** 2).sum()
+
+
 def _covariance(config: Config, other_probability: float) -> float:
     """Covariance of two patterns outside of the set, in the mixture."""
     law = parity_mixture(config.dimension, config.num_bits, other_probability)
@@ -129,12 +146,20 @@ CLAIMS = (
     QUERIES.claim(
         "Different parities are uncorrelated, exactly.",
         lambda r, c: identity(r.correlation, 0.0, 0.0),
+        quote="This then implies that the g_A's are uncorrelated",
     ),
-    QUERIES.claim(
+    QUERIES.found(
         "No entry of the first gradient tells more than 1/τ² parities from the others.",
         lambda r, c: holds(TOLERANCES**-2 - r.told),
+        demand="derived: squared correlations with all parities sum to at most 1",
     ),
-    QUERIES.claim(
+    QUERIES.control(
+        "A bound of 1/(10τ²) would fail: the sign of the sum of all parities tells more of them.",
+        lambda r, c: between(r.sharp, 0.1, 1.0),
+        demand="derived: its correlations are equal, and their squares sum to (E|s|)²/E[s²], where "
+        "s is the sum; 0.41 for three of 8 signs",
+    ),
+    QUERIES.found(
         "On fair signs D queries about the inputs' signs do not find the set, of either oracle.",
         lambda r, c: median_at_most(r.found[:, 0].max(axis=1), 0.0),
     ),
@@ -151,16 +176,19 @@ CLAIMS = (
             "Summed over the set, even, and in ±1, it is.",
             lambda r, c: identity(r.agreement[1], 1.0, 1e-12),
         ),
+        quote="Let C be the class of functions … is odd … for different",
     ),
     *DATA.erratum(
         printed=(
-            "Patterns outside of the set are independent in the mixture with p_o = 0.3.",
+            "The mixture fulfils (A2) for every p_o: with p_o = 0.3 patterns outside of the set "
+            "are independent.",
             lambda r, c: identity(_covariance(c, 0.3), 0.0, 1e-12),
         ),
         corrected=(
             "Patterns outside of the set are independent in the mixture with p_o = ½.",
             lambda r, c: identity(_covariance(c, 0.5), 0.0, 1e-12),
         ),
+        quote="It can be verified that such distributions are included in",
     ),
 )
 

@@ -3,8 +3,9 @@
 A network with one hidden layer and the activation zᵏ learns all pᵏ sums of k numbers, by AdamW on
 cross-entropy + λ‖θ‖. At the start each of its weight vectors has all frequencies; at the end each
 has one, the k + 1 vectors of a neuron the same one, with phases that add up, and every frequency
-belongs to some neurons. This is the network of maximum margin. The loss says so too: with this
-penalty the least possible value is known, and is attained at the maximum margin whatever λ is.
+belongs to some neurons. This is the network of maximum margin: with this penalty the least possible
+loss is known, and is attained at the maximum margin whatever λ is. The source trains on half of the
+sums at p from 23 to 97; at the default's moduli half of them is too few.
 
 With plain weight decay instead of the norm, on the same sums, the margin stays small: that is what
 the norm is for. Only live neurons count, those of at least a tenth of the largest norm; the mean of
@@ -24,12 +25,10 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Source
 from theorylab.claims.judges import holds, median_at_least, median_at_most, ordered
-from theorylab.data.modular import all_sums
 from theorylab.experiments.drawing import THEORY, panels
-from theorylab.features.fourier.learning import scores
 from theorylab.features.fourier.margins import average_margin, normalized_margin
 from theorylab.features.fourier.maximum_margin import least_penalized_loss, maximum_margin
-from theorylab.features.fourier.polynomial import PolynomialNeurons, group_norm, polynomial_network
+from theorylab.features.fourier.polynomial import PolynomialNeurons, group_norm
 from theorylab.features.fourier.spectra import (
     NeuronSpectra,
     frequency_counts,
@@ -99,13 +98,10 @@ class Networks(NamedTuple):
 
     initial: Float[Measured, "*c_s"]  # mean concentration of live neurons before training
     mean: Float[Measured, "*c_s"]  # mean concentration of live neurons
-    median: Float[Measured, "*c_s"]
     agreement: Float[Measured, "*c_s"]  # part of live neurons: one frequency, phases that add up
-    live: Float[Measured, "*c_s"]  # part of all neurons
     margin: Float[Measured, "*c_s"]  # least, over γ*‖θ‖ᵏ⁺¹
     average: Float[Measured, "*c_s"]  # average margin, over the same
     loss: Float[Measured, "*c_s"]  # of training, with the penalty
-    accuracy: Float[Measured, "*c_s"]  # on all sums
 
 
 class Spectra(NamedTuple):
@@ -185,13 +181,10 @@ def _measured(
     network = Networks(
         initial=jnp.nanmean(before),
         mean=jnp.nanmean(after),
-        median=jnp.nanmedian(after),
         agreement=agrees.sum() / last.live.sum(),
-        live=last.live.mean(),
         margin=normalized_margin(params) / maximum_margin(num_terms, modulus),
         average=average_margin(params) / bound,
         loss=loss,
-        accuracy=scores(polynomial_network, params, all_sums(num_terms, modulus))[1],
     )
     spectra = Spectra(
         counts=frequency_counts(last, modulus),
@@ -213,55 +206,75 @@ def _excess(result: Result, config: Config) -> np.ndarray:
     return result.normed.loss / np.array(optima)[:, None]
 
 
-# Thresholds are the catalogue's, of full data and the norm; each seed counts with its worst case.
+CHOSEN = "lab: chosen for this experiment; the runs it was set on were not kept"
+ALL_SUMS = "fraction == 1"  # the theorem, and the least possible loss, are of all sums
+
+# Each seed counts with its worst case.
 CLAIMS = (
     SPARSE.claim(
-        "The vectors of live neurons have 95 % of their power at one frequency, in the mean.",
+        "Trained embeddings have one frequency: the mean over live neurons of the power at their "
+        "strongest frequency is 95 % or more.",
         lambda r, c: median_at_least(r.normed.mean.min(axis=0), 0.95),
         formula=r"\max_j |\hat u(j)|^2 / \sum_j |\hat u(j)|^2 \ge 0.95",
+        quote="maximum normalized power being almost 1 for all neurons",
+        demand="lab: 95 % for the source's “almost 1”",
     ),
-    SPARSE.claim(
-        "Half of the vectors of live neurons have 99 % of their power at one frequency.",
-        lambda r, c: median_at_least(r.normed.median.min(axis=0), 0.99),
-    ),
-    SPARSE.claim(
-        "Training concentrates the power: it was spread before, in every case and seed.",
+    SPARSE.control(
+        "Before training the power is spread: it is at least 10 points less concentrated.",
         lambda r, c: ordered(r.normed.initial.max(axis=0) + 0.1, r.normed.mean.min(axis=0)),
+        demand=CHOSEN,
     ),
     THEOREM.claim(
-        "In 95 % of live neurons all vectors have one frequency, and their phases add up.",
+        "In every neuron all vectors have one frequency, and their phases add up: in 95 % of the "
+        "live ones.",
         lambda r, c: median_at_least(r.normed.agreement.min(axis=0), 0.95),
+        formula=r"\theta^*_{u_1} + \dots + \theta^*_{u_k} = \theta^*_w",
+        demand="lab: 95 %, and phases to 0.1, because training ends before its limit",
     ),
     THEOREM.claim(
-        "Every frequency belongs to some neuron, in every network.",
+        "For each frequency there is a neuron that uses it, in every network.",
         lambda r, c: holds(r.coverage - 1),
+        quote="the network will learn all frequencies in the Fourier spectrum",
+        demand="source",
     ),
     SPARSE.claim(
         "Frequencies are used about equally: χ² does not reject at 1 %, or none 4 times another.",
         lambda r, c: holds(np.maximum(r.p_value - 0.01, (4 - r.imbalance) / 100)),
+        quote="we have an almost uniform distribution over all frequencies",
+        demand=CHOSEN,
     ),
-    THEOREM.claim(
+    THEOREM.found(
         "The least margin over all sums is above 0.7 γ*.",
         lambda r, c: median_at_least(r.normed.margin.min(axis=0), 0.7),
+        regime=ALL_SUMS,
+        demand=CHOSEN,
     ),
     THEOREM.claim(
         "No trained network has a margin above γ*, least or average, with norm or decay.",
         lambda r, c: holds(
             1 - np.stack([r.normed.margin, r.normed.average, r.decayed.margin]), rounding=1e-5
         ),
+        demand="source",
     ),
-    LIMIT.claim(
+    LIMIT.found(
         "The loss is within 2 % of the least one possible, which is that of the maximum margin.",
         lambda r, c: median_at_most(_excess(r, c).max(axis=0), 1.02),
         formula=r"\min_\theta L = \min_r \log(1 + (p-1) e^{-\gamma^* r^{k+1}}) + \lambda r",
+        regime=ALL_SUMS,
+        demand=CHOSEN,
     ),
-    LIMIT.claim(
+    LIMIT.check(
         "No loss is below the least one possible.",
         lambda r, c: holds(_excess(r, c) - 1, rounding=1e-5),
+        regime=ALL_SUMS,
+        demand="derived: Jensen's inequality over wrong outputs and examples, see "
+        "`least_penalized_loss`",
     ),
     RECIPE.control(
         "With weight decay in place of the norm, on the same sums, the margin is below 0.7 γ*.",
         lambda r, c: median_at_most(r.decayed.margin.max(axis=0), 0.7),
+        regime=ALL_SUMS,
+        demand=CHOSEN,
     ),
 )
 
@@ -280,11 +293,8 @@ def plot(result: Result, config: Config) -> Figure:
     points = np.linspace(0.0, len(spectra.vector) - 1.0, 200, dtype=np.float32)
     axes[2].plot(spectra.vector, "o")
     axes[2].plot(points, interpolated(jnp.asarray(spectra.vector), jnp.asarray(points)), **THEORY)
-    by_case(
-        axes[3],
-        config.cases,
-        {"norm": result.normed.margin, "weight decay": result.decayed.margin},
-    )
+    named = {"norm": result.normed.margin, "weight decay": result.decayed.margin}
+    by_case(axes[3], config.cases, named)
     axes[3].axhline(1.0, **THEORY)
     axes[3].set_ylabel("least margin / γ*")
     return figure
