@@ -18,7 +18,7 @@ def test_verdicts_are_as_expected(surprises):
         ("in 95 %", "gap_bound", -1.0),
         ("never rises", "rises", 0.1),
         ("divided by ln 2", "opposed_loss", 0.5),
-        ("20 times smaller", "losses", 0.0),
+        ("100 times smaller", "losses", 0.0),
         ("100 times the gap", "gap_bound", 1e-3),
         ("slower than 1/t", "losses", 0.5),
         ("the loss rises at some step", "long_rises", 0.0),

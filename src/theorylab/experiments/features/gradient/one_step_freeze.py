@@ -65,7 +65,7 @@ class Config(Seeded):
     margin: Positive = 0.1  # β
     width: Count = 16  # m, a quarter of the neurons
     sample_sizes: Increasing[Count] = (50, 100, 200, 400, 800)  # n
-    num_steps: Annotated[int, within(10)] = 1000  # T, in the output layer
+    num_steps: Annotated[int, within(10)] = 5000  # T, in the output layer
     num_test: Count = 5000
     num_seeds: Count = 100  # at least 72 to conclude about 95 %
 
@@ -210,9 +210,9 @@ CLAIMS = (
         regime="num_steps >= 1000",
     ),
     DESCENT.control(
-        "A bound 20 times smaller is exceeded, with the best of several a*.",
-        lambda r, c: median_at_least(r.losses[-1, :, -1] / r.bounds[-1, :, -1], 1 / 20),
-        demand="lab: the smoke preset, seed 0, has a bound of 6.5 times the loss",
+        "A bound 100 times smaller is exceeded, with the best of several a*.",
+        lambda r, c: median_at_least(r.losses[-1, :, -1] / r.bounds[-1, :, -1], 1 / 100),
+        demand="lab: with seed 0 the bound is 6.5 times the loss at smoke, 25 times by default",
     ),
     DESCENT.check(
         "With step size 1/L the loss never rises.",
