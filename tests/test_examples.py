@@ -15,6 +15,7 @@ HELD = (
     "kernels",
     "curvature",
     "dynamics",
+    "features",
     "bias",
     "generalization",
     "incontext",

@@ -34,6 +34,13 @@ def activations(
         input_shape: The shape of one input.
         parametrization: That of the network.
         bias: That of the network.
+
+    Example:
+        >>> import jax
+        >>> from theorylab.models import mlp
+        >>> probe, model = activations(mlp([3, 5]), (2,)), network(mlp([3, 5]), (2,))
+        >>> [values.shape for values in probe(model.init(jax.random.key(0)), jnp.ones((4, 2)))]
+        [(4, 3), (4, 5)]
     """
     seen: list[Array] = []
 

@@ -136,6 +136,11 @@ class Sketch(NamedTuple):
         factor: F.
         residual: An estimate of ‖G − FFᵀ‖_F, from fresh random directions.
         bound: ‖G − FFᵀ‖₂ is at most this, but for one sketch in 10⁴.
+
+    Example:
+        >>> sketch = Sketch(jnp.eye(3)[:, :1], jnp.zeros(()), jnp.zeros(()))
+        >>> (sketch.factor @ sketch.factor.T).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
     factor: Float[Array, "d r"]
@@ -251,7 +256,11 @@ def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
 
 
 def check_inputs(x: Array, block_size: int | None) -> None:
-    """Refuse a batch without inputs, and blocks without any."""
+    """Refuse a batch without inputs, and blocks without any.
+
+    Example:
+        >>> check_inputs(jnp.ones((5, 2)), block_size=None)
+    """
     if x.ndim < 2 or x.shape[0] < 1 or math.prod(x.shape[1:]) < 1:
         raise ValueError(f"x must have shape (n, ...) with at least one input, got {x.shape}.")
     if block_size is not None and block_size < 1:

@@ -53,6 +53,13 @@ def penalized(risk: Risk, apply: Apply, trace: Scalar = 0.0, frobenius: Scalar =
         apply: The network.
         trace: α.
         frobenius: β.
+
+    Example:
+        >>> network, weights = lambda w, x: x @ w, jnp.array([[3.0], [4.0]])
+        >>> risk = lambda w, x, y: jnp.mean((network(w, x) - y) ** 2)
+        >>> dearer = penalized(risk, network, trace=1.0)
+        >>> float(dearer(weights, jnp.ones((5, 2)), jnp.full((5, 1), 7.0)))
+        25.0
     """
 
     def dearer(params: Params, x: Array, y: Array) -> Float[Array, ""]:

@@ -12,7 +12,12 @@ _BLOCK_INPUTS = 256  # of one block at most: the network's own activations take 
 
 
 def block_size_for(x: Array, per_input: int, block_size: int | None) -> int:
-    """How many inputs to take at a time, if each makes so many numbers; or what was asked for."""
+    """How many inputs to take at a time, if each makes so many numbers; or what was asked for.
+
+    Example:
+        >>> block_size_for(jnp.ones((5, 2)), per_input=4, block_size=3)
+        3
+    """
     if block_size is not None:
         return min(block_size, len(x))
     held = BLOCK_BYTES // (per_input * x.dtype.itemsize)
@@ -24,6 +29,11 @@ def sum_over_blocks(term: Callable[[Array, Bool[Array, " b"]], Any], x: Array, s
 
     The last block ends with the inputs and so may overlap the one before: `counted` says which of
     its inputs are new.
+
+    Example:
+        >>> x = jnp.arange(5.0)[:, None]
+        >>> float(sum_over_blocks(lambda block, counted: (block[:, 0] * counted).sum(), x, size=2))
+        10.0
     """
     starts = jnp.arange(0, len(x), size)
 

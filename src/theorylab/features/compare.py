@@ -58,7 +58,12 @@ _NAMED = 3  # inputs by which a direction is named, at most
 
 
 class FeatureComparison(NamedTuple):
-    """Accuracies of the contenders, those of `TRAINED` first, and the gradient features."""
+    """Accuracies of the contenders, those of `TRAINED` first, and the gradient features.
+
+    Example:
+        >>> FeatureComparison._fields[:3]
+        ('steps', 'curves', 'train')
+    """
 
     steps: Int[np.ndarray, " t"]
     curves: Float[np.ndarray, "4 t"]  # test accuracy at these steps, an output of 0 as half right
@@ -136,9 +141,11 @@ def compare_features(
             with columns in different units need it.
 
     Example:
-        found = compare_features(jax.random.key(0), (X, y), standardize=True)
-        print(found)
-        found.figure().savefig("features.svg")
+        >>> from theorylab.data.mixtures import xor_mixture
+        >>> sizes = {"width": 8, "num_train": 60, "num_validation": 20, "num_test": 20}
+        >>> found = compare_features(jax.random.key(0), xor_mixture(8).sample, num_steps=5, **sizes)
+        >>> found.curves.shape[0], len(found.test)
+        (4, 5)
     """
     _check_key(key)
     check_rates(rates)

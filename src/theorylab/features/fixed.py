@@ -45,7 +45,13 @@ _NUM_PROBED = 32  # inputs whose ‖ψ(x)‖² is averaged
 
 
 class Features(NamedTuple):
-    """A model that is linear in its parameters, and the parameters 0."""
+    """A model that is linear in its parameters, and the parameters 0.
+
+    Example:
+        >>> linear = Features(lambda theta, x: x @ theta, jnp.zeros((2, 1)))
+        >>> linear.apply(linear.params, jnp.ones((3, 2))).shape
+        (3, 1)
+    """
 
     apply: Apply
     params: Params
@@ -114,6 +120,11 @@ def random_fourier_features(
         num_frequencies: M, half the number of features.
         bandwidth: ℓ.
         num_outputs: k.
+
+    Example:
+        >>> waves = random_fourier_features(jax.random.key(0), 3, num_frequencies=8, bandwidth=1.0)
+        >>> waves.apply(waves.params, jnp.ones((2, 3))).shape
+        (2, 1)
     """
     if num_frequencies < 1 or num_outputs < 1:
         raise ValueError(
@@ -164,6 +175,14 @@ def fit_features(
         key: Draws them.
         rates: Learning rates, in units of 1/E‖ψ(x)‖².
         score: (outputs, targets) ─► a pytree of numbers; by default the accuracy.
+
+    Example:
+        >>> from theorylab.training import hinge
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> linear = Features(lambda theta, x: x @ theta, jnp.zeros((2, 1)))
+        >>> task = (linear, data, data, hinge("mean"), Batches(2), [20], jax.random.key(0))
+        >>> fit_features(*task, rates=(0.1, 1.0)).test.tolist()
+        [[1.0], [1.0]]
     """
     check_rates(rates)
     scored = accuracy if score is None else score
@@ -185,13 +204,24 @@ def fit_features(
 
 
 def check_rates(rates: Sequence[float]) -> None:
-    """Raise unless there are learning rates, all positive and finite."""
+    """Raise unless there are learning rates, all positive and finite.
+
+    Example:
+        >>> check_rates((0.1, 1.0))
+    """
     if not len(rates) or not all(0 < rate < np.inf for rate in rates):
         raise ValueError(f"rates must be positive and not none, got {tuple(rates)}.")
 
 
 def falling_descent(learning_rate: Scalar, num_steps: int) -> optax.GradientTransformation:
-    """Descent with the step size η(1 − t/T), so that the noise of batches dies out at the end."""
+    """Descent with the step size η(1 − t/T), so that the noise of batches dies out at the end.
+
+    Example:
+        >>> descent = falling_descent(0.5, num_steps=2)
+        >>> update, _ = descent.update(jnp.ones(1), descent.init(jnp.zeros(1)))
+        >>> update.tolist()
+        [-0.5]
+    """
     return optax.sgd(optax.linear_schedule(learning_rate, 0.0, num_steps))
 
 
@@ -202,6 +232,12 @@ def best_rate(fitted: FeatureFit, final: Float[Array, " r"] | None = None) -> Fe
         fitted: What `fit_features` returned.
         final: The score of every rate to choose by; by default that of the test at the end, if
             there is only one.
+
+    Example:
+        >>> steps, rates, scores = jnp.array([20]), jnp.array([0.1, 1.0]), jnp.array([[0.5], [0.9]])
+        >>> fitted = FeatureFit(steps, rates, scores, scores, jnp.zeros(2))
+        >>> best_rate(fitted).learning_rates.tolist()
+        [1.0]
     """
     judged = fitted.test[:, -1] if final is None else final
     place = jnp.argmax(jnp.nan_to_num(judged, nan=-jnp.inf))
@@ -212,7 +248,13 @@ def best_rate(fitted: FeatureFit, final: Float[Array, " r"] | None = None) -> Fe
 
 
 def squared_length(features: Features, x: Float[Array, "n ..."]) -> Float[Array, ""]:
-    """E‖ψ(x)‖² per output, over some inputs: the trace of the kernel over its size."""
+    """E‖ψ(x)‖² per output, over some inputs: the trace of the kernel over its size.
+
+    Example:
+        >>> linear = Features(lambda theta, x: x @ theta, jnp.zeros((2, 1)))
+        >>> float(squared_length(linear, jnp.array([[3.0, 4.0], [0.0, 0.0]])))
+        12.5
+    """
 
     def of_one(one: Array) -> Float[Array, ""]:
         outputs, pull = jax.vjp(lambda theta: features.apply(theta, one[None]), features.params)
@@ -238,7 +280,13 @@ def accuracy(outputs: Float[Array, "n k"], targets: Float[Array, "n k"]) -> Floa
 def class_accuracies(
     outputs: Float[Array, "n 1"], targets: Float[Array, "n 1"]
 ) -> Float[Array, "2"]:
-    """The share of right signs among y = −1 and among y = +1; their mean is balanced accuracy."""
+    """The share of right signs among y = −1 and among y = +1; their mean is balanced accuracy.
+
+    Example:
+        >>> outputs, targets = jnp.array([[1.0], [1.0], [1.0]]), jnp.array([[-1.0], [1.0], [1.0]])
+        >>> class_accuracies(outputs, targets).tolist()
+        [0.0, 1.0]
+    """
     right = (outputs * targets > 0)[:, 0]
     positive = targets[:, 0] > 0
 
@@ -249,7 +297,13 @@ def class_accuracies(
 
 
 def weighted_hinge(class_weights: tuple[Scalar, Scalar]) -> Risk:
-    """The mean of α_y max(1 − y f, 0), with weights of y = −1 and of y = +1."""
+    """The mean of α_y max(1 − y f, 0), with weights of y = −1 and of y = +1.
+
+    Example:
+        >>> risk = weighted_hinge((1.0, 3.0))
+        >>> float(risk(jnp.zeros((2, 1)), jnp.array([[-1.0], [1.0]])))
+        2.0
+    """
     minus, plus = class_weights
 
     def risk(outputs: Array, targets: Array) -> Float[Array, ""]:

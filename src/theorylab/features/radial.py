@@ -34,6 +34,11 @@ class Radial(NamedTuple):
     Args:
         value: φ.
         slope: φ′, 0 where it is not defined.
+
+    Example:
+        >>> bell = Radial(lambda t: np.exp(-t / 2), lambda t: -np.exp(-t / 2) / 2)
+        >>> bell(np.zeros((1, 2)), np.array([[0.0, 0.0], [0.0, 2.0]])).round(4).tolist()
+        [[1.0, 0.1353]]
     """
 
     value: Profile
@@ -47,7 +52,12 @@ class Radial(NamedTuple):
 def squared_distances(
     x1: Float[np.ndarray, "n1 d"], x2: Float[np.ndarray, "n2 d"]
 ) -> Float[np.ndarray, "n1 n2"]:
-    """‖x − z‖² of all pairs, by one matrix product."""
+    """‖x − z‖² of all pairs, by one matrix product.
+
+    Example:
+        >>> squared_distances(np.zeros((1, 2)), np.array([[3.0, 4.0]])).round(6).tolist()
+        [[25.0]]
+    """
     # Shrunk by rounding: a point must be at distance 0 from itself, or its root is far from 0.
     shrink = 1 - _ROUNDING * float(np.finfo(x1.dtype).eps)
     squares = (-2 * x1) @ x2.T

@@ -59,6 +59,10 @@ class Recursion:
         solver: "cholesky", exact; "conjugate_gradients", with Nyström's preconditioner and no
             matrix where it would fill memory; "nystrom", on centres.
         tolerance: The relative residual at which conjugate gradients stop.
+
+    Example:
+        >>> Recursion(kernel="gaussian", num_steps=2).power
+        1.0
     """
 
     kernel: Kernel = "laplace"
@@ -105,6 +109,12 @@ class Machine(NamedTuple):
         points: Z.
         coefficients: α.
         report: What the solver had to say: residual, jitter, iterations.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(50, 2))
+        >>> machine = fit_machine(Recursion(), np.eye(2), x, x[:, :1])
+        >>> machine(x).shape
+        (50, 1)
     """
 
     transform: Float[np.ndarray, "d r"]
@@ -148,6 +158,11 @@ class LearnedFeatures(NamedTuple):
         metrics: M of every round.
         bandwidths: L of every round.
         errors: The mean squared error on validation data in every round; NaN without them.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(50, 2))
+        >>> learn_features(Recursion(num_steps=1), x, x[:, :1]).metrics.shape
+        (2, 2, 2)
     """
 
     machine: Machine
@@ -208,7 +223,14 @@ def learn_from_checked(
     num_centres: int | None,
     random: np.random.Generator | np.random.RandomState | None,
 ) -> LearnedFeatures:
-    """The same for part of data that were checked: a feature may be constant in a part."""
+    """The same for part of data that were checked: a feature may be constant in a part.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(50, 2))
+        >>> found = learn_from_checked(Recursion(num_steps=1), x, x[:, :1], None, None, None)
+        >>> found.bandwidths.shape
+        (2,)
+    """
     machine = fit_machine(recursion, np.eye(x.shape[1], dtype=x.dtype), x, y, num_centres, random)
     metrics, bandwidths, errors = [], [], []
     best, kept = -1, machine
@@ -236,7 +258,13 @@ def fit_machine(
     num_centres: int | None = None,
     random: np.random.Generator | np.random.RandomState | None = None,
 ) -> Machine:
-    """One round: kernel ridge regression with the metric M = TTᵀ; arguments as above."""
+    """One round: kernel ridge regression with the metric M = TTᵀ; arguments as above.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(50, 2))
+        >>> fit_machine(Recursion(), np.eye(2), x, x[:, :1]).coefficients.shape
+        (50, 1)
+    """
     centre, offset = x.mean(axis=0), y.mean(axis=0)
     points = (x - centre[None]) @ transform
     kernel = RADIAL[recursion.kernel] if isinstance(recursion.kernel, str) else recursion.kernel
@@ -264,6 +292,11 @@ def transform_of(
         features: G.
         power: s.
         diagonal: Whether only the diagonal of G counts.
+
+    Example:
+        >>> transform = transform_of(np.diag([3.0, 1.0]))
+        >>> (transform @ transform.T).round(6).tolist()
+        [[1.5, 0.0], [0.0, 0.5]]
     """
     dimension = len(features)
     if diagonal:
@@ -333,6 +366,9 @@ def check_data(x: np.ndarray, y: np.ndarray, constant: bool = False) -> None:
         x: The inputs.
         y: The targets.
         constant: Whether some features, but not all, may be constant.
+
+    Example:
+        >>> check_data(np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]]))
     """
     if x.ndim != 2 or y.ndim != 2 or len(x) != len(y) or len(x) < 2 or x.shape[1] < 1:
         raise ValueError(
@@ -353,7 +389,12 @@ def check_data(x: np.ndarray, y: np.ndarray, constant: bool = False) -> None:
 def check_validation(
     other_x: np.ndarray, other_y: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> None:
-    """Refuse validation data that do not go with the training data."""
+    """Refuse validation data that do not go with the training data.
+
+    Example:
+        >>> x, y = np.zeros((3, 2)), np.zeros((3, 1))
+        >>> check_validation(np.zeros((1, 2)), np.zeros((1, 1)), x, y)
+    """
     shapes, fit = (other_x.shape, other_y.shape), (x.shape[1:], y.shape[1:])
     if len(other_x) < 1 or len(other_x) != len(other_y) or (shapes[0][1:], shapes[1][1:]) != fit:
         raise ValueError(

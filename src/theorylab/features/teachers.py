@@ -41,6 +41,11 @@ class Teacher(NamedTuple):
         features: Its AGOP.
         untrained: Its AGOP before training.
         accuracy: The share of other samples that it gets right; it has never seen them.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> Teacher(jnp.eye(2), jnp.eye(2), jnp.array(0.9)).accuracy.item()
+        0.9
     """
 
     features: Float[Array, "d d"]
@@ -90,6 +95,17 @@ def teach(
         loss: What is minimised.
         learning_rate: Of Adam.
         num_steps: The steps after which it ends, if the data are not fitted before.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from theorylab.models import mlp, network
+        >>> from theorylab.training import logistic
+        >>> x = jax.random.normal(jax.random.key(0), (100, 3))
+        >>> data = Dataset(x, jnp.sign(x[:, :1]), "the sign of the first input")
+        >>> task = (network(mlp([8]), (3,)), data, data, x, logistic("mean"), 0.01, 100)
+        >>> teacher = teach(jax.random.key(1), *task)
+        >>> int(teacher.features.diagonal().argmax())
+        0
     """
     if train.num_samples < FEWEST:
         raise ValueError(f"a teacher needs at least {FEWEST} samples, got {train.num_samples}.")

@@ -50,6 +50,11 @@ def beyond_margin(
         x: Inputs.
         y: Labels ±1.
         noise: σ_ξ of the noise inside.
+
+    Example:
+        >>> one = TruncatedNeurons(jnp.ones((1, 1)), jnp.zeros(1), jnp.full(1, 2.0))
+        >>> float(beyond_margin(one, jnp.array([[1.0], [0.0]]), jnp.ones((2, 1)), noise=0.1))
+        0.5
     """
     return jnp.mean(y * smoothed_outputs(neurons, x, noise) > 1)
 
@@ -71,6 +76,21 @@ def audit(
         data: Samples that it was trained on; the first some are taken.
         first: The first stage.
         orders: Of the lemma, such as `classifier_sizes(5, 300, scale=5.0)`.
+
+    Example:
+        >>> import jax
+        >>> from theorylab.data import dictionary_data, parity_mixture
+        >>> from theorylab.features.emergence import classifier_sizes, emerge, emergence_stages
+        >>> from theorylab.features.emergence import start_scales, unbiased_start
+        >>> law = parity_mixture(num_patterns=20, num_relevant=3)
+        >>> data = dictionary_data(jax.random.key(0), law, 200)
+        >>> scales = start_scales(3, law.structure, law.scale())
+        >>> start = unbiased_start(jax.random.key(1), 10, 20, scales)
+        >>> first, second = emergence_stages(3, law.structure, law.scale(), num_pairs=10)
+        >>> emerged = emerge(start, data, (first, second))
+        >>> sizes = classifier_sizes(3, 10, scale=law.scale())
+        >>> len(audit(start, emerged, start.outer, data, first, sizes)) > 0
+        True
     """
     x, y = data.x[:_NUM_SAMPLES], data.y[:_NUM_SAMPLES]
     large = _LARGE_RATE * _SOURCE_PAIRS / (len(start.outer) / 2)

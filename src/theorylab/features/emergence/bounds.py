@@ -190,7 +190,13 @@ class ClassifierSizes(NamedTuple):
 
 
 def classifier_sizes(num_relevant: int, num_pairs: int, scale: Scalar) -> ClassifierSizes:
-    """Lemma A.17 with unit constants; `scale` is σ̃ of the data."""
+    """Lemma A.17 with unit constants; `scale` is σ̃ of the data.
+
+    Example:
+        >>> sizes = classifier_sizes(num_relevant=2, num_pairs=8, scale=1.0)
+        >>> sizes.num_nonzero, sizes.largest, sizes.biases
+        (4.0, 4.0, 0.25)
+    """
     k, m = float(num_relevant), float(num_pairs)
     return ClassifierSizes(m / k, k**5 / m, k**9 / m, 1 / (k * m**2), scale / k, 1 / k**2)
 
@@ -276,6 +282,11 @@ def hinge_regret_margin(
         start: θ₁.
         comparator: θ*.
         learning_rate: η.
+
+    Example:
+        >>> batches = jnp.ones((3, 2, 1))
+        >>> bool(hinge_regret_margin(batches, jnp.zeros(1), jnp.ones(1), learning_rate=0.1) >= 0)
+        True
     """
 
     def loss(theta: Array, batch: Array) -> Float[Array, ""]:

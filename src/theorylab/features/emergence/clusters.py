@@ -80,5 +80,10 @@ def spherical_means(
 
 
 def scrambled(key: RandomKey, vectors: Float[Array, "m d"]) -> Float[Array, "m d"]:
-    """The same numbers in another order in every vector: what they have in common is gone."""
+    """The same numbers in another order in every vector: what they have in common is gone.
+
+    Example:
+        >>> scrambled(jax.random.key(0), jnp.array([[1.0, 2.0, 3.0]])).sum(axis=1).tolist()
+        [6.0]
+    """
     return jax.random.permutation(key, vectors, axis=1, independent=True)

@@ -75,7 +75,15 @@ def stacked(groups: Sequence[Float[Array, "t _m _d"]]) -> Float[Array, "g t m d"
 
 
 def scale_filters(params: Params, factor: Scalar) -> Params:
-    """The same network, with these filters multiplied by a factor."""
+    """The same network, with these filters multiplied by a factor.
+
+    Example:
+        >>> from theorylab.models import network, resnet
+        >>> params = network(resnet(2, blocks=1), (8, 8, 1)).init(jax.random.key(0))
+        >>> one, other = (block_filters(each)[0] for each in (params, scale_filters(params, 2.0)))
+        >>> bool(jnp.allclose(2 * one, other))
+        True
+    """
     leaves, structure = jax.tree.flatten(params)
     for place in _last_of_blocks(params):
         leaves[place] = factor * leaves[place]
@@ -83,7 +91,14 @@ def scale_filters(params: Params, factor: Scalar) -> Params:
 
 
 def nearest_filters(vectors: Float[Array, "m d"], clusters: DirectionClusters) -> Int[Array, " k"]:
-    """The places of the vectors that are nearest in direction to the clusters' centres."""
+    """The places of the vectors that are nearest in direction to the clusters' centres.
+
+    Example:
+        >>> from theorylab.features.emergence import spherical_means
+        >>> vectors = jnp.array([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.1], [-1.0, 0.0]])
+        >>> nearest_filters(vectors, spherical_means(vectors)).shape
+        (2,)
+    """
     lengths = jnp.linalg.norm(vectors, axis=1)
     cosines = vectors @ clusters.centres.T / jnp.maximum(lengths, _TINY)[:, None]
     return jnp.argmax(jnp.where((lengths > 0)[:, None], cosines, -jnp.inf), axis=0)

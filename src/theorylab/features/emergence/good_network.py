@@ -61,6 +61,15 @@ def good_network(
         dictionary: M; by default the identity, inputs in its coordinates.
         scale: σ̃ by which inputs were divided; by default that of the law without noise.
         robust: Whether bumps have twice the height, so that noise in the count does little.
+
+    Example:
+        >>> from jax.random import key
+        >>> from theorylab.data import dictionary_data, parity_mixture
+        >>> from theorylab.features.emergence import outputs
+        >>> law = parity_mixture(num_patterns=8, num_relevant=3)
+        >>> data = dictionary_data(key(0), law, 50)
+        >>> bool(jnp.allclose(outputs(good_network(law), data.x), data.y))
+        True
     """
     k, labels = law.num_relevant, law.labels
     columns = jnp.eye(law.num_patterns) if dictionary is None else dictionary

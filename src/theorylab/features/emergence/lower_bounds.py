@@ -134,6 +134,10 @@ def kernel_lower_bound(
         norm_bound: L.
         diagonal: κ; 1 for shift-invariant kernels.
         other_probability: p_o, see `lower_bound`.
+
+    Example:
+        >>> round(kernel_lower_bound(num_patterns=20, num_relevant=5, norm_bound=10.0), 4)
+        0.4598
     """
     total = num_parities(num_patterns, num_relevant)
     return other_probability * (1 - norm_bound * math.sqrt(diagonal / total))
@@ -175,7 +179,12 @@ def parity_coefficients(values: Float[Array, "points m"]) -> Float[Array, "point
 
 
 def parity_rows(num_patterns: int, num_relevant: int) -> np.ndarray:
-    """The rows of `parity_coefficients` that are sets of k signs."""
+    """The rows of `parity_coefficients` that are sets of k signs.
+
+    Example:
+        >>> parity_rows(num_patterns=3, num_relevant=2).tolist()
+        [3, 5, 6]
+    """
     _check_parity(num_patterns, num_relevant)
     if num_patterns > _MOST_SIGNS:
         raise ValueError(f"num_patterns must be at most {_MOST_SIGNS}, got {num_patterns}.")
@@ -188,6 +197,11 @@ def feature_matrix(features: Features, x: Float[Array, "n d"]) -> Float[Array, "
     Args:
         features: A model linear in its parameters with one output, such as `tangent_features`.
         x: All inputs. On samples, the scale would depend on the data.
+
+    Example:
+        >>> linear = Features(lambda theta, x: x @ theta, jnp.zeros((2, 1)))
+        >>> feature_matrix(linear, jnp.array([[1.0, 0.0], [0.0, -2.0]])).tolist()
+        [[0.5, 0.0], [0.0, -1.0]]
     """
     flat, unravel = ravel_pytree(features.params)
     basis = jnp.eye(len(flat), dtype=flat.dtype)
@@ -206,6 +220,11 @@ def drawn_features(
         key: Draws them.
         x: All inputs.
         num_neurons: h, even.
+
+    Example:
+        >>> corners = jnp.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+        >>> drawn_features(jax.random.key(0), corners, num_neurons=2).shape
+        (3, 4, 8)
     """
     if num_neurons < 2 or num_neurons % 2:
         raise ValueError(f"num_neurons must be even and at least 2, got {num_neurons}.")
@@ -245,6 +264,11 @@ def best_hinge(
         chances: The probability of each input.
         norm_bound: B > 0.
         num_steps: Of the descent; the gap between loss and floor shrinks like 1/steps.
+
+    Example:
+        >>> found = best_hinge(jnp.eye(2), jnp.array([1.0, -1.0]), jnp.array([0.5, 0.5]), 1.0, 2000)
+        >>> round(float(found.loss), 2), round(float(found.floor), 2)
+        (0.29, 0.29)
     """
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
@@ -291,6 +315,11 @@ def mixture_chances(
         relevant: A, as places.
         other_probability: p_o; 1 for fair signs alone. Others than ½ and 1 are not the source's
             mixture, whose background covaries there.
+
+    Example:
+        >>> corners = jnp.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+        >>> mixture_chances(corners, relevant=[0, 1]).tolist()
+        [0.375, 0.125, 0.125, 0.375]
     """
     chosen = x[:, jnp.asarray(relevant)]
     k = chosen.shape[1]

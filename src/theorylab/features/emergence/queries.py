@@ -78,6 +78,10 @@ def largest_correlation(concepts: Float[Array, "points c"]) -> Float[Array, ""]:
 
     Args:
         concepts: Values ±1, one column for each concept.
+
+    Example:
+        >>> float(largest_correlation(jnp.array([[1.0, 1.0], [1.0, -1.0]])))
+        0.0
     """
     products = jnp.abs(concepts.T @ concepts) / len(concepts)
     return jnp.max(products * (1 - jnp.eye(len(products), dtype=products.dtype)))
@@ -89,6 +93,10 @@ def distinguished(coefficients: Float[Array, "parities q"], tolerance: Scalar) -
     Args:
         coefficients: c_A = E[χ_A q₁], such as rows of `parity_coefficients`.
         tolerance: τ.
+
+    Example:
+        >>> distinguished(jnp.array([[0.5, 0.0], [0.1, 0.9]]), tolerance=0.2).tolist()
+        [1, 1]
     """
     return jnp.sum(jnp.abs(coefficients) > tolerance, axis=0)
 
@@ -100,6 +108,11 @@ def sampling_oracle(key: RandomKey, tolerance: float, chances: Float[Array, " n"
         key: Draws them.
         tolerance: τ, the deviation of errors for queries of variance 1; larger ones happen.
         chances: The probability of every input, at which queries are given.
+
+    Example:
+        >>> oracle = sampling_oracle(jax.random.key(0), 0.1, jnp.array([0.5, 0.5]))
+        >>> bool(jnp.abs(oracle(jnp.array([[1.0], [-1.0]]))[0]) < 0.4)
+        True
     """
     _check_tolerance(tolerance)
     count = round(1 / tolerance**2)
@@ -113,6 +126,11 @@ def stubborn_oracle(without_labels: Float[Array, " q"], tolerance: float) -> Ans
     Args:
         without_labels: E q₀ of every query.
         tolerance: τ.
+
+    Example:
+        >>> oracle = stubborn_oracle(jnp.zeros(2), tolerance=0.1)
+        >>> oracle(jnp.array([[0.05, 1.0], [0.05, 0.0]])).tolist()
+        [0.0, 0.5]
     """
     _check_tolerance(tolerance)
 
@@ -134,18 +152,32 @@ def parity_found(
         answers: Of an oracle, for every sign zⱼ.
         relevant: A, as places.
         threshold: What is large.
+
+    Example:
+        >>> bool(parity_found(jnp.array([0.5, 0.5, 0.0]), relevant=jnp.array([0, 1])))
+        True
     """
     inside = jnp.zeros(answers.shape, bool).at[relevant].set(True)
     return jnp.all((answers > threshold) == inside)
 
 
 def concept(present: Bool[Array, "n d"], relevant: Int[Array, " k"]) -> Float[Array, " n"]:
-    """∏_A z, for z = ±1 as patterns are present or not: +1 if an even number in A is missing."""
+    """∏_A z, for z = ±1 as patterns are present or not: +1 if an even number in A is missing.
+
+    Example:
+        >>> concept(jnp.array([[True, False, True]]), relevant=jnp.array([0, 1])).tolist()
+        [-1.0]
+    """
     return 1.0 - 2.0 * ((~present[:, relevant]).sum(axis=1) % 2)
 
 
 def printed_concept(present: Bool[Array, "n d"]) -> Float[Array, " n"]:
-    """1[Σⱼ (1 − φ̃ⱼ) odd], as it is printed: of all patterns, odd, and in {0, 1}."""
+    """1[Σⱼ (1 − φ̃ⱼ) odd], as it is printed: of all patterns, odd, and in {0, 1}.
+
+    Example:
+        >>> printed_concept(jnp.array([[True, False, True]])).tolist()
+        [1.0]
+    """
     return 1.0 * ((~present).sum(axis=1) % 2)
 
 

@@ -99,6 +99,12 @@ def gradients(
         y: Labels ±1.
         noise: σ_ξ > 0.
         class_weights: Of y = −1 and of y = +1.
+
+    Example:
+        >>> one = TruncatedNeurons(jnp.ones((1, 1)), jnp.zeros(1), jnp.full(1, 0.5))
+        >>> found = gradients(one, jnp.full((1, 1), 0.5), jnp.ones((1, 1)), noise=1e-3)
+        >>> jnp.round(found.outer, 4).tolist(), jnp.round(found.weights, 4).tolist()
+        ([-0.5], [[-0.25]])
     """
     minus, plus = class_weights
 
@@ -119,7 +125,14 @@ def gradients(
 
 
 def step(neurons: TruncatedNeurons, gradient: TruncatedNeurons, stage: Stage) -> TruncatedNeurons:
-    """θ ← κ_θ θ − η ∇_θ L."""
+    """θ ← κ_θ θ − η ∇_θ L.
+
+    Example:
+        >>> one = TruncatedNeurons(jnp.ones((1, 1)), jnp.zeros(1), jnp.ones(1))
+        >>> moved = step(one, one, Stage(0.5, keep_weights=0.0, keep_outer=1.0, noise=0.1))
+        >>> moved.weights.tolist(), moved.outer.tolist()
+        ([[-0.5]], [0.5])
+    """
     return TruncatedNeurons(
         stage.keep_weights * neurons.weights - stage.learning_rate * gradient.weights,
         neurons.biases - stage.learning_rate * gradient.biases,
@@ -142,7 +155,16 @@ def emerge(
     stages: tuple[Stage, Stage],
     class_weights: tuple[Scalar, Scalar] = (1.0, 1.0),
 ) -> Emergence:
-    """Take the first two steps, on all samples."""
+    """Take the first two steps, on all samples.
+
+    Example:
+        >>> from theorylab.features.emergence import Scales, unbiased_start
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> start = unbiased_start(jax.random.key(0), 5, 2, Scales(1.0, 1.0, 1.0))
+        >>> stage = Stage(0.1, keep_weights=0.0, keep_outer=1.0, noise=0.1)
+        >>> emerge(start, data, (stage, stage)).first_gradient.weights.shape
+        (10, 2)
+    """
     stacked = jax.tree.map(lambda *values: jnp.array(values, start.biases.dtype), *stages)
 
     def advance(
@@ -167,6 +189,10 @@ def classifier_rates(num_pairs: int) -> tuple[float, float, float]:
     widths: with more neurons each has a smaller outer weight, and moves the output less. Rates that
     stay as they are do with 30 for a; since these fall to 0, 300 has learned the source's parity
     before half of its 600 steps, 30 at their end.
+
+    Example:
+        >>> classifier_rates(num_pairs=300)
+        (0.01, 0.001, 300.0)
     """
     relative = num_pairs / 300
     return 1e-2 * relative, 1e-3 * relative, 300.0 / relative
@@ -193,6 +219,15 @@ def classify(
         rates: Step sizes of w, b and a at the beginning.
         key: Draws them.
         class_weights: Of y = −1 and of y = +1.
+
+    Example:
+        >>> from theorylab.features.emergence import Scales, unbiased_start
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> start = unbiased_start(jax.random.key(0), 5, 2, Scales(1.0, 1.0, 1.0))
+        >>> rates, measure = (0.1, 0.1, 0.1), lambda neurons: outputs(neurons, data.x)[:, 0]
+        >>> run = classify(start, data, Batches(2), [0, 9], measure, rates, jax.random.key(1))
+        >>> run.records.shape
+        (2, 2)
     """
     known = [rate for rate in rates if not isinstance(rate, Tracer)]
     if not all(rate >= 0 for rate in known):

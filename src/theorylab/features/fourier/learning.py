@@ -87,7 +87,12 @@ class _Examples(NamedTuple):
 
 
 def accuracy(outputs: Float[Array, "n p"], total: Int[Array, " n"]) -> Float[Array, ""]:
-    """The part of the examples whose largest output is the right one."""
+    """The part of the examples whose largest output is the right one.
+
+    Example:
+        >>> float(accuracy(jnp.array([[1.0, 0.0], [1.0, 0.0]]), jnp.array([0, 1])))
+        0.5
+    """
     return (outputs.argmax(axis=1) == total).mean()
 
 
@@ -98,6 +103,13 @@ def scores(network: AdditionNetwork, params: Params, sums: Sums) -> tuple[Array,
         network: params, terms ─► logits.
         params: Of the network.
         sums: The examples, as many as there are.
+
+    Example:
+        >>> from theorylab.data.modular import all_sums
+        >>> network = lambda params, terms: params[terms.sum(axis=1) % 3]
+        >>> loss, right = scores(network, 9 * jnp.eye(3), all_sums(2, 3))
+        >>> round(float(loss), 4), float(right)
+        (0.0002, 1.0)
     """
     count = len(sums.total)
     size = min(count, _CHUNK)
@@ -133,6 +145,15 @@ def learn_addition(
         parts: What to train on, and what to test on.
         recipe: How to train.
         steps: The increasing numbers of steps after which to record; the last ends the run.
+
+    Example:
+        >>> from theorylab.data.modular import all_sums
+        >>> from theorylab.features.fourier import group_norm, initial_neurons, polynomial_network
+        >>> start, sums = initial_neurons(jax.random.key(0), 2, 3, width=8), all_sums(2, 3)
+        >>> task = (polynomial_network, group_norm, start, (sums, sums), AdditionRecipe())
+        >>> run = learn_addition(jax.random.key(1), *task, [0, 100])
+        >>> bool(run.records.loss[1] < run.records.loss[0])
+        True
     """
     train, test = parts
     seen = _Examples(train.terms, train.total[:, None])
@@ -184,5 +205,9 @@ def delay(
         train: When the training examples were learned, from `solved_at`; NaN: never.
         test: When the test examples were; NaN: not until the end.
         last: The last step of the runs.
+
+    Example:
+        >>> delay(np.array([10.0, 10.0]), np.array([10.0, np.nan]), last=100.0).round(3).tolist()
+        [0.0, 2.303]
     """
     return np.log(np.where(np.isnan(test), float(last), test) / train)

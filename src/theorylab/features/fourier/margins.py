@@ -45,13 +45,24 @@ def margin(outputs: Float[Array, "n p"], total: Int[Array, " n"]) -> Float[Array
 
 
 def weighted_margin(outputs: Float[Array, "n p"], total: Int[Array, " n"]) -> Float[Array, " n"]:
-    """g′, how far the right output is above the average of the others, by example."""
+    """g′, how far the right output is above the average of the others, by example.
+
+    Example:
+        >>> weighted_margin(jnp.array([[3.0, 1.0, 2.0]]), jnp.array([0])).tolist()
+        [1.5]
+    """
     right, others = _apart(outputs, total)
     return right - jnp.where(others, outputs, 0.0).sum(axis=1) / (outputs.shape[1] - 1)
 
 
 def least_margin(params: PolynomialNeurons) -> Float[Array, ""]:
-    """h(θ), over all pᵏ examples, some thousands at a time."""
+    """h(θ), over all pᵏ examples, some thousands at a time.
+
+    Example:
+        >>> from theorylab.features.fourier import maximum_margin_network
+        >>> bool(least_margin(maximum_margin_network(num_terms=2, modulus=3)) > 0)
+        True
+    """
     num_terms, modulus, _ = params.inputs.shape
     count = num_sums(num_terms, modulus)
     size = min(count, _CHUNK)
@@ -66,12 +77,26 @@ def least_margin(params: PolynomialNeurons) -> Float[Array, ""]:
 
 
 def normalized_margin(params: PolynomialNeurons) -> Float[Array, ""]:
-    """h(θ)/‖θ‖ᵏ⁺¹, the least margin of the network scaled to norm 1."""
+    """h(θ)/‖θ‖ᵏ⁺¹, the least margin of the network scaled to norm 1.
+
+    Example:
+        >>> from theorylab.features.fourier import maximum_margin, maximum_margin_network
+        >>> found = normalized_margin(maximum_margin_network(num_terms=2, modulus=3))
+        >>> round(float(found) / maximum_margin(2, 3), 6)
+        1.0
+    """
     return least_margin(params) / group_norm(params) ** (params.inputs.shape[0] + 1)
 
 
 def average_margin(params: PolynomialNeurons) -> Float[Array, ""]:
-    """E g′ over all pᵏ examples, by Fourier transforms of the weights."""
+    """E g′ over all pᵏ examples, by Fourier transforms of the weights.
+
+    Example:
+        >>> from theorylab.features.fourier import cosine_neuron, maximum_margin
+        >>> neuron = cosine_neuron(5, frequency=1, phases=(0.3, 0.7))
+        >>> round(float(average_margin(neuron)) / maximum_margin(2, 5), 6)
+        1.0
+    """
     num_terms, modulus, _ = params.inputs.shape
     return diagonal_spectrum(params).real.sum() / ((modulus - 1) * modulus**num_terms)
 
@@ -82,6 +107,12 @@ def diagonal_spectrum(params: PolynomialNeurons) -> Complex[Array, " f"]:
     Where all outputs but the right one are equal, λ below it, each is λpᵏ: every frequency is used.
 
     Source: shi · max-margin-net · Lemma C.20.
+
+    Example:
+        >>> from theorylab.features.fourier import maximum_margin_network
+        >>> found = diagonal_spectrum(maximum_margin_network(num_terms=2, modulus=5))
+        >>> bool(jnp.allclose(found, found[0]))
+        True
     """
     by_term = jnp.fft.fft(params.inputs, axis=1).prod(axis=0)
     # The transform of real weights at -j is the conjugate of that at j.
@@ -90,7 +121,13 @@ def diagonal_spectrum(params: PolynomialNeurons) -> Complex[Array, " f"]:
 
 
 def function_spectrum(params: PolynomialNeurons) -> Complex[Array, "..."]:
-    """f̂(j₁, …, j_k, j) of f(a₁, …, a_k)[c] as a function of k + 1 numbers; pᵏ⁺¹ entries."""
+    """f̂(j₁, …, j_k, j) of f(a₁, …, a_k)[c] as a function of k + 1 numbers; pᵏ⁺¹ entries.
+
+    Example:
+        >>> from theorylab.features.fourier import cosine_neuron
+        >>> function_spectrum(cosine_neuron(5, frequency=1, phases=(0.3, 0.7))).shape
+        (5, 5, 5)
+    """
     num_terms, modulus, _ = params.inputs.shape
     numbers = jnp.arange(num_sums(num_terms, modulus))
     outputs = polynomial_network(params, numbered_sums(numbers, num_terms, modulus).terms)

@@ -67,6 +67,10 @@ def least_penalized_loss(num_terms: int, modulus: int, penalty: float) -> float:
         num_terms: The number of terms k.
         modulus: p.
         penalty: λ.
+
+    Example:
+        >>> round(least_penalized_loss(num_terms=2, modulus=5, penalty=100.0), 4)  # log 5
+        1.6094
     """
     if not penalty > 0:
         raise ValueError(f"penalty must be positive, got {penalty}.")
@@ -84,7 +88,12 @@ def least_penalized_loss(num_terms: int, modulus: int, penalty: float) -> float:
 
 
 def num_cosine_neurons(num_terms: int, modulus: int) -> int:
-    """2²ᵏ⁻¹(p - 1)/2, the width that is enough for the maximum margin."""
+    """2²ᵏ⁻¹(p - 1)/2, the width that is enough for the maximum margin.
+
+    Example:
+        >>> num_cosine_neurons(num_terms=3, modulus=7)
+        96
+    """
     _check(num_terms, modulus)
     return 2 ** (2 * num_terms - 1) * (modulus - 1) // 2
 
@@ -96,6 +105,10 @@ def cosine_neuron(modulus: int, frequency: int, phases: Sequence[float]) -> Poly
         modulus: p.
         frequency: ζ, from 1 to (p - 1)/2.
         phases: φ₁, …, φ_k of the terms.
+
+    Example:
+        >>> round(float(group_norm(cosine_neuron(5, frequency=1, phases=(0.3, 0.7)))), 6)
+        1.0
     """
     num_terms = len(phases)
     _check(num_terms, modulus)
@@ -116,6 +129,10 @@ def maximum_margin_network(num_terms: int, modulus: int) -> PolynomialNeurons:
     Args:
         num_terms: The number of terms k.
         modulus: p.
+
+    Example:
+        >>> maximum_margin_network(num_terms=2, modulus=5).output.shape
+        (5, 16)
     """
     _check(num_terms, modulus)
     k, p = num_terms, modulus
@@ -149,6 +166,11 @@ def ascended_neuron(
         num_terms: The number of terms k.
         modulus: p.
         num_steps: The number of steps.
+
+    Example:
+        >>> neuron = ascended_neuron(jax.random.key(0), num_terms=2, modulus=5)
+        >>> round(float(average_margin(neuron)) / maximum_margin(2, 5), 3)
+        1.0
     """
     rate = 1 / (num_terms * (num_terms + 1) * maximum_margin(num_terms, modulus))
 

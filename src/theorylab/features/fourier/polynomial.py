@@ -43,6 +43,10 @@ def initial_neurons(key: RandomKey, num_terms: int, modulus: int, width: int) ->
         num_terms: The number of places k.
         modulus: p.
         width: The number of neurons m.
+
+    Example:
+        >>> initial_neurons(jax.random.key(0), num_terms=2, modulus=5, width=3).inputs.shape
+        (2, 5, 3)
     """
     for name, value in (("num_terms", num_terms), ("modulus", modulus), ("width", width)):
         if value < 1:
@@ -82,19 +86,36 @@ def _outputs(params: PolynomialNeurons, terms: Int[Array, "n k"]) -> Float[Array
 
 @jax.jit
 def neuron_norms(params: PolynomialNeurons) -> Float[Array, " m"]:
-    """‖θᵢ‖, the Euclidean length of every neuron."""
+    """‖θᵢ‖, the Euclidean length of every neuron.
+
+    Example:
+        >>> neuron_norms(PolynomialNeurons(jnp.ones((2, 2, 1)), jnp.ones((2, 1)))).round(4).tolist()
+        [2.4495]
+    """
     return jnp.sqrt(_squared_norms(params))
 
 
 @jax.jit
 def group_norm(params: PolynomialNeurons) -> Float[Array, ""]:
-    """‖θ‖ = (Σᵢ ‖θᵢ‖ᵏ⁺¹)^{1/(k+1)}; the source regularises by this norm, not by a power of it."""
+    """‖θ‖ = (Σᵢ ‖θᵢ‖ᵏ⁺¹)^{1/(k+1)}; the source regularises by this norm, not by a power of it.
+
+    Example:
+        >>> one = PolynomialNeurons(jnp.zeros((2, 2, 2)), jnp.array([[1.0, 2.0], [0.0, 0.0]]))
+        >>> round(float(group_norm(one)), 4)  # (1 + 2³)^⅓
+        2.0801
+    """
     order = params.inputs.shape[0] + 1
     return (_squared_norms(params) ** (order / 2)).sum() ** (1 / order)
 
 
 def scaled(params: PolynomialNeurons, factor: Scalar) -> PolynomialNeurons:
-    """αθ."""
+    """αθ.
+
+    Example:
+        >>> one = PolynomialNeurons(jnp.ones((2, 2, 1)), jnp.ones((2, 1)))
+        >>> scaled(one, 3.0).output.tolist()
+        [[3.0], [3.0]]
+    """
     return PolynomialNeurons(factor * params.inputs, factor * params.output)
 
 

@@ -67,13 +67,25 @@ def power(weights: Float[Array, "... p"]) -> Float[Array, "... f"]:
 
 
 def concentration(weights: Float[Array, "... p"]) -> Float[Array, "..."]:
-    """The part of the power, without the mean's, that is at the strongest frequency."""
+    """The part of the power, without the mean's, that is at the strongest frequency.
+
+    Example:
+        >>> round(float(concentration(jnp.cos(2 * jnp.pi * jnp.arange(5) / 5))), 4)
+        1.0
+    """
     powers = power(weights)
     return powers.max(axis=-1) / powers.sum(axis=-1)
 
 
 def neuron_spectra(params: PolynomialNeurons) -> NeuronSpectra:
-    """The frequencies and phases of all neurons."""
+    """The frequencies and phases of all neurons.
+
+    Example:
+        >>> from theorylab.features.fourier import cosine_neuron
+        >>> spectra = neuron_spectra(cosine_neuron(7, frequency=2, phases=(0.3, 0.7)))
+        >>> spectra.frequency.tolist(), spectra.same.tolist()
+        ([2], [True])
+    """
     vectors = jnp.concatenate([params.inputs, params.output[None]]).transpose(0, 2, 1)
     powers = power(vectors)
     transforms = jnp.fft.fft(vectors, axis=-1)
@@ -93,14 +105,26 @@ def neuron_spectra(params: PolynomialNeurons) -> NeuronSpectra:
 
 
 def frequency_counts(spectra: NeuronSpectra, modulus: int) -> Int[Array, " f"]:
-    """How many live neurons have each of the frequencies 1 … (p - 1)/2."""
+    """How many live neurons have each of the frequencies 1 … (p - 1)/2.
+
+    Example:
+        >>> from theorylab.features.fourier import maximum_margin_network
+        >>> spectra = neuron_spectra(maximum_margin_network(num_terms=2, modulus=5))
+        >>> frequency_counts(spectra, 5).tolist()
+        [8, 8]
+    """
     frequencies = jnp.arange(1, (modulus + 1) // 2)
     chosen = (spectra.frequency[:, None] == frequencies[None, :]) & spectra.live[:, None]
     return chosen.sum(axis=0)
 
 
 def coverage(counts: Int[Array, " f"]) -> Float[Array, ""]:
-    """The part of all frequencies that some neuron has."""
+    """The part of all frequencies that some neuron has.
+
+    Example:
+        >>> float(coverage(jnp.array([3, 0, 1, 2])))
+        0.75
+    """
     return (counts > 0).mean()
 
 
@@ -133,6 +157,10 @@ def interpolated(weights: Float[Array, " p"], points: Float[Array, " t"]) -> Flo
     Args:
         weights: u(0), …, u(p - 1), an odd number.
         points: Where to evaluate it.
+
+    Example:
+        >>> interpolated(jnp.array([1.0, 2.0, 4.0]), jnp.array([0.0, 2.0])).round(6).tolist()
+        [1.0, 4.0]
     """
     modulus = len(weights)
     if modulus % 2 == 0:
@@ -148,6 +176,10 @@ def attention_power(scores: Float[Array, "... p p"]) -> Float[Array, "... f f"]:
 
     Args:
         scores: Of tokens with tokens, (…, p, p).
+
+    Example:
+        >>> attention_power(jnp.eye(3)).round(4).tolist()
+        [[0.0, 0.0], [0.0, 18.0]]
     """
     modulus = scores.shape[-1]
     if modulus < 3 or modulus % 2 == 0:
@@ -160,6 +192,11 @@ def attention_power(scores: Float[Array, "... p p"]) -> Float[Array, "... f f"]:
 
 
 def attention_concentration(scores: Float[Array, "... p p"]) -> Float[Array, "..."]:
-    """The part of the power, without the mean's, that is at the strongest pair of frequencies."""
+    """The part of the power, without the mean's, that is at the strongest pair of frequencies.
+
+    Example:
+        >>> round(float(attention_concentration(jnp.eye(3))), 4)
+        1.0
+    """
     powers = attention_power(scores)
     return powers.max(axis=(-1, -2)) / powers.sum(axis=(-1, -2))

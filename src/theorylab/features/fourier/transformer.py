@@ -130,7 +130,13 @@ class AdditionTransformer:
 
 
 def token_scores(params: AdditionWeights) -> Float[Array, "h p p"]:
-    """Aₕ = E W_Qʰ (E W_Kʰ)ᵀ, the scores of all pairs of tokens in the first layer's heads."""
+    """Aₕ = E W_Qʰ (E W_Kʰ)ᵀ, the scores of all pairs of tokens in the first layer's heads.
+
+    Example:
+        >>> transformer = AdditionTransformer(num_terms=2, modulus=5, num_heads=3)
+        >>> token_scores(transformer.init(jax.random.key(0))).shape
+        (3, 5, 5)
+    """
     first = params.layers[0]
     queries = jnp.einsum("pd,hdw->hpw", params.tokens, first.query)
     keys = jnp.einsum("pd,hdw->hpw", params.tokens, first.key)
@@ -138,7 +144,13 @@ def token_scores(params: AdditionWeights) -> Float[Array, "h p p"]:
 
 
 def weight_norm(params: AdditionWeights) -> Float[Array, ""]:
-    """‖θ‖, the Euclidean length of all weights."""
+    """‖θ‖, the Euclidean length of all weights.
+
+    Example:
+        >>> weights = AdditionTransformer(num_terms=2, modulus=5).init(jax.random.key(0))
+        >>> float(weight_norm(jax.tree.map(jnp.zeros_like, weights)))
+        0.0
+    """
     return jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(params)))
 
 

@@ -52,7 +52,13 @@ def distinct_network(
 
 
 def tangent_kernel(network: ReluNetwork) -> Kernel:
-    """The tangent kernel of outputs and weights (not of biases, which are never trained)."""
+    """The tangent kernel of outputs and weights (not of biases, which are never trained).
+
+    Example:
+        >>> network = ReluNetwork(jnp.ones(1), jnp.ones((1, 2)), jnp.zeros(1))
+        >>> tangent_kernel(network)(jnp.eye(2), jnp.eye(2)).tolist()
+        [[2.0, 1.0], [1.0, 2.0]]
+    """
 
     def active(x: Float[Array, "n d"]) -> Float[Array, "n m"]:
         return (x @ network.weights.T > network.biases[None, :]).astype(x.dtype)
@@ -75,6 +81,11 @@ def ridge_error(
         data: To learn from, with labels ±1.
         test: To test on.
         ridges: Over the mean of ‖features‖².
+
+    Example:
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> float(ridge_error(lambda x: x, data, data))
+        0.0
     """
     known, unknown = features(data.x), features(test.x)
     target = known.T @ data.y
@@ -100,6 +111,14 @@ def streamed_ridge_error(
         num_batches: How often; as many as the steps of a network that learns online.
         test: To test on.
         ridges: Over the mean of ‖features‖².
+
+    Example:
+        >>> from theorylab.data.mixtures import separable_law
+        >>> law = separable_law(jnp.ones(3), margin=0.5, spread=1.0, radius=1.0)
+        >>> test = law.sample(jax.random.key(0), 100)
+        >>> error = streamed_ridge_error(jax.random.key(1), lambda x: x, law.sample, 50, 10, test)
+        >>> bool(error < 0.05)
+        True
     """
     unknown = features(test.x)
     size = unknown.shape[1]
@@ -124,6 +143,11 @@ def kernel_ridge_error(
         data: To learn from, with labels ±1 or one-hot rows.
         test: To test on.
         ridges: Over the mean of the kernel's diagonal.
+
+    Example:
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> float(kernel_ridge_error(lambda x, other: x @ other.T, data, data))
+        0.0
     """
     gram, across = kernel(data.x, data.x), kernel(test.x, data.x)
     return _least_error(gram, data.y, across, data.num_samples, test, ridges)

@@ -76,6 +76,12 @@ def sure_neurons(
         num_neurons: m.
         bias: b > 0.
         block: j, from 0.
+
+    Example:
+        >>> law = BlockParity(dimension=9, block_size=3, block_probability=0.1)
+        >>> found = sure_neurons(jax.random.key(0), law, num_neurons=2, bias=2.0)
+        >>> [round(value, 6) for value in found[:, :3].sum(axis=1).tolist()]
+        [3.0, 3.0]
     """
     if num_neurons < 1:
         raise ValueError(f"num_neurons must be at least 1, got {num_neurons}.")

@@ -197,7 +197,13 @@ def main_bound(constants: TheoremConstants, budget: Budget, optimum: float) -> M
 
 
 def requirements(constants: TheoremConstants, budget: Budget) -> tuple[Requirement, ...]:
-    """What the bound requires of width, steps, samples and dimension, with unit constants."""
+    """What the bound requires of width, steps, samples and dimension, with unit constants.
+
+    Example:
+        >>> law = TheoremConstants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 1e-4, 0.5)
+        >>> [each.holds for each in requirements(law, Budget(50, 100, 1000, 10**9))]
+        [False, False, False, True, True]
+    """
     m, log_width = budget.width, math.log(budget.width)
     return (
         Requirement("width m", m, needed_width(constants, budget)),
@@ -209,7 +215,13 @@ def requirements(constants: TheoremConstants, budget: Budget) -> tuple[Requireme
 
 
 def needed_width(constants: TheoremConstants, budget: Budget) -> float:
-    """The width m that is required: of order r⁴/(pε⁴)."""
+    """The width m that is required: of order r⁴/(pε⁴).
+
+    Example:
+        >>> law = TheoremConstants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 1e-4, 0.5)
+        >>> round(needed_width(law, Budget(50, 100, 1000, 10**9)))
+        1280032
+    """
     c, epsilon, delta = constants, budget.accuracy, budget.failure
     spread = c.scale * math.sqrt(c.bias_bound / c.gradient_norm)
     counted = math.log(c.num_neurons / delta) ** 2 / c.probability
@@ -225,6 +237,12 @@ def hyper_parameters(
         constants: Of the data law and of the networks on its features.
         budget: Of which width, dimension and accuracy are used.
         weight_scale: σ_w, which a case sets by its ratio b̃/σ_w.
+
+    Example:
+        >>> law = TheoremConstants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 1e-4, 0.5)
+        >>> chosen = hyper_parameters(law, Budget(50, 100, 1000, 10**9))
+        >>> round(chosen.bias, 3), round(chosen.num_steps)
+        (0.832, 2865)
     """
     c, root = constants, _root(constants, budget)
     bias = c.bias
@@ -246,6 +264,12 @@ def untuned_terms(
         budget: Of which width and steps are used.
         rate: η.
         bias: b̃; by default the theorem's.
+
+    Example:
+        >>> law = TheoremConstants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 1e-4, 0.5)
+        >>> terms = untuned_terms(law, Budget(50, 100, 1000, 10**9), rate=1e-4)
+        >>> round(terms.width, 3), round(terms.opening, 3)
+        (2.127, 0.028)
     """
     c, root, steps = constants, _root(constants, budget), budget.num_steps
     b = c.bias if bias is None else bias

@@ -57,6 +57,11 @@ def cluster_case(
         tau: τ, at least 8 in the theorem, where p is astronomically small.
         activation: C_b, in front of the bias.
         cut: n/δ, where norms are cut off.
+
+    Example:
+        >>> from theorylab.data.mixtures import orthogonal_mixture
+        >>> cluster_case(orthogonal_mixture(4, 256), tau=1.0).violated
+        ('τ ≥ 8',)
     """
     d, r = law.dimension, len(law.labels)
     _check_positive(tau=tau, activation=activation, cut=cut)
@@ -102,6 +107,12 @@ def xor_case(law: GaussianMixture, tau: float = 1.0, cut: float = 1e6) -> Theore
         law: The mixture.
         tau: τ, in the theorem 1.
         cut: n/δ, where norms are cut off.
+
+    Example:
+        >>> from theorylab.data.mixtures import xor_mixture
+        >>> case = xor_case(xor_mixture(256))
+        >>> round(case.constants.probability, 3), case.violated
+        (0.223, ())
     """
     d = law.dimension
     _check_positive(tau=tau, cut=cut)
@@ -136,6 +147,12 @@ def separable_case(law: SeparableLaw, tau: float) -> TheoremCase:
     Args:
         law: The data.
         tau: τ, at least so large that G is E[yx] but for a small part.
+
+    Example:
+        >>> from theorylab.data.mixtures import separable_law
+        >>> law = separable_law(jnp.ones(50), margin=0.5, spread=1.0, radius=2.0)
+        >>> round(separable_case(law, tau=2.0).constants.opening, 3)
+        0.12
     """
     _check_positive(tau=tau)
     d, beta, rho = len(law.direction), float(law.margin), float(law.strength)
@@ -163,6 +180,12 @@ def cluster_detectors(law: GaussianMixture, tau: float) -> ReluNetwork:
     Args:
         law: The mixture.
         tau: τ.
+
+    Example:
+        >>> from theorylab.data.mixtures import orthogonal_mixture
+        >>> law = orthogonal_mixture(2, 16)
+        >>> jnp.sign(cluster_detectors(law, tau=0.1)(law.means)).tolist(), law.labels.tolist()
+        ([1.0, -1.0], [1.0, -1.0])
     """
     _check_positive(tau=tau)
     kappa = detector_threshold(law, tau)
@@ -172,7 +195,13 @@ def cluster_detectors(law: GaussianMixture, tau: float) -> ReluNetwork:
 
 
 def detector_threshold(law: GaussianMixture, tau: float) -> float:
-    """κ = √(τ log d) σ₊, half the bias of a cluster's detector."""
+    """κ = √(τ log d) σ₊, half the bias of a cluster's detector.
+
+    Example:
+        >>> from theorylab.data.mixtures import orthogonal_mixture
+        >>> round(detector_threshold(orthogonal_mixture(2, 16), tau=1.0), 4)
+        1.6651
+    """
     _, far, spread = _sizes(law)
     return math.sqrt(tau * math.log(law.dimension)) * max(spread, far)
 
@@ -194,7 +223,14 @@ def detector_loss_bound(dimension: int, tau: float) -> float:
 
 
 def separable_network(law: SeparableLaw) -> ReluNetwork:
-    """g*(x) = ⟨w*, x⟩/β, as two neurons without bias; its hinge loss is 0."""
+    """g*(x) = ⟨w*, x⟩/β, as two neurons without bias; its hinge loss is 0.
+
+    Example:
+        >>> from theorylab.data.mixtures import separable_law
+        >>> law = separable_law(jnp.ones(4), margin=0.5, spread=1.0, radius=2.0)
+        >>> separable_network(law)(0.5 * law.direction[None, :]).tolist()
+        [1.0]
+    """
     signs = jnp.array([1.0, -1.0], law.direction.dtype)
     return ReluNetwork(
         signs / law.margin, signs[:, None] * law.direction[None, :], jnp.zeros_like(signs)
@@ -213,6 +249,11 @@ def cluster_error_bound(dimension: int, tau: float, num_clusters: int, printed: 
         tau: τ.
         num_clusters: r.
         printed: Whether to give the printed bound.
+
+    Example:
+        >>> printed = cluster_error_bound(100, 8.0, num_clusters=4, printed=True)
+        >>> round(cluster_error_bound(100, 8.0, num_clusters=4, printed=False) / printed, 3)
+        0.415
     """
     d, r = float(dimension), num_clusters
     _check_positive(tau=tau, dimension=d)

@@ -74,6 +74,13 @@ def mixture_gradients(
         law: The mixture.
         weights: w, one row for each neuron.
         biases: b.
+
+    Example:
+        >>> from theorylab.data.mixtures import xor_mixture
+        >>> law = xor_mixture(16, deviation=0.1)
+        >>> found = mixture_gradients(law, law.directions[:1], jnp.ones(1))
+        >>> [round(value, 3) for value in found[0, :2].tolist()]
+        [1.0, 0.0]
     """
     lengths = jnp.linalg.norm(weights, axis=1)
     heights = (weights @ law.means.T - biases[:, None]) / lengths[:, None]
@@ -92,6 +99,11 @@ def finite_gradients(law: FiniteLaw, weights: Gradients, biases: Float[Array, " 
         law: The points and their probabilities.
         weights: w, one row for each neuron.
         biases: b.
+
+    Example:
+        >>> law = FiniteLaw(jnp.eye(2), jnp.array([1.0, -1.0]), jnp.array([0.5, 0.5]))
+        >>> finite_gradients(law, jnp.array([[1.0, -1.0], [1.0, 1.0]]), jnp.zeros(2)).tolist()
+        [[0.5, 0.0], [0.5, -0.5]]
     """
     active = (law.x @ weights.T > biases[None, :]).astype(law.x.dtype)
     return active.T @ ((law.probabilities * law.y)[:, None] * law.x)
@@ -112,6 +124,14 @@ def sampled_gradients(
         weights: w, one row for each neuron.
         biases: b.
         num_samples: n, rounded up to a whole number of blocks.
+
+    Example:
+        >>> from theorylab.data.mixtures import xor_mixture
+        >>> law, weights = xor_mixture(16), jnp.eye(16)[:3]
+        >>> found = sampled_gradients(jax.random.key(0), law.sample, weights, jnp.ones(3), 4000)
+        >>> exact = mixture_gradients(law, weights, jnp.ones(3))
+        >>> bool((jnp.linalg.norm(found.gradients - exact, axis=1) < 4 * found.errors).all())
+        True
     """
     if num_samples < 2:
         raise ValueError(f"num_samples must be at least 2, got {num_samples}.")
@@ -136,6 +156,12 @@ def dataset_gradients(
         data: The samples, with labels y (n, 1).
         weights: w, one row for each neuron.
         biases: b.
+
+    Example:
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> found = dataset_gradients(data, jnp.ones((1, 2)), jnp.zeros(1))
+        >>> found.gradients.tolist(), found.errors.tolist()
+        ([[0.5, -0.5]], [0.5])
     """
     if data.num_samples < 2:
         raise ValueError(f"data must have at least 2 samples, got {data.num_samples}.")
@@ -168,6 +194,10 @@ def bernstein_tail(
         num_samples: n.
         mean_square: B_x2 ≥ E‖x‖².
         largest_norm: B_x ≥ ‖x‖.
+
+    Example:
+        >>> round(float(bernstein_tail(0.5, num_samples=100, mean_square=1.0, largest_norm=1.0)), 4)
+        0.0564
     """
     z = jnp.asarray(distance, float)
     bound = jnp.exp(0.25 - num_samples * z**2 / (8 * mean_square))
@@ -188,6 +218,11 @@ def cone_members(
         directions: D, one row each, of length 1.
         opening: γ.
         least_norm: B_G.
+
+    Example:
+        >>> gradients = jnp.array([[1.0, 0.1], [-2.0, 0.0], [0.1, 0.0]])
+        >>> cone_members(gradients, jnp.eye(2)[:1], opening=0.1, least_norm=0.5).tolist()
+        [[True], [True], [False]]
     """
     lengths = jnp.linalg.norm(gradients, axis=1)
     along = jnp.abs(gradients @ directions.T)
@@ -209,6 +244,11 @@ def box_members(
         opening: γ_∞.
         least_norm: B_G.
         largest_norm: B_G1.
+
+    Example:
+        >>> gradients = jnp.array([[1.0, 0.1], [-2.0, 0.0]])
+        >>> box_members(gradients, jnp.eye(2)[:1], opening=0.2, least_norm=0.5).tolist()
+        [[True], [False]]
     """
     lengths = jnp.linalg.norm(gradients, axis=1)
     units = gradients / jnp.maximum(lengths, jnp.finfo(gradients.dtype).tiny)[:, None]
@@ -229,6 +269,11 @@ def frontier(
         direction: D, of length 1.
         openings: Values of γ.
         least_norms: Values of B_G.
+
+    Example:
+        >>> gradients, least = jnp.array([[1.0, 0.1], [2.0, 2.0]]), jnp.array([0.5, 2.0])
+        >>> frontier(gradients, jnp.eye(2)[0], jnp.array([0.1, 0.5]), least).tolist()
+        [[1, 0], [2, 1]]
     """
     lengths = jnp.linalg.norm(gradients, axis=1)
     cosines = jnp.abs(gradients @ direction) / jnp.maximum(lengths, jnp.finfo(lengths.dtype).tiny)
@@ -248,6 +293,12 @@ def blind_directions(
         gradients: G, one row for each neuron; some thousands at most, for all pairs are compared.
         num_directions: How many directions to find.
         cosine: c, how close to a direction its members are.
+
+    Example:
+        >>> gradients = jnp.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0]])
+        >>> found = blind_directions(gradients, num_directions=2)
+        >>> jnp.abs(found.directions).tolist(), found.shares.tolist()
+        ([[1.0, 0.0], [0.0, 1.0]], [0.8, 0.2])
     """
     if not 1 <= num_directions <= len(gradients):
         raise ValueError(
@@ -300,6 +351,13 @@ def gradient_features(
             that labels without meaning have no features.
         num_neurons: How many w are drawn for each sign of b, at least 2 for each direction.
         num_samples: How many samples of the law; a dataset has its own.
+
+    Example:
+        >>> from theorylab.data.mixtures import orthogonal_mixture
+        >>> law = orthogonal_mixture(2, 8, separation=1.0, deviation=0.3)
+        >>> found = gradient_features(jax.random.key(0), law.sample, 2, num_neurons=200)
+        >>> [feature.sign for feature in found], found[0].probability.estimate > 0.05
+        ([1, 1, -1, -1], True)
     """
     _check_numbers(num_directions, threshold, opening, least_norm, num_neurons)
     weight_key, size_key, sample_key = jax.random.split(key, 3)

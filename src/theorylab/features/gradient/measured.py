@@ -33,6 +33,15 @@ def measured_constants(
         features: Those that it uses, from `gradient_features`; each must have been found by some
             neuron, so that p > 0.
         slope: |ℓ'(0)| of the loss.
+
+    Example:
+        >>> from jax.random import key
+        >>> from theorylab.features.gradient import gradient_features
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> target = ReluNetwork(jnp.ones(1), jnp.array([[1.0, 0.0]]), jnp.array([0.5]))
+        >>> found = gradient_features(key(0), data, 1, least_norm=0.1, num_neurons=50)
+        >>> measured_constants(data, target, found[:1]).mean_norm
+        1.0
     """
     if not features:
         raise ValueError("features must be one or more, got none.")
@@ -65,6 +74,12 @@ def sample_constants(
         gradient_norm: B_G.
         bias_bound: B_b; by default the largest |b|/‖w‖ of g*, which must not be 0.
         slope: |ℓ'(0)| of the loss.
+
+    Example:
+        >>> target = ReluNetwork(jnp.ones(1), jnp.array([[2.0, 0.0]]), jnp.array([0.5]))
+        >>> found = sample_constants(jnp.eye(2), target, 0.1, opening=0.1, gradient_norm=0.5)
+        >>> found.entry_bound, found.bias_bound, found.largest_norm
+        (2.0, 0.25, 1.0)
     """
     sizes = jnp.linalg.norm(target.weights, axis=1)
     if not float(sizes.min()) > 0:

@@ -51,6 +51,12 @@ def regress_out(law: FiniteLaw) -> Regressed:
 
     Args:
         law: The samples, with the target as y.
+
+    Example:
+        >>> x = jnp.array([[1.0], [-1.0]])
+        >>> left = regress_out(FiniteLaw(x, 3.0 + 2.0 * x[:, 0], jnp.array([0.5, 0.5])))
+        >>> left.residual.tolist(), float(left.mean), left.slope.tolist()
+        ([0.0, 0.0], 3.0, [2.0])
     """
     rho = law.probabilities @ law.y
     beta = (law.probabilities * law.y) @ law.x
@@ -64,6 +70,11 @@ def index_start(key: RandomKey, width: int, dimension: int) -> ReluNetwork:
         key: Draws the first m neurons.
         width: m.
         dimension: d.
+
+    Example:
+        >>> start = index_start(jax.random.key(0), width=2, dimension=3)
+        >>> start.weights.shape, bool(jnp.abs(start(jnp.ones((1, 3)))).max() < 1e-9)
+        ((8, 3), True)
     """
     for name, value in (("width", width), ("dimension", dimension)):
         if value < 1:
@@ -81,6 +92,15 @@ def index_step(start: ReluNetwork, law: FiniteLaw, learning_rate: Scalar) -> Rel
         start: From `index_start`.
         law: The samples, with the residual as y.
         learning_rate: η⁽¹⁾; λ⁽¹⁾ = 1/η⁽¹⁾.
+
+    Example:
+        >>> from theorylab.data import quadratic_index
+        >>> start = index_start(jax.random.key(0), width=4, dimension=4)
+        >>> data = quadratic_index(4, 1).sample(jax.random.key(1), 4000)
+        >>> law = FiniteLaw(data.x, data.y[:, 0], jnp.full(4000, 1 / 4000))
+        >>> moved = index_step(start, law, learning_rate=1.0)
+        >>> bool(span_share(moved.weights, jnp.eye(4)[:1]) > 0.6)
+        True
     """
     gradients = finite_gradients(law, start.weights, start.biases)
     return start._replace(weights=learning_rate * start.outputs[:, None] * gradients)
@@ -94,6 +114,11 @@ def quadratic_gradients(
     Args:
         hessian: H.
         weights: w, one row for each neuron.
+
+    Example:
+        >>> found = quadratic_gradients(jnp.diag(jnp.array([1.0, 0.0])), jnp.eye(2))
+        >>> [[round(value, 4) for value in row] for row in found.tolist()]
+        [[0.1995, 0.0], [0.0, 0.0]]
     """
     unit = weights / jnp.linalg.norm(weights, axis=1, keepdims=True)
     moved = unit @ hessian

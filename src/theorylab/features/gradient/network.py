@@ -186,6 +186,15 @@ def train(
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record: network ─► any pytree of arrays.
         loss: "hinge", or "logistic" (divided by ln 2).
+
+    Example:
+        >>> from theorylab.data.mixtures import xor_mixture
+        >>> law, start = xor_mixture(16), symmetric_network(jax.random.key(0), 8, 16, bias=1.0)
+        >>> once = forgetting_schedule(1.0, 0.1, num_steps=1)
+        >>> measure = lambda network: network.biases
+        >>> trained = train(jax.random.key(2), start, law.sample, 50, once, [0, 1], measure)
+        >>> trained.records.shape, trained.params.weights.shape
+        ((2, 32), (32, 16))
     """
     _check_loss(loss)
 
@@ -217,6 +226,15 @@ def learn_online(
         recipe: Width, samples, and step sizes.
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record: network ─► any pytree of arrays.
+
+    Example:
+        >>> from theorylab.data.mixtures import xor_mixture
+        >>> law, recipe = xor_mixture(16), OnlineRecipe(8, 50, first_rate=1.0, rate=0.1)
+        >>> test = law.sample(jax.random.key(0), 100)
+        >>> steps, measure = [0, 40], lambda network: error_rate(network, test)
+        >>> learned = learn_online(jax.random.key(1), law.sample, 16, 4.0, recipe, steps, measure)
+        >>> bool(learned.records[1] < learned.records[0])
+        True
     """
     start_key, sample_key = jax.random.split(key)
     start = symmetric_network(start_key, recipe.width, dimension, 1.0, 1 / bias_ratio)
@@ -241,6 +259,14 @@ def train_exactly(
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record: network ─► any pytree of arrays.
         loss: "hinge", or "logistic" (divided by ln 2).
+
+    Example:
+        >>> law = FiniteLaw(jnp.eye(2), jnp.array([1.0, -1.0]), jnp.array([0.5, 0.5]))
+        >>> start = symmetric_network(jax.random.key(0), 4, 2, bias=0.5)
+        >>> schedule = forgetting_schedule(1.0, 0.5, num_steps=20)
+        >>> losses = train_exactly(start, law, schedule, [0, 20], lambda g: risk(g, law)).records
+        >>> float(losses[0]), bool(losses[1] < 0.5)
+        (1.0, True)
     """
     _check_loss(loss)
 
@@ -265,6 +291,13 @@ def gradient_step(
         schedule: Step sizes and penalties.
         step: The number of the step; the first is 0.
         loss: "hinge", or "logistic" (divided by ln 2).
+
+    Example:
+        >>> law = FiniteLaw(jnp.ones((1, 1)), jnp.ones(1), jnp.ones(1))
+        >>> network = ReluNetwork(jnp.ones(1), jnp.array([[0.5]]), jnp.zeros(1))
+        >>> moved = gradient_step(network, law, forgetting_schedule(0.1, 0.1, num_steps=1), 0)
+        >>> moved.outputs.round(6).tolist(), moved.weights.round(6).tolist()
+        ([0.05], [[0.1]])
     """
     gradient = jax.grad(risk)(network, law, loss)
     rates = (schedule.output_rates[step], schedule.weight_rates[step])
@@ -287,12 +320,25 @@ def risk(network: ReluNetwork, law: FiniteLaw, loss: LossName = "hinge") -> Floa
         network: Ξ.
         law: The points and their probabilities.
         loss: "hinge", or "logistic" (divided by ln 2).
+
+    Example:
+        >>> law = FiniteLaw(jnp.eye(2), jnp.array([1.0, -1.0]), jnp.array([0.5, 0.5]))
+        >>> network = ReluNetwork(jnp.ones(1), jnp.ones((1, 2)), jnp.zeros(1))
+        >>> float(risk(network, law))
+        1.0
     """
     return law.probabilities @ margin_loss(law.y * network(law.x), loss)
 
 
 def error_rate(network: ReluNetwork, data: Dataset) -> Float[Array, ""]:
-    """The share of samples with y g(x) ≤ 0."""
+    """The share of samples with y g(x) ≤ 0.
+
+    Example:
+        >>> data = Dataset(jnp.eye(2), jnp.array([[1.0], [-1.0]]), "two points")
+        >>> network = ReluNetwork(jnp.ones(1), jnp.ones((1, 2)), jnp.zeros(1))
+        >>> float(error_rate(network, data))
+        0.5
+    """
     return zero_one("mean")(network(data.x)[:, None], data.y)
 
 
@@ -310,7 +356,12 @@ def margin_loss(margins: Float[Array, " n"], loss: LossName = "hinge") -> Float[
 
 
 def loss_slope(loss: LossName = "hinge") -> float:
-    """|ℓ'(0)|: 1, or 1/(2 ln 2)."""
+    """|ℓ'(0)|: 1, or 1/(2 ln 2).
+
+    Example:
+        >>> loss_slope("hinge"), round(loss_slope("logistic"), 4)
+        (1.0, 0.7213)
+    """
     _check_loss(loss)
     return _SLOPES[loss]
 

@@ -59,6 +59,12 @@ def frozen_optimum(
         loss: "hinge", or "logistic" (divided by ln 2).
         num_steps: Of accelerated descent.
         smoothing: μ, the stretch in which the hinge is bent; not used for the logistic loss.
+
+    Example:
+        >>> law = FiniteLaw(jnp.eye(2), jnp.array([1.0, -1.0]), jnp.array([0.5, 0.5]))
+        >>> best = frozen_optimum(jnp.eye(2), law, norm_bound=1.0)
+        >>> round(float(best.loss), 3), round(float(best.lower), 3)
+        (0.293, 0.293)
     """
     if num_steps < 1 or not smoothing > 0:
         raise ValueError(
@@ -140,6 +146,12 @@ def direction_optimum(
         entry_bound: B_a1.
         loss: "hinge", or "logistic" (divided by ln 2).
         num_steps: Of accelerated descent.
+
+    Example:
+        >>> law = FiniteLaw(jnp.eye(2), jnp.array([1.0, -1.0]), jnp.array([0.5, 0.5]))
+        >>> best = direction_optimum(jnp.eye(2), jnp.array([0.5]), law, norm_bound=1.0)
+        >>> round(float(best.loss), 3)
+        0.646
     """
     hidden = offered_neurons(directions, biases).hidden(law.x)
     return frozen_optimum(hidden, law, norm_bound, entry_bound, loss, num_steps)

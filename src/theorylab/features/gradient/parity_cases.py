@@ -34,6 +34,11 @@ def block_parity_case(law: BlockParity, tau: float, activation: float = 1.0) -> 
         law: The parity, with p_A > 0.
         tau: τ, at least 8 in the theorem.
         activation: C_b, in front of the bias.
+
+    Example:
+        >>> law = BlockParity(dimension=48, block_size=5, block_probability=0.25)
+        >>> block_parity_case(law, tau=1.0).constants.num_neurons
+        18
     """
     for name, value in (("tau", tau), ("activation", activation)):
         if not 0 < value < math.inf:
@@ -70,6 +75,11 @@ def uniform_parity_case(dimension: int, num_bits: int) -> TheoremCase:
     Args:
         dimension: d, odd.
         num_bits: k, even.
+
+    Example:
+        >>> case = uniform_parity_case(33, num_bits=4)
+        >>> case.constants.probability, case.violated
+        (0.125, ())
     """
     d, k = dimension, num_bits
     constants = TheoremConstants(

@@ -24,6 +24,11 @@ def sample_radius(law: GaussianMixture, num_samples: int, failure: float) -> flo
         law: The mixture.
         num_samples: n.
         failure: δ.
+
+    Example:
+        >>> from theorylab.data.mixtures import orthogonal_mixture
+        >>> round(sample_radius(orthogonal_mixture(2, 16), num_samples=100, failure=0.01), 3)
+        12.292
     """
     if num_samples < 1 or not 0 < failure < 1:
         raise ValueError(
@@ -41,6 +46,12 @@ def longer_probability(law: GaussianMixture, radius: float) -> float:
     Args:
         law: The mixture.
         radius: Of the ball, at least 0.
+
+    Example:
+        >>> from theorylab.data.mixtures import orthogonal_mixture
+        >>> law = orthogonal_mixture(2, 16)
+        >>> longer_probability(law, 0.0), longer_probability(law, 100.0) < 1e-12
+        (1.0, True)
     """
     squares = np.asarray(law.deviations, float) ** 2
     centres = (np.asarray(law.means, float) ** 2).sum(axis=1) / squares

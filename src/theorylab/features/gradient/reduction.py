@@ -23,6 +23,11 @@ def reduced_mixture(law: GaussianMixture) -> GaussianMixture:
 
     Args:
         law: A mixture in more dimensions than it has independent means.
+
+    Example:
+        >>> from theorylab.data.mixtures import orthogonal_mixture
+        >>> reduced_mixture(orthogonal_mixture(2, 16)).means.shape
+        (2, 3)
     """
     left, values, _ = np.linalg.svd(np.asarray(law.means, float), full_matrices=False)
     rank = int((values > 1e-6 * values[0]).sum())
@@ -44,6 +49,10 @@ def reduced_weights(
         num_neurons: How many.
         rank: q, the number of independent means.
         dimension: d > q.
+
+    Example:
+        >>> reduced_weights(jax.random.key(0), num_neurons=5, rank=2, dimension=16).shape
+        (5, 3)
     """
     # One that is traced (swept by vmap) has no value yet.
     if not isinstance(dimension, Tracer) and not 0 < rank < dimension:

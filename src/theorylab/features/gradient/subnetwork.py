@@ -56,6 +56,11 @@ def nice_neurons(
         directions: D, one row each, of length 1.
         opening: γ.
         least_norm: B_G.
+
+    Example:
+        >>> gradients = jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+        >>> nice_neurons(jnp.array([1.0, -1.0, 1.0]), gradients, jnp.eye(2), 0.1, 0.5).tolist()
+        [[True, False], [True, False], [False, True]]
     """
     lengths = jnp.linalg.norm(gradients, axis=1)
     along = jnp.sign(outputs)[:, None] * (gradients @ directions.T)
@@ -80,6 +85,15 @@ def good_subnetwork(
         constants: Of which p, γ, B_G, B_b, B_x1 and |ℓ'(0)| are used.
         first_rate: η⁽¹⁾.
         floor: B_ε.
+
+    Example:
+        >>> target = ReluNetwork(jnp.ones(1), jnp.array([[1.0, 0.0]]), jnp.ones(1))
+        >>> law = TheoremConstants(1, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.5)
+        >>> start = ReluNetwork(jnp.array([1.0, 9.0]), jnp.zeros((2, 2)), jnp.ones(2))
+        >>> gradients = jnp.array([[1.0, 0.0], [1.0, 0.0]])
+        >>> found = good_subnetwork(start, gradients, target, law, first_rate=1.0, floor=1.0)
+        >>> found.members.tolist(), found.outputs.tolist()
+        ([[True], [False]], [1.0, 0.0])
     """
     c, width = constants, len(start.outputs)
     window = _window(c, width, floor)
@@ -115,6 +129,16 @@ def drawn_subnetwork(
         target: g*, with directions of length 1 as its weights.
         constants: Of the data law.
         floor: B_ε.
+
+    Example:
+        >>> target = ReluNetwork(jnp.ones(1), jnp.array([[1.0, 0.0]]), jnp.ones(1))
+        >>> law = TheoremConstants(1, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.5)
+        >>> gradients = jnp.tile(jnp.array([[1.0, 0.0]]), (100, 1))
+        >>> found, network = drawn_subnetwork(
+        ...     jax.random.key(0), gradients, jnp.ones(100), target, law, floor=1.0
+        ... )
+        >>> bool(found.members.any()), network.weights.shape
+        (True, (100, 2))
     """
     c = constants
     outputs = jax.random.normal(key, signs.shape) / (c.slope * c.gradient_norm * floor)
@@ -129,6 +153,12 @@ def blockwise_risk(network: ReluNetwork, law: FiniteLaw) -> Float[Array, ""]:
     Args:
         network: Ξ.
         law: The points and their probabilities.
+
+    Example:
+        >>> law = FiniteLaw(jnp.eye(2), jnp.array([1.0, -1.0]), jnp.array([0.5, 0.5]))
+        >>> network = ReluNetwork(jnp.ones(1), jnp.ones((1, 2)), jnp.zeros(1))
+        >>> float(blockwise_risk(network, law))
+        1.0
     """
     answers = jax.lax.map(lambda x: network(x[None, :])[0], law.x, batch_size=50)
     return law.probabilities @ margin_loss(law.y * answers)
@@ -140,6 +170,11 @@ def best_floor(constants: TheoremConstants, width: int) -> float:
     Args:
         constants: Of the data law.
         width: m.
+
+    Example:
+        >>> law = TheoremConstants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 1e-4, 0.5)
+        >>> round(best_floor(law, width=5000), 4)
+        0.2
     """
     c = constants
     ratio = math.sqrt(c.bias_bound / c.gradient_norm)
@@ -156,6 +191,11 @@ def subnetwork_bound(
         width: m.
         floor: B_ε.
         optimum: The loss of g*.
+
+    Example:
+        >>> law = TheoremConstants(2, 1.0, 1.4, 1.0, 1.0, 1.0, 2.0, 0.5, 1e-4, 0.5)
+        >>> round(subnetwork_bound(law, width=5000, floor=0.1, optimum=0.0), 4)
+        1.0283
     """
     c = constants
     turned = c.mean_norm * (_window(c, width, floor) + math.sqrt(2 * c.opening)) + floor
@@ -168,6 +208,11 @@ def restricted(network: ReluNetwork, members: Bool[Array, " m"]) -> ReluNetwork:
     Args:
         network: All neurons.
         members: Which ones are kept.
+
+    Example:
+        >>> network = ReluNetwork(jnp.array([1.0, 2.0]), jnp.eye(2), jnp.zeros(2))
+        >>> restricted(network, jnp.array([False, True])).outputs.tolist()
+        [2.0]
     """
     kept = jnp.flatnonzero(members)
     return ReluNetwork(network.outputs[kept], network.weights[kept], network.biases[kept])

@@ -69,6 +69,10 @@ def parity_gradients(weights: Float[Array, "m d"], num_bits: int) -> Float[Array
     Args:
         weights: w, ±1, one row for each neuron; the relevant coordinates come first.
         num_bits: k, even.
+
+    Example:
+        >>> parity_gradients(jnp.ones((1, 5)), num_bits=2).tolist()
+        [[0.1875, 0.1875, -0.0625, -0.0625, -0.0625]]
     """
     law = _law(weights.shape[1], num_bits)
     inside, outside = _sizes(law)
@@ -104,6 +108,10 @@ def gradient_length(dimension: int, num_bits: int) -> float:
     Args:
         dimension: d.
         num_bits: k.
+
+    Example:
+        >>> round(gradient_length(33, num_bits=4), 5)
+        0.00469
     """
     inside, outside = _sizes(_law(dimension, num_bits))
     return math.hypot(math.sqrt(num_bits) * inside, math.sqrt(dimension - num_bits) * outside)
@@ -118,6 +126,10 @@ def limit_samples(dimension: int, num_bits: int, probability: float) -> float:
         dimension: d.
         num_bits: k.
         probability: q.
+
+    Example:
+        >>> [round(limit_samples(d, num_bits=2, probability=0.9)) for d in (33, 65)]
+        [269, 537]
     """
     if not 2**-num_bits < probability < 1:
         raise ValueError(f"probability must be in ({2**-num_bits}, 1), got {probability}.")
@@ -141,6 +153,10 @@ def needed_samples(
         num_bits: k.
         probability: q.
         num_trials: Trials at each n.
+
+    Example:
+        >>> bool(10 < needed_samples(jax.random.key(0), 33, num_bits=2) < 1000)
+        True
     """
     centre = limit_samples(dimension, num_bits, probability)
     sizes = np.unique(np.round(centre * np.geomspace(0.35, 3.0, 13)).astype(int))
@@ -165,6 +181,11 @@ def parity_start(key: RandomKey, width: int, dimension: int, num_bits: int) -> R
         width: m.
         dimension: d.
         num_bits: k.
+
+    Example:
+        >>> start = parity_start(jax.random.key(0), width=2, dimension=5, num_bits=2)
+        >>> start.weights.shape, bool(jnp.abs(start(jnp.ones((1, 5)))).max() < 1e-9)
+        ((8, 5), True)
     """
     if width < 1:
         raise ValueError(f"width must be at least 1, got {width}.")
@@ -183,6 +204,12 @@ def parity_step(start: ReluNetwork, num_bits: int, learning_rate: Scalar) -> Rel
         start: From `parity_start`.
         num_bits: k.
         learning_rate: η⁽¹⁾, such as `parity_rate(…)`.
+
+    Example:
+        >>> start = parity_start(jax.random.key(0), width=2, dimension=5, num_bits=2)
+        >>> moved = parity_step(start, 2, parity_rate(5, 2))
+        >>> jnp.abs(moved.weights[0]).round(4).tolist()
+        [0.5, 0.5, 0.1667, 0.1667, 0.1667]
     """
     gradients = parity_gradients(start.weights, num_bits)
     return start._replace(weights=learning_rate * start.outputs[:, None] * gradients)
@@ -196,6 +223,10 @@ def parity_rate(dimension: int, num_bits: int) -> float:
     Args:
         dimension: d.
         num_bits: k.
+
+    Example:
+        >>> round(parity_rate(33, num_bits=2), 3)
+        7.145
     """
     _law(dimension, num_bits)
     return 2 / (num_bits * abs(majority_coefficient(dimension, num_bits - 1)))

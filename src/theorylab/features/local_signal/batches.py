@@ -61,7 +61,12 @@ def start_misses(num_patches: int, dimension: int) -> float:
 
 
 def start_bound(num_patches: int, dimension: int) -> float:
-    """2d e^{−k/2}, at least `start_misses` (B.3)."""
+    """2d e^{−k/2}, at least `start_misses` (B.3).
+
+    Example:
+        >>> round(start_bound(num_patches=20, dimension=10), 4)
+        0.0009
+    """
     _check(num_patches, dimension)
     return 2 * dimension * math.exp(-num_patches / 2)
 
@@ -101,7 +106,12 @@ def gradient_spread(state: FilterState, law: PatchLaw, grid: Grid = _GRID) -> Sp
 
 
 def needed_batch(variance: Scalar | Float[Array, ""], error: Scalar, probability: Scalar) -> Array:
-    """Samples with which |ĝ − g| > error has at most that probability, by Chebyshev's V/(n ε²)."""
+    """Samples with which |ĝ − g| > error has at most that probability, by Chebyshev's V/(n ε²).
+
+    Example:
+        >>> float(needed_batch(variance=4.0, error=0.5, probability=0.25))
+        64.0
+    """
     return jnp.ceil(jnp.asarray(variance) / (probability * error**2))
 
 

@@ -66,19 +66,36 @@ class ScheduleConstants(NamedTuple):
 
 
 def relative_threshold(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
-    """α = |b|/s, 0 while b > 0."""
+    """α = |b|/s, 0 while b > 0.
+
+    Example:
+        >>> law = PatchLaw(num_patches=9, dimension=4, noise=0.5)
+        >>> state = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(-0.5))
+        >>> float(relative_threshold(state, law))
+        1.0
+    """
     return jnp.maximum(-state.bias, 0.0) / (jnp.hypot(state.signal, state.rest) * law.noise)
 
 
 def largest_threshold(num_patches: int) -> float:
-    """2√log k, beyond which α does not come while the error is at least 0.01 (B.5)."""
+    """2√log k, beyond which α does not come while the error is at least 0.01 (B.5).
+
+    Example:
+        >>> round(largest_threshold(num_patches=1000), 3)
+        5.257
+    """
     if num_patches < 2:
         raise ValueError(f"num_patches must be at least 2, got {num_patches}.")
     return 2 * math.sqrt(math.log(num_patches))
 
 
 def union_bound(threshold: Scalar | Float[Array, "..."], num_patches: int) -> Float[Array, "..."]:
-    """2k e^{−α²/2}, at least the probability that any noise passes."""
+    """2k e^{−α²/2}, at least the probability that any noise passes.
+
+    Example:
+        >>> round(float(union_bound(3.0, num_patches=10)), 4)
+        0.2222
+    """
     return 2 * num_patches * jnp.exp(-(jnp.asarray(threshold, float) ** 2) / 2)
 
 
@@ -100,7 +117,15 @@ def first_sound_size() -> float:
 
 
 def kept_noise(state: FilterState, law: PatchLaw) -> Kept:
-    """P[S₁ ≠ 0], E|S₁| and Var S₁, for b ≤ 0; NaN for b > 0, where they are others."""
+    """P[S₁ ≠ 0], E|S₁| and Var S₁, for b ≤ 0; NaN for b > 0, where they are others.
+
+    Example:
+        >>> law = PatchLaw(num_patches=9, dimension=4, noise=0.5)
+        >>> linear = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(0.0))
+        >>> kept = kept_noise(linear, law)
+        >>> round(float(kept.probability), 4), round(float(kept.variance), 4)
+        (1.0, 0.25)
+    """
     scale = jnp.hypot(state.signal, state.rest) * law.noise
     excess = excess_moments(relative_threshold(state, law))
     kept = Kept(2 * excess.probability, 2 * scale * excess.mean, 2 * scale**2 * excess.square)
@@ -108,24 +133,52 @@ def kept_noise(state: FilterState, law: PatchLaw) -> Kept:
 
 
 def variance_ratio(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
-    """The ratio k Var S₁/(c + b)², at least some β (B.6)."""
+    """The ratio k Var S₁/(c + b)², at least some β (B.6).
+
+    Example:
+        >>> law = PatchLaw(num_patches=8, dimension=4, noise=0.5)
+        >>> linear = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(0.0))
+        >>> round(float(variance_ratio(linear, law)), 4)
+        2.0
+    """
     signal = state.signal + state.bias
     return law.num_patches * kept_noise(state, law).variance / signal**2
 
 
 def probability_ratio(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
-    """P[S₁ ≠ 0] k^{3/4}, at least some C₅ (B.9)."""
+    """P[S₁ ≠ 0] k^{3/4}, at least some C₅ (B.9).
+
+    Example:
+        >>> law = PatchLaw(num_patches=16, dimension=4, noise=0.5)
+        >>> linear = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(0.0))
+        >>> round(float(probability_ratio(linear, law)), 4)
+        8.0
+    """
     return kept_noise(state, law).probability * law.num_patches**0.75
 
 
 def absolute_ratio(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
-    """E|S₁|/√(Var S₁/k^{3/4}), at least some C₁ (B.9)."""
+    """E|S₁|/√(Var S₁/k^{3/4}), at least some C₁ (B.9).
+
+    Example:
+        >>> law = PatchLaw(num_patches=16, dimension=4, noise=0.5)
+        >>> linear = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(0.0))
+        >>> round(float(absolute_ratio(linear, law)), 4)  # √(2/π) k^⅜
+        2.2568
+    """
     kept = kept_noise(state, law)
     return kept.absolute / jnp.sqrt(kept.variance / law.num_patches**0.75)
 
 
 def noise_bound(state: FilterState, law: PatchLaw) -> Float[Array, "..."]:
-    """The bound k |c| (σ² + (3/2)σ²α/m(α)) P[Z ≥ |b|] on the noise's part of ∂L/∂c."""
+    """The bound k |c| (σ² + (3/2)σ²α/m(α)) P[Z ≥ |b|] on the noise's part of ∂L/∂c.
+
+    Example:
+        >>> law = PatchLaw(num_patches=8, dimension=4, noise=0.5)
+        >>> linear = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(0.0))
+        >>> round(float(noise_bound(linear, law)), 4)
+        1.0
+    """
     alpha = relative_threshold(state, law)
     factor = 1 + 1.5 * alpha * conditional_moments(alpha).mean
     passing = kept_noise(state, law).probability / 2
@@ -156,6 +209,11 @@ def ratio_with_error(error: float, law: PatchLaw) -> float:
     Args:
         error: Such as 0.01.
         law: k and σ.
+
+    Example:
+        >>> from theorylab.data import patch_law
+        >>> bool(0 < ratio_with_error(0.01, patch_law(1000, 10)) < 1)
+        True
     """
 
     def excess(ratio: float) -> float:
@@ -179,6 +237,12 @@ def schedule(
         rates: η and η_b.
         known: A, C, C₂ and C₃.
         start: δ, c at the start.
+
+    Example:
+        >>> law, rates = PatchLaw(num_patches=1000, dimension=10, noise=0.1), FilterRates(0.1, 0.01)
+        >>> first, second = schedule(law, rates, ScheduleConstants(1.0, 1.0, 1.0, 1.0), start=1e-6)
+        >>> first > 0, second > 0
+        (True, True)
     """
     k, (eta, eta_bias) = law.num_patches, map(float, rates)
     reached = known.reached / math.log(k) ** 4
@@ -188,7 +252,14 @@ def schedule(
 
 
 def within(states: FilterState, law: PatchLaw, slack: float = 10.0) -> Float[np.ndarray, "..."]:
-    """P[|S| < c + b + 10], at least 4/5 (B.8), for every filter."""
+    """P[|S| < c + b + 10], at least 4/5 (B.8), for every filter.
+
+    Example:
+        >>> from theorylab.data import patch_law
+        >>> filters = FilterState(jnp.ones(1), jnp.zeros(1), jnp.zeros(1))
+        >>> bool(within(filters, patch_law(100, 10))[0] > 0.8)
+        True
+    """
     signal, rest, bias = (np.asarray(part, dtype=float) for part in states)
     scales = np.hypot(signal, rest) * law.noise
     each = zip(np.ravel(signal + bias + slack), np.ravel(scales), np.ravel(bias), strict=True)

@@ -42,7 +42,13 @@ class FilterRates(NamedTuple):
 
 
 def outputs(params: Filter, x: Float[Array, "n patches d"]) -> Float[Array, "n 1"]:
-    """f(X) of every sample."""
+    """f(X) of every sample.
+
+    Example:
+        >>> one = Filter(jnp.array([1.0, 0.0]), jnp.array(-0.5))
+        >>> outputs(one, jnp.array([[[1.0, 0.0], [0.2, 3.0]]])).tolist()
+        [[0.5]]
+    """
     return soft_threshold(x @ params.weights, params.bias).sum(axis=1, keepdims=True)
 
 
@@ -55,6 +61,11 @@ def small_filter(key: RandomKey, dimension: int, radius: float = 1e-6) -> Filter
         key: Draws the direction.
         dimension: d.
         radius: The length.
+
+    Example:
+        >>> one = small_filter(jax.random.key(0), dimension=5, radius=0.5)
+        >>> round(float(jnp.linalg.norm(one.weights)), 6), float(one.bias)
+        (0.5, 0.0)
     """
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}.")
@@ -65,7 +76,14 @@ def small_filter(key: RandomKey, dimension: int, radius: float = 1e-6) -> Filter
 def descend_on_batch(
     params: Filter, x: Float[Array, "n patches d"], y: Float[Array, "n 1"], rates: FilterRates
 ) -> Filter:
-    """One step on one batch."""
+    """One step on one batch.
+
+    Example:
+        >>> one, rates = Filter(jnp.ones(1), jnp.zeros(())), FilterRates(1.0, 0.0)
+        >>> moved = descend_on_batch(one, jnp.ones((1, 1, 1)), jnp.ones((1, 1)), rates)
+        >>> bool(moved.weights[0] > 1)
+        True
+    """
     gradient = jax.grad(lambda params: logistic("mean")(outputs(params, x), y))(params)
     return Filter(
         params.weights - rates.weights * gradient.weights,
@@ -88,6 +106,14 @@ def learn_filter(
         rates: η and η_b.
         batch_size: Samples in a batch.
         steps: Increasing numbers of steps after which to record the filter.
+
+    Example:
+        >>> law = PatchLaw(num_patches=5, dimension=3, noise=0.1)
+        >>> start = small_filter(jax.random.key(0), 3, radius=0.1)
+        >>> task = (start, law, FilterRates(1.0, 0.0), 20, [0, 30])
+        >>> learned = learn_filter(jax.random.key(1), *task).params
+        >>> bool(learned.weights @ law.signal > start.weights @ law.signal)
+        True
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}.")

@@ -115,7 +115,14 @@ def risk(state: FilterState, law: PatchLaw | ManyLaws, grid: Grid = _GRID) -> Po
 def population_step(
     state: FilterState, law: PatchLaw | ManyLaws, rates: FilterRates, grid: Grid = _GRID
 ) -> FilterState:
-    """One step of gradient descent on the true risk. As a length, v stays positive."""
+    """One step of gradient descent on the true risk. As a length, v stays positive.
+
+    Example:
+        >>> law = PatchLaw(num_patches=9, dimension=4, noise=0.5)
+        >>> start = FilterState(jnp.array(0.1), jnp.array(0.1), jnp.array(0.0))
+        >>> bool(population_step(start, law, FilterRates(1.0, 0.0)).signal > start.signal)
+        True
+    """
     gradient = risk(state, law, grid).gradient
     return FilterState(
         state.signal - rates.weights * gradient.signal,
@@ -139,6 +146,13 @@ def descend_population(
         rates: η and η_b.
         steps: Increasing numbers of steps after which to record.
         grid: How finely to integrate.
+
+    Example:
+        >>> law = PatchLaw(num_patches=9, dimension=4, noise=0.5)
+        >>> start = FilterState(jnp.array(0.1), jnp.array(0.1), jnp.array(0.0))
+        >>> states, risks = descend_population(start, law, FilterRates(0.1, 0.01), [0, 5]).records
+        >>> bool(states.signal[1] > states.signal[0])
+        True
     """
 
     def advance(state: FilterState, _: Array) -> FilterState:
@@ -165,6 +179,13 @@ def descend_each(
         rates: η and η_b of each.
         steps: Increasing numbers of steps after which to record.
         grid: How finely to integrate.
+
+    Example:
+        >>> laws = [PatchLaw(num_patches=k, dimension=4, noise=0.5) for k in (9, 25)]
+        >>> start = FilterState(jnp.array(0.1), jnp.array(0.1), jnp.array(0.0))
+        >>> states, risks = descend_each(start, laws, [FilterRates(0.1, 0.01)] * 2, [0, 2]).records
+        >>> states.signal.shape
+        (2, 2)
     """
     if len(laws) != len(rates):
         raise ValueError(f"laws and rates must be as many, got {len(laws)} and {len(rates)}.")
@@ -206,7 +227,13 @@ def _transforms(
 def half_gaussian(
     low: Float[Array, ""], high: Float[Array, ""], num_nodes: int
 ) -> tuple[Float[Array, " q"], Float[Array, " q"]]:
-    """Nodes x in [low, high], and weights times twice the normal density."""
+    """Nodes x in [low, high], and weights times twice the normal density.
+
+    Example:
+        >>> _, weights = half_gaussian(jnp.array(0.0), jnp.array(9.0), num_nodes=50)
+        >>> round(float(weights.sum()), 6)
+        1.0
+    """
     nodes, weights = _legendre(num_nodes)
     x = low + (high - low) * (jnp.asarray(nodes) + 1) / 2
     density = math.sqrt(2 / math.pi) * jnp.exp(-(x**2) / 2)

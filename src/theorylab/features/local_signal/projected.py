@@ -36,18 +36,38 @@ class FilterState(NamedTuple):
 
 
 def state_of(params: Filter, law: PatchLaw) -> FilterState:
-    """c, v and b of a filter."""
+    """c, v and b of a filter.
+
+    Example:
+        >>> law = PatchLaw(num_patches=9, dimension=4, noise=0.5)
+        >>> state = state_of(Filter(2 * law.signal, jnp.array(-1.0)), law)
+        >>> [round(float(part), 6) for part in state]
+        [2.0, 0.0, -1.0]
+    """
     along = params.weights @ law.signal
     return FilterState(along, jnp.linalg.norm(params.weights - along * law.signal), params.bias)
 
 
 def small_state(key: RandomKey, law: PatchLaw, radius: float = 1e-6) -> FilterState:
-    """c, v and b = 0 of a filter in a random direction of small length."""
+    """c, v and b = 0 of a filter in a random direction of small length.
+
+    Example:
+        >>> law = PatchLaw(num_patches=9, dimension=4, noise=0.5)
+        >>> state = small_state(jax.random.key(0), law, radius=0.5)
+        >>> round(float(jnp.hypot(state.signal, state.rest)), 6)
+        0.5
+    """
     return state_of(small_filter(key, law.dimension, radius), law)
 
 
 def signal_slopes(state: FilterState) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """q* = ∂φ_b(c)/∂c and ∂φ_b(c)/∂b of the signal patch."""
+    """q* = ∂φ_b(c)/∂c and ∂φ_b(c)/∂b of the signal patch.
+
+    Example:
+        >>> slopes = signal_slopes(FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(-0.5)))
+        >>> [float(slope) for slope in slopes]
+        [1.0, 1.0]
+    """
     up = (state.signal + state.bias > 0).astype(float)
     down = (state.bias - state.signal > 0).astype(float)
     return up + down, up - down
@@ -63,7 +83,14 @@ class NoiseSums(NamedTuple):
 
 
 def noise_sums(state: FilterState, law: PatchLaw, normal: Float[Array, "n k"]) -> NoiseSums:
-    """The four sums over patches whose projections on ŵ are σ times these normal numbers."""
+    """The four sums over patches whose projections on ŵ are σ times these normal numbers.
+
+    Example:
+        >>> law = PatchLaw(num_patches=2, dimension=4, noise=1.0)
+        >>> linear = FilterState(jnp.array(1.0), jnp.array(0.0), jnp.array(0.0))
+        >>> noise_sums(linear, law, jnp.array([[1.0, 2.0]])).output.tolist()
+        [3.0]
+    """
     scale = (jnp.hypot(state.signal, state.rest) * law.noise).astype(normal.dtype)
     bias = state.bias.astype(normal.dtype)
     z = scale * normal
@@ -89,6 +116,12 @@ def projected_step(
         law: At least two inputs.
         rates: η and η_b.
         batch_size: Samples in the batch.
+
+    Example:
+        >>> law, rates = PatchLaw(num_patches=9, dimension=4, noise=0.1), FilterRates(1.0, 0.0)
+        >>> start = FilterState(jnp.array(0.1), jnp.array(0.1), jnp.array(0.0))
+        >>> bool(projected_step(jax.random.key(0), start, law, rates, 100).signal > start.signal)
+        True
     """
     noise_key, plane_key, rest_key = jax.random.split(key, 3)
     # Single precision is plenty for noise, and half the time.
@@ -129,6 +162,14 @@ def learn_projected(
         rates: η and η_b.
         batch_size: Samples in a batch.
         steps: Increasing numbers of steps after which to record.
+
+    Example:
+        >>> law = PatchLaw(num_patches=9, dimension=4, noise=0.1)
+        >>> start = FilterState(jnp.array(0.1), jnp.array(0.1), jnp.array(0.0))
+        >>> task = (start, law, FilterRates(1.0, 0.0), 100, [0, 10])
+        >>> states = learn_projected(jax.random.key(0), *task).records
+        >>> bool(states.signal[1] > states.signal[0])
+        True
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}.")

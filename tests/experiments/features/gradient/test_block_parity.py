@@ -14,11 +14,11 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("no hinge loss", "exact", lambda v: v + 0.1),
         ("2p_A on all blocks", "moments", lambda v: 0 * v),
-        ("p_A on it", "inside", lambda v: 2 * v),
-        ("Elsewhere", "outside", lambda v: v + 0.5),
-        ("finds each direction", "free", lambda v: v - 0.5),
-        ("below 2 %", "errors", lambda v: v + 0.1),
-        ("below 2 %", "cosine", lambda v: 0 * v),
+        ("is p_A on it", "inside", lambda v: 2 * v),
+        ("0 elsewhere", "outside", lambda v: v + 0.5),
+        ("1/√(4r − 3)", "mirrored", lambda v: v + 0.1),
+        ("a neuron with the block", "cosine", lambda v: 0 * v),
+        ("ε = 2 %", "errors", lambda v: v + 0.1),
         ("err on 10 %", "fair", lambda v: 0 * v),
         ("A linear model", "fair", lambda v: 0 * v),
         ("in place of r", "term", lambda v: 10 * v),
@@ -32,6 +32,11 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change
 def test_symmetry_would_be_believed_if_the_moment_were_zero(smoke, verdict):
     broken = smoke._replace(moments=0 * smoke.moments)
     assert verdict("because the law is symmetric", broken) == Verdict.SUPPORTED
+
+
+def test_a_symmetric_law_would_have_features_with_a_negative_bias(smoke, verdict):
+    right = smoke._replace(mirrored=np.ones_like(smoke.mirrored))
+    assert verdict("also points to its block", right) == Verdict.SUPPORTED
 
 
 def test_the_printed_bound_would_be_believed_for_a_network_of_r_neurons(smoke, verdict):

@@ -15,11 +15,15 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "field", "value"),
     [
         ("below its bound", "bound", -1),
-        ("there are some neurons", "counts", 0),
+        ("of either sign", "counts", 0),
         ("square root of the width", "counts", 7),
         ("below 0.2", "loss", 1),
         ("its fourth root", "norm", 7),
         ("its square root or faster", "largest", 7),
+        ("20 to 1000 times", "distance", 100),
+        ("within ε_a + √(2γ)", "farthest", 1.1),
+        ("half of that", "farthest", 0.4),
+        ("times √(mp)", "counts", 7),
         ("make no good network", "shuffled", 0),
     ],
 )

@@ -14,7 +14,7 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "field", "value"),
     [
         ("fewest bits", "covered", 0.9),
-        ("most corners", "covered", 0.5),
+        ("two thirds", "covered", 0.5),
         ("At the start", "covered", 0.5),
         ("another cube", "elsewhere", 0.5),
         ("More neurons", "pointing", 0.1),
@@ -26,6 +26,11 @@ def test_verdicts_are_as_expected(surprises):
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
     broken = smoke._replace(**{field: np.full_like(getattr(smoke, field), value)})
     assert verdict(words, broken) == Verdict.REFUTED
+
+
+def test_a_neuron_for_every_corner_would_be_believed(smoke, verdict):
+    every = smoke._replace(covered=np.ones_like(smoke.covered))
+    assert verdict("In every setting each corner", every) == Verdict.SUPPORTED
 
 
 def test_smaller_settings_are_padded_by_what_changes_nothing():

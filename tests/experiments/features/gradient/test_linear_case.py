@@ -19,7 +19,8 @@ def test_verdicts_are_as_expected(surprises):
         ("1 - cos", "cosine", 0.0),
         ("length of E[yx]", "length", 0.5),
         ("no hinge loss", "best", 0.1),
-        ("less than 1 %", "error", 0.02),
+        ("ε = 1 %", "error", 0.02),
+        ("γ is loose", "cosine", 0.0),
         ("are silent", "silent", 0.9),
     ],
 )

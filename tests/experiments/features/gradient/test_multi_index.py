@@ -1,3 +1,5 @@
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,7 +21,9 @@ def test_verdicts_are_as_expected(surprises):
         ("part of degree three", "mixed", lambda v: v / 2),
         ("that is regressed out", "lifted", lambda v: v / 2),
         ("not regressed out", "forgotten", lambda v: 0 * v + 0.9),
-        ("five times below", "loss", lambda v: 20 * v),
+        ("five times this loss", "loss", lambda v: 200 * v),
+        ("ε = 0.1", "loss", lambda v: 200 * v),
+        ("not added", "forgetful", lambda v: 0 * v),
         ("Before the step", "before", lambda v: 5 * v),
         ("For He₃", "flat", lambda v: 0 * v + 0.9),
     ],
@@ -27,6 +31,18 @@ def test_verdicts_are_as_expected(surprises):
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
     broken = smoke._replace(**{field: change(getattr(smoke, field))})
     assert verdict(words, broken) == Verdict.REFUTED
+
+
+def test_many_steps_at_once_are_gradient_descent():
+    """Oracle: the steps one by one, of size 1/L on the mean square."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    hidden, y = jax.random.normal(keys[0], (20, 3)), jax.random.normal(keys[1], (20,))
+    start = jax.random.normal(keys[2], (3,))
+    rate = 1 / jnp.linalg.eigvalsh(hidden.T @ hidden / 20)[-1]
+    outputs = start
+    for _ in range(round(3**2 / experiment.ACCURACY)):
+        outputs = outputs + rate * hidden.T @ (y - hidden @ outputs) / 20
+    np.testing.assert_allclose(experiment._descended(hidden, y, start), outputs, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

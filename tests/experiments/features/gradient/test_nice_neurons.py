@@ -15,6 +15,7 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "field", "value"),
     [
         ("at least mp/4", "counts", 0),
+        ("Twice as many", "counts", 10**6),
         ("half of the probability", "counts", 1),
         ("fewer than mp/4", "astray", 10**6),
     ],

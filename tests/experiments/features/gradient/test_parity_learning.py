@@ -13,15 +13,22 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "change"),
     [
-        ("slope 1 ± 0.3", "needed", lambda v: v**1.5),
-        ("slope 3 ± 0.3", "needed", lambda v: v**1.5),
-        ("trained output layer", "error", lambda v: v + 0.1),
+        ("exponent 1 ± 0.3", "needed", lambda v: v**1.5),
+        ("exponent 3 ± 0.3", "needed", lambda v: v**1.5),
+        ("With η⁽¹⁾ = 2/(k|ξ_{k−1}|) the test", "error", lambda v: v + 0.1),
+        ("are ±1/k", "slopes", lambda v: 2 * v),
+        ("Gaussian limit", "limit", lambda v: 2 * v),
         ("Without the step", "unmoved", lambda v: 0 * v),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
     broken = smoke._replace(**{field: change(getattr(smoke, field))})
     assert verdict(words, broken) == Verdict.REFUTED
+
+
+def test_the_printed_step_size_would_be_believed_if_it_learned(smoke, verdict):
+    learned = smoke._replace(printed=smoke.error)
+    assert verdict("With η⁽¹⁾ = 1/(k", learned) == Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(

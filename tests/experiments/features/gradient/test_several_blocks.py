@@ -13,8 +13,8 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "change"),
     [
-        ("The first step finds", "step", lambda v: v - 0.5),
-        ("a neuron with each direction", "cosines", lambda v: v - 0.5),
+        ("After the first step", "step", lambda v: v - 0.5),
+        ("Training keeps a neuron", "cosines", lambda v: v - 0.5),
         ("examples that show a block", "shown", lambda v: v + 0.2),
         ("the blocks mix", "low", lambda v: v + 0.5),
     ],
@@ -24,9 +24,10 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change
     assert verdict(words, broken) == Verdict.REFUTED
 
 
-def test_fair_signs_would_be_believed_if_they_were_learned(smoke, verdict):
+def test_the_theorem_would_be_believed_if_fair_signs_were_learned(smoke, verdict):
     learned = smoke._replace(fair=0 * smoke.fair)
-    assert verdict("fair signs it does not", learned) == Verdict.REFUTED
+    assert verdict("ε = 2 %", learned) == Verdict.SUPPORTED
+    assert verdict("does not learn the fair signs", learned) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(

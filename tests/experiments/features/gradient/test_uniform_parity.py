@@ -15,8 +15,11 @@ def test_verdicts_are_as_expected(surprises):
         ("and ½ξ_{k+1} elsewhere", "formula", lambda v: 2 * v),
         ("C((d−1)/2, (k−1)/2)", "majority", lambda v: v * np.array([[1.0], [1.01], [1.0]])),
         ("has the cosine", "cosines", lambda v: v * np.array([[1.0], [1.01]])),
-        ("No coordinate of it", "distances", lambda v: v[::-1]),
-        ("One neuron in", "aligned", lambda v: v // 2),
+        ("No coordinate of an aligned", "distances", lambda v: v[::-1]),
+        ("half of this bound", "distances", lambda v: v * np.array([[0.5], [1.0]])),
+        ("for one in 2^{k−1}", "aligned", lambda v: v / 2),
+        ("falls like √(k/2π)", "lengths", lambda v: 2 * v),
+        ("falls like √(k/2π)", "lengths", lambda v: v**1.5),
         ("At a bias of 1.5", "tilted", lambda v: 0 * v),
     ],
 )
@@ -33,9 +36,8 @@ def test_the_printed_gradient_would_be_believed_if_it_were_right(smoke, verdict)
     ("fields", "message"),
     [
         ({"listed": (8,)}, "each odd and at least 1"),
-        ({"listed": (21,)}, "listed must be from 5 to 15"),
+        ({"listed": (21,)}, "each odd and at least 1, each from 5 to 15"),
         ({"pair_dimensions": (33,)}, "pair_dimensions must be whole numbers, two or more"),
-        ({"num_neurons": 0}, "num_neurons must be a whole number, at least 1, got 0"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

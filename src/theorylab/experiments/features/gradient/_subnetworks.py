@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Finding, Source, exponent_between
+from theorylab.claims import Finding, Source, exponent_between, median_between
 from theorylab.experiments.drawing import COLOURS, THEORY, label_axes, panels, scaling
 from theorylab.features import gradient
 from theorylab.typing import RandomKey
 
 COUNT = Source("shi", "good-subnet", "Lemma B.6, the number of neurons")
+NEURONS = Source("shi", "good-subnet", "Lemma B.6, (B.38), (B.39)")
 
 
 class Task(NamedTuple):
@@ -35,6 +37,12 @@ class Task(NamedTuple):
             [gradient.subnetwork_bound(self.constants, m, self.floor, optimum) for m in widths]
         )
 
+    def reach(self, width: int) -> float:
+        """ε_a + √(2γ), within which a chosen neuron is of its neuron of g*."""
+        c = self.constants
+        window = c.mean_norm * c.bias_bound / (c.gradient_norm * self.floor)
+        return window / (width * c.probability) ** 0.5 + (2 * c.opening) ** 0.5
+
 
 class Start(NamedTuple):
     """One start after its first step, in units in which b̃ = 1."""
@@ -43,6 +51,8 @@ class Start(NamedTuple):
     moved: gradient.ReluNetwork
     loss: Float[Array, ""]  # of the good subnetwork
     shuffled: Float[Array, ""]  # of the same output weights on other neurons
+    distance: Float[Array, ""]  # E|g − g*| of the good subnetwork
+    farthest: Float[Array, ""]  # ‖cw − D‖ of the farthest chosen neuron, over ε_a + √(2γ)
 
 
 def take_step(
@@ -58,13 +68,36 @@ def take_step(
         output_key, gradients, signs, task.target, task.constants, task.floor
     )
     mixed = moved._replace(outputs=jax.random.permutation(shuffle_key, found.outputs))
-    losses = (gradient.blockwise_risk(network, law) for network in (moved, mixed))
-    return Start(found, moved, *losses)
+    answers = jax.lax.map(lambda x: moved(x[None, :])[0], law.x, batch_size=50)
+    return Start(
+        found=found,
+        moved=moved,
+        loss=law.probabilities @ gradient.margin_loss(law.y * answers),
+        shuffled=gradient.blockwise_risk(mixed, law),
+        distance=law.probabilities @ jnp.abs(answers - task.target(law.x)),
+        farthest=_farthest(found, moved, task) / task.reach(len(signs)),
+    )
+
+
+def _farthest(
+    found: gradient.Subnetwork, moved: gradient.ReluNetwork, task: Task
+) -> Float[Array, ""]:
+    """The largest ‖cw − D‖ of the chosen neurons, with c = max(|b|, B_ε)."""
+    heights = jnp.maximum(jnp.abs(task.target.biases), task.floor)
+    squares = (moved.weights**2).sum(axis=1)[:, None] * heights[None, :] ** 2
+    along = (moved.weights @ task.target.weights.T) * heights[None, :]
+    gaps = squares - 2 * along + (task.target.weights**2).sum(axis=1)[None, :]
+    return jnp.sqrt(jnp.where(found.members, gaps, 0.0).max())
 
 
 def grows_like_root(widths: Sequence[int], counts: np.ndarray) -> Finding:
     """Judge that numbers of neurons, (widths, seeds), grow like √m: exponent 0.5 ± 0.1."""
     return exponent_between(np.array(widths), counts.T, 0.4, 0.6)
+
+
+def loosely(bounds: np.ndarray, distances: np.ndarray, low: float, high: float) -> Finding:
+    """Judge by which factor the bound, (widths, seeds), is above E|g − g*| at the last width."""
+    return median_between((bounds / distances)[-1], low, high)
 
 
 def subnetwork_figure(

@@ -1,17 +1,18 @@
-"""One step of gradient descent finds the few directions of a polynomial, with n ~ d² samples.
+"""One gradient step finds the few directions of a polynomial, with n ~ d² samples.
 
 The target is a polynomial of r directions of a Gaussian input in d dimensions, g* = Σ he₂(xᵢ)/√r.
 After a linear function is regressed out, the first gradient of a neuron is H = E ∇²g* times its
 weights, and noise of the samples; so one step turns all neurons into the span of the directions,
 where at the start they had r/d of their length². How far depends on n/d² alone, as a short formula
-says. Then biases are drawn anew and the output layer is trained: it learns what the same number of
-neurons that were not moved cannot. A target without curvature, He₃, is not found by one step; with
-a part of degree three beside its curvature it is. If the target has a mean that is not regressed
-out, neurons keep their own directions.
+says. Then biases are drawn anew and the output layer is trained by gradient descent on the same
+samples: it learns what as many neurons that were not moved cannot. A target without curvature, He₃,
+is not found by one step; with a part of degree three beside its curvature it is. If the target has
+a mean that is not regressed out, neurons keep their own directions.
 
 The step is scaled so that neurons have length one (the source's η⁽¹⁾ = √(d/(C_l log nmd)³) has a
-constant C_l that it does not give). Output layers are trained by ridge regression in place of the
-m²/ε steps of the theorem, with the best of some penalties for each of the two.
+constant C_l that it does not give). The target whose output layer is trained has a mean and a
+linear part, too. Of descent in the output layer, step size 1/L from ã⁽⁰⁾, the theorem asks for
+T = m²/ε steps; they are taken at once, in the eigenbasis of the features' second moment.
 
 Source: shi · case-multi-index · B.5.7, Algorithm 7.
 """
@@ -38,10 +39,12 @@ from theorylab.typing import Measured, RandomKey
 PRECISION = "float32"
 FORMULA = r"\sqrt{2\pi}\, G(w) \approx H \hat w, \quad H = \mathbb{E} \nabla^2 g^*"
 
-STEP = Source("shi", "case-multi-index", "Lemma B.68")
-LEARNED = Source("shi", "case-multi-index", "Theorem B.69, Algorithm 7")
+STEP = Source("shi", "case-multi-index", "Algorithm 7, the first step")
+LEARNED = Source("shi", "case-multi-index", "Theorem B.69")
 
-PENALTIES = (1e-5, 1e-3, 1e-1)  # of ridge regression, as parts of the mean squared feature
+ACCURACY = 0.1  # ε of the theorem, where E g*² = 1
+LIMIT = "derived: to leading order in 1/d; 0.05 is the lab's, seed 101 was off by 0.016 at most"
+SHARE = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Config(Seeded):
     ratios: Several[Positive] = (0.5, 2.0, 5.0, 20.0)  # n/d², increasing
     num_directions: Count = 2  # r
     width: Count = 64  # m; the network has 4m neurons
-    num_train: Count = 8192  # fresh samples for the output layer
+    num_train: Count = 20480  # samples of the whole Algorithm 7, where an output layer is trained
     num_test: Count = 4096
     num_seeds: Count = 6
 
@@ -72,7 +75,7 @@ class Config(Seeded):
 # The source prints no run; this is a larger one of the same kind.
 PRESETS = {
     "smoke": Config(
-        dimensions=(24, 32), ratios=(2.0, 20.0), width=32, num_train=2048, num_test=512
+        dimensions=(24, 32), ratios=(2.0, 20.0), width=32, num_train=11520, num_test=512
     ),
     "paper": Config(dimensions=(64, 128, 256), num_directions=4, width=512, num_train=65536),
 }
@@ -89,8 +92,9 @@ class Result(NamedTuple):
     lifted: Float[Measured, "d s"]  # with a mean
     forgotten: Float[Measured, "d s"]  # with a mean that is not regressed out
     flat: Float[Measured, "d s"]  # for He₃
-    loss: Float[Measured, " s"]  # of the test in the first dimension, after a step
+    loss: Float[Measured, " s"]  # Algorithm 7's test loss in the first dimension
     unmoved: Float[Measured, " s"]  # the same without the step
+    forgetful: Float[Measured, " s"]  # with the step, if ρ + ⟨β, x⟩ is not added to the network
 
 
 def run(config: Config) -> Result:
@@ -102,13 +106,13 @@ def run(config: Config) -> Result:
         found.append(ensemble(partial(_steps, dimension=dimension, config=config), keys))
     report("training output layers", 0.9)
     keys = jax.random.split(jax.random.fold_in(start, 0), config.num_seeds)
-    moved, *_ = [level.pop("weights") for level in found]
-    losses = ensemble(partial(_losses, config=config), (keys, moved))
+    losses = ensemble(partial(_losses, config=config), keys)
     curvatures = (1.0,) * config.num_directions
     return Result(
         limit=np.array([gradient.limit_share(ratio, 1.0, curvatures) for ratio in config.ratios]),
         loss=losses[:, 0],
         unmoved=losses[:, 1],
+        forgetful=losses[:, 2],
         **jax.tree.map(lambda *levels: jnp.stack(levels), *found),
     )
 
@@ -121,7 +125,7 @@ def _with_term(target: MultiIndex, degree: int) -> MultiIndex:
 
 
 def _steps(key: RandomKey, dimension: int, config: Config) -> dict[str, Array]:
-    """Shares in the span by the names of `Result`; moved and unmoved weights."""
+    """Shares in the span by the names of `Result`."""
     target = quadratic_index(dimension, config.num_directions)
     start_key, sample_key = jax.random.split(key)
     start = gradient.index_start(start_key, config.width, dimension)
@@ -152,38 +156,53 @@ def _steps(key: RandomKey, dimension: int, config: Config) -> dict[str, Array]:
         "lifted": share(lifted),
         "forgotten": share(lifted, regress=False),
         "flat": share(MultiIndex(dimension, ((3,),), (1.0,))),
-        "weights": jnp.stack([moved(data.y[:, 0], most), start.weights]),
         "shares": jax.lax.map(share_of, jnp.asarray(sizes, float)),
         "before": gradient.span_share(start.weights, directions[: config.num_directions]),
     }
 
 
-def _losses(given: tuple[RandomKey, Float[Array, "2 m d"]], config: Config) -> Float[Array, "2"]:
-    """Test losses of output layers on two hidden layers, with biases drawn anew."""
-    key, both = given
-    target = quadratic_index(config.dimensions[0], config.num_directions)
-    bias_key, train_key, test_key = jax.random.split(key, 3)
-    biases = jax.random.normal(bias_key, (both.shape[1],))
-    train = target.sample(train_key, config.num_train)
+def _target(dimension: int, config: Config) -> MultiIndex:
+    """The curved target with a mean and a linear part, which are regressed out; E g*² = 1."""
+    return _with_term(_with_term(quadratic_index(dimension, config.num_directions), 0), 1)
+
+
+def _losses(key: RandomKey, config: Config) -> Float[Array, "3"]:
+    """Algorithm 7 on one sample: test losses with the step, without it, and without ρ + ⟨β, x⟩."""
+    dimension = config.dimensions[0]
+    target = _target(dimension, config)
+    start_key, bias_key, train_key, test_key = jax.random.split(key, 4)
+    start = gradient.index_start(start_key, config.width, dimension)
+    train = gradient.empirical_law(target.sample(train_key, config.num_train))
     test = target.sample(test_key, config.num_test)
-    left = gradient.regress_out(gradient.empirical_law(train))
+    left = gradient.regress_out(train)
+    law = train._replace(y=left.residual)
+    moved = gradient.index_step(start, law, (np.pi * dimension) ** 0.5)
+    biases = jax.random.normal(bias_key, start.biases.shape)
+    taken_out = left.mean + test.x @ left.slope
 
-    def loss(weights: Float[Array, "m d"]) -> Float[Array, ""]:
-        network = gradient.ReluNetwork(jnp.zeros_like(biases), weights, biases)
-        hidden = network.hidden(train.x)
-        gram, moment = hidden.T @ hidden, hidden.T @ left.residual
-        scale = jnp.trace(gram) / len(gram)
+    def loss(network: gradient.ReluNetwork, added: Float[Array, " n"]) -> Float[Array, ""]:
+        hidden = network.hidden(law.x)
+        outputs = _descended(hidden, law.y, network.outputs)
+        return ((network.hidden(test.x) @ outputs + added - test.y[:, 0]) ** 2).mean()
 
-        def tried(penalty: Float[Array, ""]) -> Float[Array, ""]:
-            ridge = gram + penalty * scale * jnp.eye(len(gram))
-            outputs = jax.scipy.linalg.solve(ridge, moment, assume_a="pos")
-            # What was taken out of the target is added to the prediction.
-            found = network.hidden(test.x) @ outputs + left.mean + test.x @ left.slope
-            return ((found - test.y[:, 0]) ** 2).mean()
+    networks = (moved._replace(biases=biases), start._replace(biases=biases))
+    return jnp.stack(
+        [*(loss(each, taken_out) for each in networks), loss(networks[0], 0 * taken_out)]
+    )
 
-        return jax.lax.map(tried, jnp.asarray(PENALTIES)).min()
 
-    return jax.lax.map(loss, both)
+def _descended(
+    hidden: Float[Array, "n m"], y: Float[Array, " n"], outputs: Float[Array, " m"]
+) -> Float[Array, " m"]:
+    """T = m²/ε steps of size 1/L on the mean of (f − y)², from `outputs`."""
+    values, basis = jnp.linalg.eigh(hidden.T @ hidden / len(y))
+    values = jnp.maximum(values, 0)
+    error = basis.T @ (hidden.T @ (y - hidden @ outputs) / len(y))
+    left = jnp.exp(len(values) ** 2 / ACCURACY * jnp.log1p(-values / (1.000001 * values[-1])))
+    # (1 − leftᵀ)/λ is the number of steps over L where λ is 0.
+    reached = len(values) ** 2 / ACCURACY / values[-1]
+    gain = jnp.where(values > 0, (1 - left) / jnp.maximum(values, 1e-30), reached)
+    return outputs + basis @ (jnp.minimum(gain, reached) * error)
 
 
 def _spread(result: Result) -> float:
@@ -206,42 +225,41 @@ def _over_chance(shares: np.ndarray, num_directions: int, config: Config) -> np.
     return (shares * np.array(config.dimensions)[:, None] / num_directions).max(axis=0)
 
 
-# Thresholds are the catalogue's; the formula is of leading order in 1/d, held to 0.05 (with seed
-# 101 it is off by 0.016 at most). For He₃ the noise in its own direction has the variance
-# E[he₃²x²] = 7 times that in others: 7/d is chance.
 CLAIMS = (
-    STEP.claim(
+    STEP.found(
         "After one step on n = 20d² samples, 80 % of the neurons' length² is in the span.",
         lambda r, c: median_at_least(r.shares[:, :, -1].min(axis=0), 0.8),
+        demand=SHARE,
     ),
-    STEP.claim(
+    STEP.found(
         "The share depends on n/d² alone: dimensions differ by less than 0.1.",
         lambda r, c: at_most(_spread(r), 0.1),
+        demand=SHARE,
     ),
-    STEP.claim(
+    STEP.found(
         "It is E[S/(S + c)] with c = πd²/4n and S a mean of r squares of normals, to 0.05.",
         lambda r, c: median_at_most(_formula_error(r), 0.05),
         formula=r"\|P w^{(1)}\|^2 / \|w^{(1)}\|^2 = \mathbb{E} \frac{S}{S + \pi d^2 / 4n}",
+        demand=LIMIT,
     ),
-    STEP.claim(
+    STEP.found(
         "So it is for a single direction at the most samples, to 0.05.",
         lambda r, c: median_at_most(_single_error(r, c), 0.05),
+        demand=LIMIT,
     ),
-    STEP.claim(
+    STEP.found(
         "With a part of degree three, 80 % are in the span too.",
         lambda r, c: median_at_least(r.mixed.min(axis=0), 0.8),
+        demand=SHARE,
     ),
-    LEARNED.claim(
+    STEP.found(
         "With a mean that is regressed out, more than half is in the span.",
         lambda r, c: median_at_least(r.lifted.min(axis=0), 0.5),
+        demand=SHARE,
     ),
-    LEARNED.control(
+    STEP.control(
         "If the mean is not regressed out, less than half is: neurons keep their own directions.",
         lambda r, c: median_at_most(r.forgotten.max(axis=0), 0.5),
-    ),
-    LEARNED.claim(
-        "The test loss is five times below that of as many neurons that were not moved.",
-        lambda r, c: median_at_least(r.unmoved / r.loss, 5.0),
     ),
     STEP.control(
         "Before the step the share is r/d, to a factor of 2.",
@@ -250,6 +268,22 @@ CLAIMS = (
     STEP.control(
         "For He₃, whose mean Hessian is 0, the share stays below 10/d, which noise alone makes.",
         lambda r, c: median_at_most(_over_chance(r.flat, 1, c), 10.0),
+        demand="derived: noise in its own direction has E[he₃²x²] = 7 times the variance: 7/d",
+    ),
+    LEARNED.claim(
+        "Algorithm 7 reaches a test loss of at most ε = 0.1 after T = m²/ε steps.",
+        lambda r, c: median_at_most(r.loss, ACCURACY),
+        formula=r"L(g_{(a^{(T)}, W^{(1)}, b)}) \le \epsilon",
+        demand="lab: ε = 0.1, chosen for this experiment",
+    ),
+    LEARNED.control(
+        "Without the first step the same training ends above five times this loss.",
+        lambda r, c: median_at_least(r.unmoved / r.loss, 5.0),
+    ),
+    LEARNED.control(
+        "If ρ + ⟨β, x⟩ is not added to the network, the test loss is above 0.8 (ρ² + ‖β‖²).",
+        lambda r, c: median_at_least(r.forgetful * (c.num_directions + 2) / 2, 0.8),
+        demand="derived: two of r + 2 equal terms are lost, but for noise",
     ),
 )
 

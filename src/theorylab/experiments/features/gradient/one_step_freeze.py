@@ -4,15 +4,20 @@ After one gradient step the hidden layer is frozen, and descent in the output la
 convex and smooth loss (the logistic one, divided by ln 2). With step size 1/L the loss is within
 L‖a⁽⁰⁾ − a*‖²/2t of that of any a*, at every step t; the best of several a* makes this bound sharp,
 and these are the best output layers of several norms. On ‖a‖ ≤ B the loss on new samples exceeds
-that on the n seen ones by no more than a Rademacher bound of order 1/√n. The source prints 1/t for
-the step size: such steps soon are far too short, and the loss ends much higher.
+that on the n seen ones by no more than a Rademacher bound of order 1/√n.
 
-Source: shi · one-step-freeze · Algorithm 4, Theorems 3.4, B.2, Lemma B.78.
+The source prints 1/t for the step size in Theorem 3.4, and 1/L in its restatement, Theorem B.2.
+Steps of size 1/t soon are far too short, and the loss ends above the bound. It also counts the
+logistic loss among those that bound the error; that holds only if it is divided by ln 2.
+
+Source: shi · one-step-freeze · Algorithm 4, Theorems 3.4, B.2, Lemma B.78; shi · gfl-net ·
+Assumption 3.1, Remark 3.2, (3.13).
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,16 +29,14 @@ from theorylab.claims import (
     Source,
     exponent_between,
     holds,
-    identity,
     median_at_least,
-    median_at_most,
     ordered,
     probability_at_least,
 )
 from theorylab.data.mixtures import SeparableLaw, separable_law
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels, scaling
 from theorylab.features import gradient
-from theorylab.fields import Count, Increasing, Plural, Positive, Seeded
+from theorylab.fields import Count, Increasing, Plural, Positive, Seeded, within
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
@@ -41,15 +44,16 @@ from theorylab.typing import Measured, RandomKey
 PRECISION = "float64"
 FORMULA = r"\hat L(a^{(t)}) - \hat L(a^*) \le \frac{L \|a^{(0)} - a^*\|^2}{2t}"
 
-DESCENT = Source("shi", "one-step-freeze", "Theorem B.2, descent")
+DESCENT = Source("shi", "one-step-freeze", "Theorem B.2, (B.12)")
 GAP = Source("shi", "one-step-freeze", "Lemma B.78")
-LOSS = Source("shi", "gfl-net", "Assumption 3.1, Remark 3.2")
+LOSS = Source("shi", "gfl-net", "Remark 3.2, (3.13)")
 STEP = Source("shi", "one-step-freeze", "Theorem 3.4, the step size")
 
 RADIUS = 1.0  # of an input across the separating direction
 BIAS = 2.0  # over the standard deviation of ⟨w, x⟩
 FIRST_RATE = 4.0  # η⁽¹⁾
 RADII = (0.25, 0.5, 1.0, 2.0)  # norms of the comparisons a*, over that of the last step
+SMALL = 1e-3  # outputs of a network that is wrong almost everywhere, over those of the trained one
 TOO_LONG = 16.0  # the control's step size times L; at the largest curvature descent allows 2
 
 
@@ -61,14 +65,9 @@ class Config(Seeded):
     margin: Positive = 0.1  # β
     width: Count = 16  # m, a quarter of the neurons
     sample_sizes: Increasing[Count] = (50, 100, 200, 400, 800)  # n
-    num_steps: Count = 1000  # T, in the output layer
+    num_steps: Annotated[int, within(10)] = 3000  # T, in the output layer
     num_test: Count = 5000
     num_seeds: Count = 100  # at least 72 to conclude about 95 %
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.num_steps < 10:
-            raise ValueError(f"num_steps must be at least 10, got {self.num_steps}.")
 
     @property
     def steps(self) -> np.ndarray:
@@ -78,7 +77,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(
-        dimension=8, width=4, sample_sizes=(40, 160), num_steps=200, num_test=1000, num_seeds=80
+        dimension=8, width=4, sample_sizes=(40, 160), num_steps=1000, num_test=1000, num_seeds=80
     ),
     "paper": Config(dimension=500, width=1024, sample_sizes=(1000, 10000, 100000)),
 }
@@ -87,17 +86,17 @@ PRESETS = {
 class Result(NamedTuple):
     """What was measured: sample sizes (n), seeds (s), steps (t)."""
 
-    at_zero: Float[Measured, " 2"]  # ln(1 + e⁻ᶻ) at z = 0, and divided by ln 2
     losses: Float[Measured, "n s t"]  # on the sample, at the recorded steps
     bounds: Float[Measured, "n s t"]  # the least over a* of its loss + L‖a⁽⁰⁾ − a*‖²/2t
     rises: Float[Measured, "n s"]  # the largest rise of the loss from one step to the next
     long_rises: Float[Measured, "n s"]  # the same with steps that are too long, random labels
     printed: Float[Measured, "n s t"]  # losses with step sizes 1/t
-    smoothness: Float[Measured, "n s"]  # L
     gap: Float[Measured, "n s"]  # loss on new samples − loss on the sample, at the end
     gap_bound: Float[Measured, "n s"]
     error: Float[Measured, "n s"]  # test error at the end
     frozen: Float[Measured, "n s"]  # loss on the sample at the end, without the first step
+    opposed: Float[Measured, "n s"]  # test error of a small multiple of minus the trained network
+    opposed_loss: Float[Measured, "n s"]  # its test loss, divided by ln 2
 
 
 def run(config: Config) -> Result:
@@ -108,14 +107,11 @@ def run(config: Config) -> Result:
     for place, size in enumerate(config.sample_sizes):
         report(f"{size} samples", place / len(config.sample_sizes))
         levels.append(ensemble(partial(_measured, law=law, size=size, config=config), keys))
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
-    zero = jnp.zeros(1)
-    losses = [jnp.logaddexp(zero, -zero), gradient.margin_loss(zero, "logistic")]
-    return Result(at_zero=jnp.concatenate(losses), **stacked)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
 
 
-def _measured(key: RandomKey, law: SeparableLaw, size: int, config: Config) -> dict[str, Array]:
-    """One run of Algorithm 4 and its bounds, by the names of `Result`."""
+def _measured(key: RandomKey, law: SeparableLaw, size: int, config: Config) -> Result:
+    """One run of Algorithm 4 and its bounds, for one seed."""
     start_key, sample_key, test_key, chance_key = jax.random.split(key, 4)
     scale = 1 / (BIAS * law.mean_square**0.5)
     start = gradient.symmetric_network(start_key, config.width, config.dimension, 1.0, scale)
@@ -138,18 +134,20 @@ def _measured(key: RandomKey, law: SeparableLaw, size: int, config: Config) -> d
     unmoved = gradient.descend_outputs(
         still, seen, [config.num_steps], jnp.full(config.num_steps, slow)
     )
-    return {
-        "losses": run.records[steps],
-        "bounds": _bounds(moved, seen, norm, smoothness, steps),
-        "rises": jnp.diff(run.records).max(),
-        "long_rises": jnp.diff(long.records).max(),
-        "printed": gradient.descend_outputs(moved, seen, steps, shrinking).records,
-        "smoothness": smoothness,
-        "gap": loss(unseen) - loss(seen),
-        "gap_bound": gradient.gap_bound(moved, norm, law.largest_norm, size),
-        "error": gradient.error_rate(last, test),
-        "frozen": unmoved.records[-1],
-    }
+    opposed = last._replace(outputs=-SMALL * last.outputs)
+    return Result(
+        losses=run.records[steps],
+        bounds=_bounds(moved, seen, norm, smoothness, steps),
+        rises=jnp.diff(run.records).max(),
+        long_rises=jnp.diff(long.records).max(),
+        printed=gradient.descend_outputs(moved, seen, steps, shrinking).records,
+        gap=loss(unseen) - loss(seen),
+        gap_bound=gradient.gap_bound(moved, norm, law.largest_norm, size),
+        error=gradient.error_rate(last, test),
+        frozen=unmoved.records[-1],
+        opposed=gradient.error_rate(opposed, test),
+        opposed_loss=gradient.risk(opposed, unseen, loss="logistic"),
+    )
 
 
 def _bounds(
@@ -183,54 +181,71 @@ def _late(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
 
 
 CLAIMS = (
-    LOSS.printed(
-        "The logistic loss is 1 at 0, as losses are assumed to be.",
-        lambda r, c: identity(r.at_zero[:1], np.ones(1), 1e-12),
-        formula=r"\ell(z) = \ln(1 + e^{-z})",
+    *LOSS.erratum(
+        printed=(
+            "No network errs more often than its logistic loss says.",
+            lambda r, c: holds(math.log(2) * r.opposed_loss - r.opposed),
+            r"\Pr[\operatorname{sign} g(x) \ne y] \le \mathbb{E} \ln(1 + e^{-y g(x)})",
+        ),
+        corrected=(
+            "No network errs more often than its logistic loss, divided by ln 2, says.",
+            lambda r, c: holds(r.opposed_loss - r.opposed),
+            r"\Pr[\operatorname{sign} g(x) \ne y] \le \mathbb{E} \log_2(1 + e^{-y g(x)})",
+        ),
+        quote="the most popular loss functions satisfy the assumption, e.g., the hinge loss and"
+        " logistic loss",
     ),
-    LOSS.corrected(
-        "Divided by ln 2 it is.",
-        lambda r, c: identity(r.at_zero[1:], np.ones(1), 1e-12),
-        formula=r"\ell(z) = \ln(1 + e^{-z}) / \ln 2",
-    ),
-    STEP.corrected(
-        "With step size 1/L the loss exceeds a comparison's by at most the bound, at every step.",
-        lambda r, c: holds(r.bounds - r.losses, rounding=1e-9),
+    *STEP.erratum(
+        printed=(
+            "With step sizes 1/t the loss exceeds a comparison's by at most the bound, at step T.",
+            lambda r, c: holds((r.bounds - r.printed)[..., -1]),
+        ),
+        corrected=(
+            "With step size 1/L the loss exceeds a comparison's by at most the bound, always.",
+            lambda r, c: holds(r.bounds - r.losses, rounding=1e-9),
+        ),
         formula=r"\hat L(a^{(t)}) - \hat L(a^*) \le L \|a^{(0)} - a^*\|^2 / 2t",
+        quote="Training by Algorithm 1 with no updates for the first layer after the first"
+        " gradient step",
+        regime="num_steps >= 3000 or (num_steps >= 1000 and dimension <= 8)",
+    ),
+    DESCENT.control(
+        "A bound 100 times smaller is exceeded, with the best of several a*.",
+        lambda r, c: median_at_least(r.losses[-1, :, -1] / r.bounds[-1, :, -1], 1 / 100),
+        demand="lab: with seed 0 the bound is 6.5 times the loss at smoke, 25 times by default",
+    ),
+    DESCENT.check(
+        "With step size 1/L the loss never rises.",
+        lambda r, c: holds(-r.rises, rounding=1e-9),
+    ),
+    DESCENT.control(
+        "With step size 16/L the loss rises at some step, if labels are random.",
+        lambda r, c: median_at_least(r.long_rises[-1], 1e-6),
+    ),
+    DESCENT.found(
+        "Late in training the loss falls, but slower than 1/t: the best a* moves away.",
+        lambda r, c: exponent_between(*_late(r, c), -1.0, -0.2),
+        demand="lab: below −0.2, so that it falls at all; smoke and default have about −0.6",
+    ),
+    DESCENT.control(
+        "Without the first step, the same descent on the features of the start ends higher.",
+        lambda r, c: ordered(r.losses[-1, :, -1], r.frozen[-1]),
     ),
     GAP.claim(
         "The loss on new samples exceeds that on seen ones by less than its bound, in 95 %.",
         lambda r, c: probability_at_least(
             int((r.gap <= r.gap_bound).all(axis=0).sum()), c.num_seeds, 0.95
         ),
+        formula=r"2 B_{a2} \sqrt{(\|W\|_F^2 B_x^2 + \|b\|^2)/n} + R \sqrt{\log(1/\delta)/2n}",
+        demand="derived: the usual bound by (B.595) and McDiarmid, at δ = 0.05",
     ),
-    STEP.printed(
-        "Step sizes 1/t end within 10 % of the loss that step size 1/L reaches.",
-        lambda r, c: median_at_most(r.printed[-1, :, -1] / r.losses[-1, :, -1], 1.1),
+    GAP.found(
+        "This bound is loose: more than 100 times the gap, at every number of samples.",
+        lambda r, c: median_at_least((r.gap_bound / np.abs(r.gap)).min(axis=0), 100.0),
     ),
-    DESCENT.claim(
-        "With step size 1/L the loss never rises.",
-        lambda r, c: holds(-r.rises, rounding=1e-9),
-    ),
-    DESCENT.claim(
-        "Late in training the loss falls, but slower than 1/t: the best a* moves away.",
-        lambda r, c: exponent_between(*_late(r, c), -1.0, 0.0),
-    ),
-    DESCENT.control(
-        "With step size 16/L the loss rises at some step, if labels are random.",
-        lambda r, c: median_at_least(r.long_rises[-1], 1e-6),
-    ),
-    GAP.claim(
+    GAP.found(
         "The gap to new samples falls with n at least as fast as 1/√n, in means over seeds.",
         lambda r, c: exponent_between(np.array(c.sample_sizes), _grouped(r.gap), -np.inf, -0.5),
-    ),
-    GAP.claim(
-        "With the most samples, runs err less on new ones than with the fewest.",
-        lambda r, c: ordered(r.error[-1], r.error[0]),
-    ),
-    DESCENT.control(
-        "Without the first step, the same descent on the features of the start ends higher.",
-        lambda r, c: ordered(r.losses[-1, :, -1], r.frozen[-1]),
     ),
 )
 

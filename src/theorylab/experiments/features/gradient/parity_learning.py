@@ -1,9 +1,12 @@
-"""After one step a sparse parity of fair signs is learned, if d^{k−1} samples show the gradient.
+"""One step and a trained output layer learn a sparse parity of fair signs.
 
 The label is the product of k of d fair signs. The first gradient points to the k signs
 (`uniform_parity`), but its signal falls like d^{−(k−1)/2}, so that about d^{k−1} samples are needed
 to see it. After one step on the exact risk the output layer alone learns the parity; without that
 step the same neurons learn nothing.
+
+The source's first step size, 1/(k|ξ_{k−1}|), belongs to its gradient without the factor ½: it makes
+the weights ±1/2k, half of what the biases ±(1 − 1/k) are for. With twice this step size they fit.
 
 Samples needed are those that give the right sign to all k coordinates with probability 0.9, from
 counts of patterns that follow their exact law. The output layer has the least hinge loss with
@@ -26,6 +29,7 @@ from theorylab.claims import (
     Finding,
     Source,
     exponent_between,
+    identity,
     median_at_least,
     median_at_most,
 )
@@ -41,11 +45,12 @@ from ._parities import Parities
 PRECISION = "float64"
 FORMULA = r"n \sim d^{k - 1}"
 
-SAMPLES = Source("shi", "case-uniform-parity", "Lemma B.54, Theorem B.56")
+SAMPLES = Source("shi", "case-uniform-parity", "Lemma B.54")
 TRAINED = Source("shi", "case-uniform-parity", "Theorem B.56, Algorithm 6")
 
 PROBABILITY = 0.9  # of the right signs, which the samples needed must give
 SMOOTHING = 0.1  # of the hinge, to train; only signs of outputs are judged
+ACCURACY = 0.02  # ε of the theorem
 WIDTH = 64  # m; the 4m neurons are 4k2ᵏ for k = 4, and more for k = 2
 
 _Samples = tuple[Float[Array, "n m"], Float[Array, " n"]]  # hidden layers, labels
@@ -82,15 +87,16 @@ class Result(NamedTuple):
     needed: Float[Measured, "s c"]  # samples for the right signs
     limit: Float[Measured, " c"]  # in the Gaussian limit
     error: Float[Measured, "s c"]  # after one step, with a trained output layer
+    printed: Float[Measured, "s c"]  # the same with the printed step size
     unmoved: Float[Measured, "s c"]  # the same without the step
+    slopes: Float[Measured, "2 c"]  # k|w| on the k signs after a step: with ½ in mind, and printed
 
 
 def memory(config: Config) -> int:
-    """Bytes of samples with the hidden layers of two networks, twice, and of trials."""
+    """Bytes of samples with the hidden layers of three networks, twice, and of trials."""
     samples = config.num_samples + config.num_test
-    return 8 * (
-        2 * samples * (4 * 4 * WIDTH + 2 * int(max(config.dimensions))) + 64 * config.num_trials
-    )
+    hidden = samples * (6 * 4 * WIDTH + 2 * int(max(config.dimensions)))
+    return 8 * (2 * hidden + 64 * config.num_trials)
 
 
 def run(config: Config) -> Result:
@@ -106,17 +112,32 @@ def run(config: Config) -> Result:
         needed.append([gradient.needed_samples(one, *asked) for one in sign_keys])
         errors.append([_errors(one, bits, d, config) for one in train_keys])
     limits = [gradient.limit_samples(d, bits, PROBABILITY) for bits, d in config.cases]
-    both = np.array(errors)
+    error, printed, unmoved = np.array(errors).transpose(2, 1, 0)
     return Result(
         needed=np.array(needed).T,
         limit=np.array(limits),
-        error=both[:, :, 0].T,
-        unmoved=both[:, :, 1].T,
+        error=error,
+        printed=printed,
+        unmoved=unmoved,
+        slopes=np.array([_slopes(*case) for case in config.cases]).T,
     )
 
 
+def _rates(bits: int, dimension: int) -> tuple[float, float]:
+    """η⁽¹⁾ for the gradient as it is, and as printed: half of it."""
+    rate = gradient.parity_rate(dimension, bits)
+    return rate, rate / 2
+
+
+def _slopes(bits: int, dimension: int) -> list[float]:
+    """k|w| on the k signs after one step with either rate."""
+    start = gradient.ReluNetwork(jnp.ones(1), jnp.ones((1, dimension)), jnp.zeros(1))
+    moved = [gradient.parity_step(start, bits, rate) for rate in _rates(bits, dimension)]
+    return [bits * abs(float(network.weights[0, 0])) for network in moved]
+
+
 def _errors(key: RandomKey, bits: int, dimension: int, config: Config) -> list[Float[Array, ""]]:
-    """Test errors of one seed: with the first step, and without it."""
+    """Test errors of one seed: with the first step at either rate, and without it."""
     bound = jnp.float32(8.0 * bits**1.5)
     sizes = (config.num_samples, config.num_test)
     drawn = _hidden_layers(key, bits, dimension, sizes)
@@ -127,19 +148,19 @@ def _errors(key: RandomKey, bits: int, dimension: int, config: Config) -> list[F
 def _hidden_layers(
     key: RandomKey, bits: int, dimension: int, sizes: tuple[int, int]
 ) -> list[list[_Samples]]:
-    """Samples to train and to test on, in the hidden layers of the network before and after."""
+    """Samples to train and to test on, in the hidden layers of the networks after and before."""
     start_key, *sample_keys = jax.random.split(key, 3)
-    law, rate = SparseParity(dimension, bits), gradient.parity_rate(dimension, bits)
+    law = SparseParity(dimension, bits)
     parts = [law.sample(one, size) for one, size in zip(sample_keys, sizes, strict=True)]
     start = gradient.parity_start(start_key, WIDTH, dimension, bits)
-    networks = (gradient.parity_step(start, bits, rate), start)
+    moved = [gradient.parity_step(start, bits, rate) for rate in _rates(bits, dimension)]
     # Half the digits, because this is half the time, and only signs are counted.
     return [
         [
             (network.hidden(part.x).astype("float32"), part.y[:, 0].astype("float32"))
             for part in parts
         ]
-        for network in networks
+        for network in (*moved, start)
     ]
 
 
@@ -158,23 +179,48 @@ def _slope_between(result: Result, config: Config, bits: int, low: float, high: 
     return exponent_between(dimensions, needed, low, high)
 
 
-# Thresholds are the catalogue's.
+def _worst(errors: np.ndarray, config: Config) -> np.ndarray:
+    """The largest error of every seed, where d ≥ 2k² as the theorem assumes."""
+    return errors[:, config.dimensions >= 2 * config.bits**2].max(axis=1)
+
+
 CLAIMS = (
-    SAMPLES.claim(
-        "Samples for the right signs of two bits grow like d, slope 1 ± 0.3.",
-        lambda r, c: _slope_between(r, c, 2, 0.7, 1.3),
+    *TRAINED.erratum(
+        printed=(
+            "With η⁽¹⁾ = 1/(k|ξ_{k−1}|) the test error is at most ε = 2 %, where d ≥ 2k².",
+            lambda r, c: median_at_most(_worst(r.printed, c), ACCURACY),
+            r"\eta^{(1)} = 1 / (k |\xi_{k-1}|)",
+        ),
+        corrected=(
+            "With η⁽¹⁾ = 2/(k|ξ_{k−1}|) the test error is at most ε = 2 %, where d ≥ 2k².",
+            lambda r, c: median_at_most(_worst(r.error, c), ACCURACY),
+            r"\eta^{(1)} = 2 / (k |\xi_{k-1}|)",
+        ),
+        quote="then training by Algorithm 6 with hinge loss, w.h.p. over the initialization and the"
+        " training samples",
     ),
-    SAMPLES.claim(
-        "Samples for the right signs of four bits grow like d³, slope 3 ± 0.3.",
-        lambda r, c: _slope_between(r, c, 4, 2.7, 3.3),
-    ),
-    TRAINED.claim(
-        "One exact step and a trained output layer have a test error below 2 %, where d ≥ 2k².",
-        lambda r, c: median_at_most(r.error[:, c.dimensions >= 2 * c.bits**2].max(axis=1), 0.02),
+    TRAINED.found(
+        "With η⁽¹⁾ = 2/(k|ξ_{k−1}|) the k relevant weights are ±1/k; the printed one makes half.",
+        lambda r, c: identity(r.slopes, np.tile([[1.0], [0.5]], len(c.cases)), 1e-12),
     ),
     TRAINED.control(
-        "Without the step, the same neurons stay above 40 % for four bits.",
+        "Without the step, the same neurons have a test error above 40 % for four bits.",
         lambda r, c: median_at_least(c.only(4, r.unmoved)[0].min(axis=1), 0.4),
+    ),
+    SAMPLES.found(
+        "Samples for the right signs of two bits grow like d: exponent 1 ± 0.3.",
+        lambda r, c: _slope_between(r, c, 2, 0.7, 1.3),
+        demand="derived: |G_j|√n must be constant, and |G_j| ~ d^{−(k−1)/2}; ± 0.3 is the lab's",
+    ),
+    SAMPLES.found(
+        "Samples for the right signs of four bits grow like d³: exponent 3 ± 0.3.",
+        lambda r, c: _slope_between(r, c, 4, 2.7, 3.3),
+        demand="derived: |G_j|√n must be constant, and |G_j| ~ d^{−(k−1)/2}; ± 0.3 is the lab's",
+    ),
+    SAMPLES.found(
+        "They are as many as a Gaussian limit says, to 20 %.",
+        lambda r, c: median_at_most(np.abs(r.needed / r.limit[None] - 1).max(axis=1), 0.2),
+        demand="lab: 1000 trials at 13 sizes, the smoke preset with seed 0 is within 5 %",
     ),
 )
 

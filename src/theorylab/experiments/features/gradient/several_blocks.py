@@ -1,12 +1,13 @@
-"""Three blocks of signs: training finds the direction of each, before it can put them together.
+"""One step finds the direction of each of three blocks; their parities are not learned together.
 
 The label is the majority of three parities, each of a block of five signs. Half of the examples
 show one block, all +1 or all −1; in the others all signs are fair. One step with many samples turns
 some neurons to each block, where the bias is so large that a neuron sees one block at a time; with
 a small bias the blocks mix. Trained on, the network keeps the directions and learns what is shown.
-The fair signs it does not learn here: with one block it does (`block_parity`), but three parities
-must be right together, and the theorem's width grows like d to the number of blocks. (Several
-rates, widths up to 512 and longer training were tried, with other seeds.)
+
+Theorem 3.22 is not reproduced with three blocks: fair signs are not learned (with one block they
+are, in `block_parity`). Three parities must be right together, and the theorem's width grows like
+d^Θ(τr) with r blocks. Several rates, widths up to 512 and longer training were tried.
 
 Source: shi · case-parity · §3.4.2, Lemma 3.21, Theorem 3.22.
 """
@@ -33,11 +34,13 @@ from ._blocks import FIRST_RATE, LEARNING_RATE, Blocks, best_cosines, falling, s
 PRECISION = "float32"
 FORMULA = r"y = \operatorname{sign} \sum_j \prod_{l \in A_j} x_l"
 
-FOUND = Source("shi", "case-parity", "Lemma 3.21, several blocks")
+FOUND = Source("shi", "case-parity", "Lemma 3.21")
 TRAINED = Source("shi", "case-parity", "Theorem 3.22")
 
 LOW_BIAS = 0.5  # of networks whose neurons see all blocks at once
 OUTPUT_SCALE = 120.0  # σ_a
+ACCURACY = 0.02  # ε of the theorem; its other term is far below, at τ = 8
+COSINE = "lab: chosen for this experiment; bias and scales were set on seeds 101 and 102"
 
 
 @dataclass(frozen=True)
@@ -111,29 +114,37 @@ def _trained(key: RandomKey, bias: Array, config: Config) -> dict[str, Array]:
     return {"step": step.records["cosines"][-1], **last}
 
 
-# The catalogue's cosine; bias and scales were chosen with seeds 101 and 102.
 CLAIMS = (
     FOUND.claim(
-        "The first step finds the direction of every block, cosine 0.9 or more each.",
+        "After the first step every block has a neuron along its direction: cosine 0.9 or more.",
         lambda r, c: median_at_least(r.step.min(axis=1), 0.9),
         formula=r"D_j = \sum_{l \in A_j} e_l / \sqrt{k}",
-    ),
-    TRAINED.claim(
-        "So has the trained network: a neuron with each direction, cosine 0.9 or more.",
-        lambda r, c: median_at_least(r.cosines.min(axis=1), 0.9),
-    ),
-    TRAINED.claim(
-        "It errs on less than 5 % of the examples that show a block.",
-        lambda r, c: median_at_most(r.shown, 0.05),
-    ),
-    TRAINED.claim(
-        # The theorem's error is below 2 %, but its width, d^Θ(τr), is out of reach.
-        "The fair signs it does not learn at this width: it errs on two of five or more.",
-        lambda r, c: median_at_least(r.fair, 0.4),
+        demand=COSINE,
     ),
     FOUND.control(
         "With a low bias the blocks mix, and the worst direction is found less well.",
         lambda r, c: ordered(r.low.min(axis=1), r.cosines.min(axis=1)),
+    ),
+    TRAINED.claim(
+        "The trained network errs on at most ε = 2 % of the samples.",
+        lambda r, c: median_at_most((r.shown + r.fair) / 2, ACCURACY),
+        formula=r"\Pr[\operatorname{sign} g(x) \ne y] \le 3r\sqrt{k}/d^{(\tau - 3)/2} + \epsilon",
+        quote="The theorem shows that gradient descent can learn to a small error in this problem",
+        expected="refuted",
+        why="the theorem's width, d^Θ(τr) with r = 3 blocks, is out of reach; up to 512 fail",
+    ),
+    TRAINED.found(
+        "It errs on less than 5 % of the examples that show a block.",
+        lambda r, c: median_at_most(r.shown, 0.05),
+    ),
+    TRAINED.found(
+        "It does not learn the fair signs: it errs on two of five or more.",
+        lambda r, c: median_at_least(r.fair, 0.4),
+    ),
+    TRAINED.found(
+        "Training keeps a neuron along each direction: cosine 0.9 or more.",
+        lambda r, c: median_at_least(r.cosines.min(axis=1), 0.9),
+        demand=COSINE,
     ),
 )
 

@@ -186,14 +186,17 @@ def _untracked(result: Result) -> np.ndarray:
 
 CLAIMS = (
     ORDER.claim(
-        "Stronger pairs are learned earlier: the rank correlation is at least 0.8.",
-        lambda r, c: median_at_least(r.agreement, 0.8),
-    ),
-    ORDER.claim(
         "The loss begins above the best on one pair, and ends below the best on all but one.",
         lambda r, c: median_at_most(_untracked(r), 0.0),
+        quote="first learn to approximate the best network in a smaller family",
     ),
     ORDER.claim(
+        "Stronger pairs are learned earlier: the rank correlation is at least 0.8.",
+        lambda r, c: median_at_least(r.agreement, 0.8),
+        quote="the learning first learns simpler functions and then more sophisticated ones",
+        demand="lab: 0.8, chosen for this experiment; the runs it was set on were not kept",
+    ),
+    ORDER.found(
         "The strongest pair is learned at least twice as early as the weakest.",
         lambda r, c: median_at_least(r.times[:, -1] / r.times[:, 0], 2.0),
     ),
