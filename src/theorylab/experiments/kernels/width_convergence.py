@@ -159,7 +159,7 @@ def _task(key: RandomKey, config: Config) -> Task:
 
     erf = limits("erf", NTK())
     largest = jnp.linalg.eigvalsh(erf)[:, -1]
-    critical = LOSS.critical_learning_rate(largest, config.num_samples)
+    critical = jnp.stack([LOSS.critical_learning_rate(top, config.num_samples) for top in largest])
     return Task(x, jnp.sign(x[:, :1]), limits("relu", HE), erf, config.learning_rate * critical)
 
 
