@@ -197,8 +197,6 @@ STILL_MANY_CLAIMS = {
     "dynamics/quadratic/remainder",
     "dynamics/quadratic/several_examples",
     "features/local_signal/infinite_patch_kernel",
-    "features/local_signal/population_dynamics",
-    "features/local_signal/threshold_dynamics",
     "generalization/concentration",
     "kernels/infinite/dual_activations",
     "kernels/prediction/spectral_bias",
