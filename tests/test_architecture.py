@@ -188,10 +188,6 @@ STILL_LONG = {
 }
 STILL_MANY_CLAIMS = {
     "features/local_signal/infinite_patch_kernel",
-    "features/local_signal/patch_lower_bound",
-    "features/local_signal/population_dynamics",
-    "features/local_signal/threshold_dynamics",
-    "features/local_signal/threshold_learns",
     "kernels/infinite/dual_activations",
     "kernels/prediction/spectral_bias",
     "kernels/solvers/many_points",

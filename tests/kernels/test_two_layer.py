@@ -154,6 +154,27 @@ def test_movement_bounds_hold_along_training():
     assert float(run.row_movement[-1]) > 0.01 * float(rows[-1])  # not idle
 
 
+def test_row_bound_is_attained():
+    """Six equal inputs with one label: the first step of an open ReLU neuron is ηn/√m long."""
+    x, y = jnp.tile(X[:1], (6, 1)), jnp.ones(6)
+    network = NETWORK._replace(weights=jnp.tile(X[:1], (50, 1)))
+    run = two_layer.descend(network, x, y, 0.01, 1, 1)
+    bound = two_layer.row_movement_bound(run.times[1], 6, 50)
+    np.testing.assert_allclose(run.row_movement[1], bound, rtol=1e-12)
+
+
+def test_kernel_bound_is_attained_up_to_the_activation():
+    """Equal inputs and neurons, where (tanh′)² is steepest: its slope over 2, which is 0.57."""
+    x, y = jnp.tile(X[:1], (6, 1)), jnp.ones(6)
+    place = -jnp.arctanh(jnp.sqrt(0.2))  # d(1 − s²)²/dz = −4s(1 − s²)² is largest at s² = 1/5
+    network = two_layer.Network(jnp.tile(place * X[:1], (50, 1)), jnp.ones(50))
+    run = two_layer.descend(network, x, y, 1e-6, 1, 1, activation="tanh")
+    bound = two_layer.kernel_movement_bound(run.times[1], 6, 50)
+    slope = float(jax.grad(jnp.tanh)(place))  # of the output, by which a row moves slower
+    expected = slope * 4 * math.sqrt(0.2) * 0.8**2 / 2
+    np.testing.assert_allclose(run.kernel_movement[1] / bound, expected, rtol=1e-4)
+
+
 def test_bounds_are_what_their_proofs_give():
     """Oracles: Hoeffding with a union over n² entries; ε/n per entry; a geometric series."""
     n, m, delta = 50, 1000, 0.1

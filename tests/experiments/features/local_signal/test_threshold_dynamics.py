@@ -19,28 +19,25 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     )
     for words in ("turns to the signal", "The bias falls", "relative to the filter", "Accuracy"):
         assert verdict(words, reverse) == Verdict.REFUTED
-    off = smoke._replace(
-        signal=1.3 * smoke.signal, bias=1.2 * smoke.bias, accuracy=smoke.accuracy - 0.03
-    )
-    for words in ("to 5 %", "to 15 %", "to 1.5 points"):
+    off = smoke._replace(signal=1.3 * smoke.signal, bias=1.2 * smoke.bias)
+    for words in ("to 5 %", "to 15 %"):
         assert verdict(words, off) == Verdict.REFUTED
     assert verdict("tabulated", smoke._replace(table=1.02 * smoke.table)) == Verdict.REFUTED
-    assert verdict("first rises", smoke._replace(first_bias=-1.0)) == Verdict.REFUTED
+    assert verdict("the bias rises", smoke._replace(first_bias=-1.0)) == Verdict.REFUTED
     alive = smoke._replace(printed_accuracy=0 * smoke.printed_accuracy + 0.6)
     assert verdict("rises above 0.55 too", alive) == Verdict.SUPPORTED
     assert verdict("ends dead", alive) == Verdict.REFUTED
     agree = smoke._replace(tied_accuracy=smoke.printed_accuracy)
-    assert verdict("gives the accuracy of that network", agree) == Verdict.SUPPORTED
-    assert verdict("calls the dead network better", agree) == Verdict.REFUTED
+    assert verdict("call the dead network better", agree) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_patches", 1, "num_patches must be at least 2, got 1"),
-        ("dimension", 1, "dimension must be at least 2, got 1"),
+        ("num_patches", 1, "num_patches must be a whole number, at least 2, got 1"),
+        ("dimension", 1, "dimension must be a whole number, at least 2, got 1"),
         ("batch_size", 0, "batch_size must be a whole number, at least 1, got 0"),
-        ("num_steps", 10, "num_steps must be at least 40, got 10"),
+        ("num_steps", 10, "num_steps must be a whole number, at least 40, got 10"),
         ("printed_noise", -1.0, r"printed_noise must be a finite number, positive, got -1\.0"),
     ],
 )

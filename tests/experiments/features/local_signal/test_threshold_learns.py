@@ -16,25 +16,22 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Sizes turned round, runs exchanged, SGD that is off, times that grow."""
     turned = smoke._replace(best_accuracies=smoke.best_accuracies[::-1])
-    for words in ("From k = 1000 on", "Up to k = 300", "The best accuracies"):
+    for words in ("k₀ may be 1000", "k₀ is above 300"):
         assert verdict(words, turned) == Verdict.REFUTED
     exchanged = smoke._replace(
         accuracy=smoke.failing, failing=smoke.accuracy, dying=smoke.failing, failing_gradient=1.0
     )
-    for words in ("0.985", "At the end", "comes to rest", "its gradient", "overtakes"):
+    for words in ("descent on the true risk errs", "comes to rest", "its gradient", "overtakes"):
         assert verdict(words, exchanged) == Verdict.REFUTED
-    assert verdict("At k = 100 it errs", exchanged) == Verdict.SUPPORTED
-    slower = smoke._replace(
-        times=smoke.times[::-1], sgd=smoke.sgd - 0.02, learned=smoke.learned - 0.02
-    )
-    for words in ("comes sooner", "falls at least as", "SGD ends within", "With a slow bias"):
+    slower = smoke._replace(times=smoke.times[::-1], sgd=smoke.sgd - 0.02)
+    for words in ("comes sooner", "falls at least as", "SGD stays with"):
         assert verdict(words, slower) == Verdict.REFUTED
     better = smoke._replace(linear_accuracies=smoke.linear_accuracies + 0.1)
     assert verdict("Without a threshold", better) == Verdict.REFUTED
-    learned = smoke._replace(learned_true=0 * smoke.learned_true + 0.999)
-    assert verdict("With a slow bias", learned) == Verdict.REFUTED
+    learned = smoke._replace(learned=0 * smoke.learned + 0.989)
+    assert verdict("SGD on fresh batches errs", learned) == Verdict.REFUTED
     learned = learned._replace(learned=0 * smoke.learned + 0.991)
-    assert verdict("With a slow bias", learned) == Verdict.SUPPORTED
+    assert verdict("SGD on fresh batches errs", learned) == Verdict.SUPPORTED
 
 
 def test_a_goal_that_is_lost_again_does_not_count():
@@ -47,15 +44,15 @@ def test_a_goal_that_is_lost_again_does_not_count():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_patches", 1, "num_patches must be at least 2, got 1"),
+        ("num_patches", 1, "num_patches must be a whole number, at least 2, got 1"),
         (
             "timed_patches",
             (100,),
             "timed_patches must be whole numbers, two or more",
         ),
-        ("num_steps", 9, "num_steps must be at least 1"),
-        ("sgd_steps", 99999, r"sgd_steps must be in \[120, 12000\], got 99999"),
-        ("learned_steps", 9, r"learned_steps must be in \[120, 12000\], got 9"),
+        ("num_steps", 9, "num_steps must be a whole number, at least 120, got 9"),
+        ("sgd_steps", 99999, "sgd_steps must be at most 12000, got 99999"),
+        ("learned_steps", 9, "learned_steps must be a whole number, at least 120, got 9"),
         ("timed_rate", 0.0, r"timed_rate must be a finite number, positive, got 0\.0"),
         ("num_seeds", 0, "num_seeds must be a whole number, at least 1, got 0"),
     ],

@@ -30,8 +30,12 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("Batches of 150", smoke._replace(bias_spread=0 * smoke.bias_spread)) == (
         Verdict.REFUTED
     )
-    short = smoke._replace(unbounded=smoke.bounded)
-    assert verdict("whatever the error is", short) == Verdict.SUPPORTED
+    short = smoke._replace(
+        unbounded=smoke.bounded, sound_bounds=-smoke.sound_bounds, sound_size=900.0
+    )
+    for words in ("The error is needed", "errs less than 2k", "That k₀ is about 1600"):
+        assert verdict(words, short) == Verdict.REFUTED
+    assert verdict("the network is dead", smoke._replace(unsound_error=0.0)) == Verdict.REFUTED
 
 
 def test_a_descent_that_does_not_arrive_says_nothing(smoke, verdict):
@@ -45,9 +49,9 @@ def test_a_descent_that_does_not_arrive_says_nothing(smoke, verdict):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_patches", 1000, "num_patches must be above 1600, got 1000"),
+        ("num_patches", 1000, "num_patches must be a whole number, at least 1650, got 1000"),
         ("dimension", 1, "dimension must be a whole number, at least 2, got 1"),
-        ("num_steps", 9, "num_steps must be in"),
+        ("num_steps", 9, "num_steps must be a whole number, from 60 to 10000000, got 9"),
         ("learning_rate", 0.0, r"learning_rate must be a finite number, positive, got 0\.0"),
     ],
 )

@@ -19,27 +19,46 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Each claim on numbers of its rival: a kernel that stays away, rows that keep moving."""
-    stays = smoke._replace(start_error=smoke.printed_error)
-    assert verdict("with xᵀx′", stays) == Verdict.REFUTED
-    moves = smoke._replace(row_movement=smoke.rich_movement, kernel_movement=smoke.rich_movement)
-    assert verdict("The row that moves most", moves) == Verdict.REFUTED
-    assert verdict("the kernel moves as m", moves) == Verdict.REFUTED
-    lazy = smoke._replace(rich_movement=smoke.row_movement)
-    assert verdict("labels that grow", lazy) == Verdict.REFUTED
-    assert (
-        verdict("All rows together", smoke._replace(movement_limit=1.02 * smoke.movement_limit))
-        == Verdict.REFUTED
+    start, training = smoke.start, smoke.training
+    stays = smoke._replace(
+        start=start._replace(
+            error=start.printed_error,
+            projection=1.02 * start.projection,
+            largest_entry=1.01 * smoke.entry_bound[None, None] + 0 * start.error,
+        )
     )
-    apart = smoke._replace(prediction_gap=smoke.rich_movement)
-    assert verdict("On new points", apart) == Verdict.REFUTED
-    large = smoke._replace(largest_entry=smoke.entry_bound[None, :] * 1.01 + 0 * smoke.start_error)
-    assert verdict("No entry of H(0)", large) == Verdict.REFUTED
-    assert verdict("within ε/n of H*", large) == Verdict.REFUTED
+    for words in ("with xᵀx′", "H(0) converges to H*", "within ε/n of H*"):
+        assert verdict(words, stays) == Verdict.REFUTED, words
+    near = smoke._replace(start=start._replace(largest_entry=0.1 * start.largest_entry))
+    assert verdict("Bounds ten times smaller", near) == Verdict.REFUTED
+    rich = training.rich_movement
+    moves = training._replace(
+        row_movement=rich,
+        kernel_movement=rich,
+        prediction_gap=rich,
+        rich_movement=training.row_movement,
+        total_movement=1.02 * training.total_movement,
+    )
+    wrong = smoke._replace(training=moves)
+    for words in (
+        "The row that moves most",
+        "the kernel moves by O",
+        "labels that grow",
+        "All rows together",
+        "On new points",
+    ):
+        assert verdict(words, wrong) == Verdict.REFUTED, words
+    tight = smoke._replace(smooth_ratio=0.9 / smoke.smooth_ratio)
+    assert verdict("With a smooth activation", tight) == Verdict.REFUTED
+    loose = smoke._replace(training=training._replace(row_ratio=5 * training.row_ratio))
+    assert verdict("Bounds ten times smaller", loose) == Verdict.REFUTED
+    broken = smoke._replace(training=training._replace(row_ratio=0.9 + 0 * training.row_ratio))
+    assert verdict("The row that moves most", broken) == Verdict.INCONCLUSIVE
 
 
 def test_loss_of_the_widest_network_is_the_kernel_s(smoke):
     """Oracle: the closed form of gradient descent with the frozen kernel; an error of m^(−1/2)."""
-    median = np.median(smoke.loss[:, -1], axis=0)
+    median = np.median(smoke.training.loss[:, -1], axis=0)
     np.testing.assert_allclose(median[:3], smoke.kernel_loss[:3], rtol=0.2)
 
 

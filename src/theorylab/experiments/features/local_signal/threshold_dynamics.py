@@ -8,13 +8,13 @@ exactly in law, and stays near descent on the true risk, which needs no samples 
 
 The source prints σ = 1 for its figure. With that noise nothing is learned: the filter has no
 direction, its threshold falls until nothing passes, and all outputs are 0. What was run is
-σ = 1 · log k/√k. Its code counts an output of 0 as right, which calls this dead network perfect.
+σ = 1 · log k/√k. Counting an output of 0 as right would call this dead network perfect.
 
 Source: karp · lsa-synth · 3.4, B.3, Fig. 3.3; karp · lsa-cnn · 3.3, Algorithm 3.1.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +31,7 @@ from theorylab.claims import (
     ordered,
 )
 from theorylab.data import PatchLaw, patch_law
-from theorylab.experiments.checks import refuse_below
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features.local_signal import (
     FilterRates,
     FilterState,
@@ -42,7 +41,7 @@ from theorylab.features.local_signal import (
     learn_projected,
     small_state,
 )
-from theorylab.fields import Count, Positive, Seeded
+from theorylab.fields import Count, Plural, Positive, Seeded, within
 from theorylab.progress import report
 from theorylab.training import ensemble, every
 from theorylab.typing import RandomKey
@@ -55,10 +54,10 @@ FORMULA = (
 
 FIGURE = Source("karp", "lsa-synth", "3.4, Fig. 3.3")
 SETTING = Source("karp", "lsa-synth", "B.3, the noise of Fig. 3.3")
-CODE = Source("karp", "lsa-cnn", "3.3, the source's code")
+TIES = Source("karp", "lsa-cnn", "3.3")
 RISK = Source("karp", "lsa-pop", "3.4")
-# Step, c, b and accuracy on the true risk at k = 1000, η = 0.1 and η_b = 10⁻⁴, from the catalogue,
-# whose engine puts masses on a grid: 1 % covers its digits.
+# Step, c, b and accuracy on the true risk at k = 1000, η = 0.1 and η_b = 10⁻⁴, from a program that
+# puts masses on a grid: 1 % covers its digits.
 TABLE = np.array(
     [
         (1000, 0.2247, -0.0658, 0.652),
@@ -78,25 +77,19 @@ COARSE = Grid(num_frequencies=64, spacing=0.15, num_nodes=64)
 class Config(Seeded):
     """SGD on one filter, with the noise of the theory and with the printed one."""
 
-    num_patches: int = 1000  # noise patches k
-    dimension: int = 10  # dimension d of a patch
+    num_patches: Plural = 1000  # noise patches k
+    dimension: Plural = 10  # dimension d of a patch
     learning_rate: Positive = 0.1  # η of the filter
     bias_factor: Positive = 1.0  # η_b = factor · η/k
     batch_size: Count = 500  # fresh samples in a step
-    num_steps: int = 2000
-    table_steps: int = 10000  # of descent on the true risk at k = 1000, beside a table
+    num_steps: Annotated[int, within(RECORDS)] = 2000
+    table_steps: Annotated[int, within(1000)] = (
+        10000  # of descent on the true risk at k = 1000, beside a table
+    )
     printed_noise: Positive = 1.0  # σ as the source prints it
     printed_batch: Count = 100  # fresh samples in a step with that noise
-    printed_steps: int = 1000
+    printed_steps: Annotated[int, within(RECORDS)] = 1000
     num_seeds: Count = 6  # runs of each kind, at least 6 to conclude
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, least in (("num_patches", 2), ("dimension", 2)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        refuse_below(self, RECORDS, "num_steps", "printed_steps")
-        refuse_below(self, 1000, "table_steps")
 
     @property
     def rates(self) -> FilterRates:
@@ -222,66 +215,67 @@ def _ratios(result: Result) -> np.ndarray:
     return -_quarters(result, result.bias) / _quarters(result, result.signal)
 
 
-# 5 %, 15 % and 1.5 points are the catalogue's, for single steps; here means over the last quarter,
-# because the noise of one batch moves c by a tenth. Early on SGD's own noise makes b fall a little
-# faster than on the true risk, so that 5 % begins at step 1500 or so.
+# Means over the last quarter, because the noise of one batch moves c by a tenth. Early on SGD's own
+# noise makes b fall a little faster than on the true risk, so that 5 % begins at step 1500 or so.
 CLAIMS = (
     FIGURE.claim(
         "The filter turns to the signal: w · w* grows from quarter to quarter of the run.",
         lambda r, c: median_at_least(np.diff(_quarters(r, r.signal)).min(axis=1), 0.0),
+        quote="as training progresses, w · w_* increases",
     ),
     FIGURE.claim(
         "The bias falls from quarter to quarter.",
         lambda r, c: median_at_most(np.diff(_quarters(r, r.bias)).max(axis=1), 0.0),
+        quote="b decreases, the ratio",
     ),
-    FIGURE.claim(
-        "On the true risk the bias first rises, by half of its learning rate in one step.",
+    RISK.claim(
+        "At first the bias rises: on the true risk, by half of its learning rate in one step.",
         lambda r, c: identity(r.first_bias, 1.0, 1e-3),
+        quote="there is a short phase at the beginning of training during which b grows",
+        demand="derived: the signal patch alone, σ(0) = ½; the noise has no part while w is 0",
     ),
     FIGURE.claim(
         "The threshold rises relative to the filter: |b|/(w · w*) grows in every quarter.",
         lambda r, c: median_at_least(np.diff(_ratios(r)).min(axis=1), 0.0),
+        quote="increases, and the test accuracy increases correspondingly",
     ),
     FIGURE.claim(
         "Accuracy grows from quarter to quarter.",
         lambda r, c: median_at_least(np.diff(_quarters(r, r.accuracy)).min(axis=1), 0.0),
+        quote="the test accuracy increases correspondingly",
     ),
-    RISK.claim(
+    RISK.check(
         "At k = 1000 the true risk leads to the tabulated w · w*, b and accuracy, to 1 %.",
         lambda r, c: at_most(np.abs(r.table / TABLE[: len(r.table), 1:] - 1).max(), 0.01),
     ),
     RISK.claim(
-        "In the last quarter the bias is that of descent on the true risk, to 5 %.",
+        "SGD stays near the true risk: in the last quarter the bias is the same, to 5 %.",
         lambda r, c: median_at_most(_deviation(r, r.bias, r.true_bias), 0.05),
+        quote="the empirical gradient concentrates around the true gradient",
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
     RISK.claim(
         "And w · w* is, to 15 %.",
         lambda r, c: median_at_most(_deviation(r, r.signal, r.true_signal), 0.15),
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
-    RISK.claim(
-        "And accuracy is, to 1.5 points.",
-        lambda r, c: median_at_most(
-            np.abs(_quarters(r, r.accuracy)[:, -1] - _quarters(r, r.true_accuracy)[-1]), 0.015
+    *SETTING.erratum(
+        printed=(
+            "With the printed noise (σ = 1 at k = 1000) accuracy rises above 0.55 too.",
+            lambda r, c: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
         ),
+        corrected=(
+            "It takes σ = log k/√k for accuracy to rise above 0.55.",
+            lambda r, c: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
+        ),
+        quote="were run on data with the following parameters",
     ),
-    SETTING.printed(
-        "With the printed noise (σ = 1 at k = 1000) accuracy rises above 0.55 too.",
-        lambda r, c: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
-    ),
-    SETTING.corrected(
-        "It takes σ = log k/√k for accuracy to rise above 0.55.",
-        lambda r, c: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
-    ),
-    SETTING.control(
+    SETTING.found(
         "With the printed noise the network ends dead: it gives 0, an error, for 99 % of samples.",
         lambda r, c: median_at_most(r.printed_accuracy[:, -1], 0.01),
     ),
-    CODE.printed(
-        "Counting y f ≥ 0 as right gives the accuracy of that network, to a point.",
-        lambda r, c: median_at_most(np.abs(r.tied_accuracy - r.printed_accuracy)[:, -1], 0.01),
-    ),
-    CODE.corrected(
-        "Counting y f ≥ 0 as right calls the dead network better than the one that learns.",
+    TIES.found(
+        "Counting y f ≥ 0 as right would call the dead network better than the one that learns.",
         lambda r, c: ordered(r.accuracy[:, -1], r.tied_accuracy[:, -1]),
     ),
 )
@@ -292,22 +286,18 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (values, ratio, accuracy, printed) = panels(
         "filter and bias", "threshold over filter", "accuracy", "with the printed noise"
     )
-    values.plot(result.steps, result.signal.T, lw=0.6, color=COLOURS[0])
-    values.plot(result.steps, result.bias.T, lw=0.6, color=COLOURS[1])
-    values.plot(result.steps, result.true_signal, label="w · w*, true risk", **THEORY)
-    values.plot(result.steps, result.true_bias, label="b, true risk", **THEORY)
+    curves(values, result.steps, {"w · w*": result.signal, "b": result.bias})
+    values.plot(result.steps, result.true_signal, **THEORY)
+    values.plot(result.steps, result.true_bias, label="true risk", **THEORY)
     late = result.steps > result.steps[-1] // 20
-    ratios = (-result.bias / result.signal)[:, late]
-    ratio.plot(result.steps[late], ratios.T, lw=0.6, color=COLOURS[2])
+    curves(ratio, result.steps[late], {"SGD": (-result.bias / result.signal)[:, late]})
     true = (-result.true_bias / result.true_signal)[late]
     ratio.plot(result.steps[late], true, label="true risk", **THEORY)
-    accuracy.plot(result.steps, result.accuracy.T, lw=0.6, color=COLOURS[3])
+    curves(accuracy, result.steps, {"SGD": result.accuracy})
     accuracy.plot(result.steps, result.true_accuracy, label="true risk", **THEORY)
-    printed.plot(result.printed_steps, result.printed_accuracy.T, lw=0.8, color=COLOURS[3])
-    printed.plot(result.printed_steps, result.tied_accuracy.T, ":", lw=0.8, color=COLOURS[4])
-    printed.set(ylabel="accuracy; dotted: if 0 counted as right", ylim=(-0.03, 1.03))
+    tied = {"accuracy": result.printed_accuracy, "0 counted as right": result.tied_accuracy}
+    curves(printed, result.printed_steps, tied)
     for axis in (values, ratio, accuracy, printed):
-        axis.set(xlabel="step")
-    for axis in (values, ratio, accuracy):
+        label_axes(axis, "step")
         axis.legend(fontsize=6)
     return figure

@@ -1,20 +1,20 @@
-"""One network in two parametrizations: its kernel has a limit in one and grows in the other.
+"""The NTK parametrization has a limit kernel; in the standard one the kernel grows as the width.
 
     NTK         f(x) = m^(−½) Σ_k a_k φ(w_k x),   a, w ~ N(0, 1)
     standard    f(x) = Σ_k a_k φ(w_k x),          a ~ N(0, 1/m), w ~ N(0, 1)
 
 In the NTK parametrization the tangent kernel goes to E[φ(wx)φ(wx′) + a²φ′(wx)φ′(wx′)xx′] as m^(−½),
-and training moves it by 1/m in the mean. In the standard one it grows as m, so that stable learning
-rates fall as 1/m. The source says of the kernel divided by m that it keeps evolving, dΘ̃/dt = O(1).
-That is so while residuals are held: the a_k, of size m^(−½), then grow to O(1). But residuals decay
-in a time of 1/m; at a fixed number of steps, in which ηm is fixed, training moves Θ̃ by m^(−2) only.
+and training moves it by 1/m in the mean. In the standard one it grows as m. The source says that
+the kernel divided by m keeps evolving in the limit, at times t > 0 that do not depend on m. That
+follows from its equations of motion, which lack the residuals: the a_k, of size m^(−½), then grow
+to O(1). But residuals decay in a time of 1/m; gradient flow for a time of 1 moves it by m^(−2).
 
-The equations of motion are printed without residuals and without φ; as they should read,
+The equations of motion as printed have no residuals, and φ′ in place of φ; as they should read,
 
     da_k/dt = m^(−½) Σⱼ (yⱼ − f(xⱼ)) φ(w_k xⱼ),
     dw_k/dt = m^(−½) Σⱼ (yⱼ − f(xⱼ)) a_k φ′(w_k xⱼ) xⱼ.
 
-Source: golikov · ntk-param-scaling · 2.2, 2.7, Eqs 2.12–2.19, 2.31, 2.147.
+Source: golikov · ntk-param-scaling · 2.2, 2.7, Eqs 2.12–2.19, 2.33, 2.147.
 """
 
 import math
@@ -23,14 +23,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float
-from matplotlib.axes import Axes
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Source, exponent_between, identity
-from theorylab.experiments.drawing import THEORY, panels
-from theorylab.fields import Count, Increasing, Positive, Seeded
+from theorylab.claims import Source, exponent_between, identity, median_between
+from theorylab.experiments.drawing import label_axes, panels, scaling
+from theorylab.fields import Count, Increasing, Seeded
 from theorylab.kernels import infinite_kernels, ntk
 from theorylab.models import mlp
 from theorylab.models.nested import nested
@@ -45,24 +43,26 @@ FORMULA = (
     r" + a^2 \phi'(wx)\,\phi'(wx')\,x x'\right]"
 )
 
-LIMIT = Source("golikov", "ntk-param-scaling", "Thm 2.2.1, Eqs 2.12–2.19")
-MOVEMENT = Source("golikov", "ntk-param-scaling", "Eq. 2.31")
+LIMIT = Source("golikov", "ntk-param-scaling", "Eqs 2.17, 2.18")
+MOVEMENT = Source("golikov", "ntk-param-scaling", "Thm 2.2.1, Eq. 2.33")
+DIVERGENT = Source("golikov", "ntk-param-scaling", "Eq. 2.19")
 STANDARD = Source("golikov", "ntk-param-scaling", "2.7")
-MOTION = Source("golikov", "ntk-param-scaling", "Eqs 2.14, 2.15, 2.147")
+MOTION = Source("golikov", "ntk-param-scaling", "Eq. 2.14")
 
 LOSS = squared("half_sum")
+TIME = 1.0  # of training, in both parametrizations and at every width
 
 
 @dataclass(frozen=True)
 class Config(Seeded):
     """Erf networks of one input and one hidden layer: their kernels before and after training."""
 
-    widths: Increasing[Count] = (256, 512, 1024, 2048, 4096)  # width m of the hidden layer
+    widths: Increasing[Count] = (256, 512, 1024, 2048, 4096)  # m in the NTK parametrization
+    standard_widths: Increasing[Count] = (64, 128, 256, 512)  # m in the standard one
     num_samples: Count = 4  # training inputs, evenly from −2 to 2
-    time: Positive = 1.0  # of training, in units in which the limit kernel is the rate
-    num_steps: Count = 10  # of gradient descent in that time
+    num_steps: Count = 10  # of gradient descent, in the NTK parametrization
     num_seeds: Count = 600  # random networks in the NTK parametrization
-    num_standard: Count = 100  # and in the standard one
+    num_standard: Count = 40  # and in the standard one
     num_groups: Count = 10  # groups of networks, over each of which means are taken
 
     def __post_init__(self) -> None:
@@ -73,96 +73,111 @@ class Config(Seeded):
                 f"got {self.num_seeds}."
             )
         # λ_max of the limit is below 1.5 n: |erf| ≤ 1, and erf′ xx′ adds less on these inputs.
-        largest = 2 * self.num_steps / (1.5 * self.num_samples)
-        if self.time >= largest:
-            raise ValueError(f"time must be below {largest:.4g} to be stable, got {self.time}.")
+        fewest = 0.75 * TIME * self.num_samples
+        if self.num_steps <= fewest:
+            raise ValueError(
+                f"num_steps must be above {fewest:g} to be stable, got {self.num_steps}."
+            )
 
 
 PRESETS = {
-    "smoke": Config(widths=(256, 1024, 4096), num_seeds=300, num_standard=40),
+    "smoke": Config(
+        widths=(256, 1024, 4096), standard_widths=(64, 512), num_seeds=300, num_standard=12
+    ),
     "paper": Config(
-        widths=(32, 64, 128, 256, 512, 1024, 2048, 4096, 8192), num_samples=20, num_steps=100
+        widths=(32, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
+        standard_widths=(64, 128, 256, 512, 1024),
+        num_samples=20,
+        num_steps=100,
     ),
 }
 
 
+class Motion(NamedTuple):
+    """The velocity of all w and a of one network in the NTK parametrization."""
+
+    velocity: Float[Array, " p"]  # by autodiff
+    corrected: Float[Array, " p"]  # by the equations of motion
+    printed: Float[Array, " p"]  # by them as printed
+
+
 class Result(NamedTuple):
-    """Axes: g groups of networks, s networks, w widths, n samples. Sizes are Frobenius norms."""
+    """Axes: g groups of networks, r networks, w widths, n samples. Sizes are Frobenius norms."""
 
-    limit: Float[np.ndarray, "n n"]
-    expected_limit: Float[np.ndarray, "n n"]  # the mean over w and a, by quadrature
-    start_error: Float[np.ndarray, "g w"]  # Θ₀ − Θ, root mean square
-    wrong_error: Float[np.ndarray, "g w"]  # Θ₀ − E φφ′, as if the w were not trained
-    movement: Float[np.ndarray, "g w"]  # Θ_T − Θ₀, root mean square
-    mean_movement: Float[np.ndarray, "g w"]  # of the mean of Θ_T − Θ₀
-    standard_start: Float[np.ndarray, "r w"]  # Θ₀ in the standard parametrization
-    standard_movement: Float[np.ndarray, "r w"]  # (Θ_T − Θ₀)/m, at a fixed number of steps
-    driven_movement: Float[np.ndarray, "r w"]  # (Θ_t − Θ₀)/m, residuals held for t = 1
-    velocity: Float[np.ndarray, " p"]  # of a and w of one network, by autodiff
-    corrected: Float[np.ndarray, " p"]  # by the equations of motion
-    printed: Float[np.ndarray, " p"]  # by them as printed
-
-
-def memory(config: Config) -> int:
-    """Bytes of the Jacobians of the widest networks, some at once, and of all kernels."""
-    kernels = len(config.widths) * (config.num_seeds + 2 * config.num_standard)
-    return 8 * (16 * max(config.widths) + 4 * kernels * config.num_samples) * config.num_samples
+    limit: Float[Array, "n n"]
+    expected_limit: Float[Array, "n n"]  # the mean over w and a, by quadrature
+    start_error: Float[Array, "g w"]  # Θ₀ − Θ, root mean square
+    start_projection: Float[Array, " g"]  # ⟨mean Θ₀, Θ⟩/⟨Θ, Θ⟩ at the largest width
+    wrong_error: Float[Array, "g w"]  # Θ₀ − E φφ′, as if the w were not trained
+    mean_movement: Float[Array, "g w"]  # of the mean of Θ_T − Θ₀
+    movement: Float[Array, "g w"]  # Θ_T − Θ₀, root mean square
+    standard_start: Float[Array, "r w"]  # Θ₀ in the standard parametrization
+    standard_projection: Float[Array, " r"]  # ⟨Θ₀/m, E φφ′⟩/⟨E φφ′, E φφ′⟩ at the largest width
+    standard_movement: Float[Array, "r w"]  # (Θ_T − Θ₀)/m
+    driven_movement: Float[Array, "r w"]  # the same, with residuals held
+    motion: Motion
 
 
 def run(config: Config) -> Result:
     """Train networks in both parametrizations, and compare their kernels."""
-    report("kernels and training", 0.0)
+    report("NTK parametrization", 0.0)
     x = jnp.linspace(-2.0, 2.0, config.num_samples)[:, None]
     y = 2 * jnp.sin(x)
-    nngp, limit = (np.asarray(k) for k in infinite_kernels(mlp([1], activation="erf"), x)[:2])
-    start, end = _kernels(x, y, config)
-    lazy, standard = slice(config.num_seeds), slice(config.num_seeds, -config.num_standard)
-    driven = slice(-config.num_standard, None)
-    widths = np.asarray(config.widths)
+    nngp, limit = infinite_kernels(mlp([1], activation="erf"), x)[:2]
+    start, end = _kernels(x, y, config, config.widths, config.num_seeds)
+    report("standard parametrization", 0.4)
+    sizes = (config.standard_widths, config.num_standard)
+    first, last = _kernels(x, y, config, *sizes, standard=True)
+    report("standard parametrization, residuals held", 0.7)
+    _, driven = _kernels(x, y, config, *sizes, standard=True, held=True)
+    widths = jnp.asarray(config.standard_widths)[None]
 
-    def mean(values: np.ndarray) -> np.ndarray:
+    def mean(values: Array) -> Array:
         """The mean over the networks of each group."""
         return values.reshape(config.num_groups, -1, *values.shape[1:]).mean(axis=1)
 
-    moved = end - start
+    def along(kernels: Float[Array, "s n n"], reference: Float[Array, "n n"]) -> Array:
+        return jnp.einsum("sij,ij->s", kernels, reference) / jnp.sum(reference**2)
+
     return Result(
         limit=limit,
         expected_limit=_limit(x),
-        start_error=np.sqrt(mean(_norm(start[lazy] - limit) ** 2)),
-        wrong_error=np.sqrt(mean(_norm(start[lazy] - nngp) ** 2)),
-        movement=np.sqrt(mean(_norm(moved[lazy]) ** 2)),
-        mean_movement=_norm(mean(moved[lazy])),
-        standard_start=_norm(start[standard]),
-        standard_movement=_norm(moved[standard]) / widths,
-        driven_movement=_norm(moved[driven]) / widths,
-        **_motion(x, y, config),
+        start_error=jnp.sqrt(mean(_norm(start - limit[None, None]) ** 2)),
+        start_projection=along(mean(start[:, -1]), limit),
+        wrong_error=jnp.sqrt(mean(_norm(start - nngp[None, None]) ** 2)),
+        mean_movement=_norm(mean(end - start)),
+        movement=jnp.sqrt(mean(_norm(end - start) ** 2)),
+        standard_start=_norm(first),
+        standard_projection=along(first[:, -1] / widths[0, -1], nngp),
+        standard_movement=_norm(last - first) / widths,
+        driven_movement=_norm(driven - first) / widths,
+        motion=_motion(x, y, config),
     )
 
 
 def _kernels(
-    x: Float[Array, "n 1"], y: Float[Array, "n 1"], config: Config
-) -> tuple[np.ndarray, np.ndarray]:
-    """Θ₀ and Θ_T of all networks: NTK, standard, and standard with residuals held; axes (s, w).
+    x: Float[Array, "n 1"],
+    y: Float[Array, "n 1"],
+    config: Config,
+    widths: tuple[int, ...],
+    num_networks: int,
+    standard: bool = False,
+    held: bool = False,
+) -> Float[Array, "2 s w n n"]:
+    """Θ₀ and Θ_T of all networks; with residuals held, their outputs move at a constant rate.
 
     f = s Σ (b a_k) φ(w_k x)/√m is the NTK parametrization at s = b = 1 and the standard one at
-    s = √m, b = 1/√m; all of them are one program.
+    s = √m, b = 1/√m. There λ_max is below mn, so that the number of steps is mn, too.
     """
-    networks = nested(max(config.widths), 1, "erf")
-    kinds = np.repeat([0, 1, 2], [config.num_seeds, config.num_standard, config.num_standard])
-    shape = (len(kinds), len(config.widths))
-    kinds = np.broadcast_to(kinds[:, None], shape)
-    widths = np.broadcast_to(np.asarray(config.widths, float), shape)
-    scales = np.where(kinds > 0, np.sqrt(widths), 1.0)
-    # Time 1 for those that are held; for the others the same number of steps of ηs².
-    times = np.where(kinds == 2, 1.0, config.time / scales**2)
-    keys = jax.random.split(jax.random.key(config.seed), shape)
+    networks = nested(max(widths), 1, "erf")
+    shape = (num_networks, len(widths))
+    num_steps = max(widths) * config.num_samples if standard else config.num_steps
 
-    def one(
-        given: tuple[Array, Array, Array, Bool[Array, ""], RandomKey],
-    ) -> Float[Array, "2 n n"]:
-        width, scale, time, held, key = given
+    def one(given: tuple[Array, RandomKey]) -> Float[Array, "2 n n"]:
+        width, key = given
         inner, outer = networks.init(key)
         network = networks.at_width(width)
+        scale = jnp.sqrt(width) if standard else 1.0
         params = (inner, outer / scale)
 
         def apply(params: Params, x: Array) -> Array:
@@ -172,134 +187,154 @@ def _kernels(
 
         def objective(params: Params) -> Float[Array, ""]:
             outputs = apply(params, x)
-            return jnp.where(held, -jnp.vdot(residual, outputs), LOSS(outputs, y))
+            return -jnp.vdot(residual, outputs) if held else LOSS(outputs, y)
 
-        optimizer = gradient_descent(time / config.num_steps)
-        run = descend(
-            objective, params, optimizer, [0, config.num_steps], lambda w: ntk(apply, w, x)
-        )
+        optimizer = gradient_descent(TIME / num_steps)
+        run = descend(objective, params, optimizer, [0, num_steps], lambda w: ntk(apply, w, x))
         return run.records
 
-    flat = tuple(array.ravel() for array in (widths, scales, times, kinds == 2, keys))
-    found = np.asarray(ensemble(one, flat)).reshape(*shape, 2, len(x), len(x))
-    return found[:, :, 0], found[:, :, 1]
+    every = jnp.broadcast_to(jnp.asarray(widths, x.dtype), shape).ravel()
+    keys = jax.random.split(jax.random.key(config.seed), shape).ravel()
+    found = ensemble(one, (every, keys)).reshape(*shape, 2, len(x), len(x))
+    return jnp.moveaxis(found, 2, 0)
 
 
-def _limit(x: Float[Array, "n 1"]) -> Float[np.ndarray, "n n"]:
+def _limit(x: Float[Array, "n 1"]) -> Float[Array, "n n"]:
     """E[φ(wx)φ(wx′) + a²φ′(wx)φ′(wx′)xx′] over w ~ N(0, 1), with E a² = 1."""
     w, weights = gauss_hermite(256)
     h = x * w[None, :]
-    value, slope = jax.scipy.special.erf(h), 2 / math.sqrt(math.pi) * jnp.exp(-(h**2)) * x
-    terms = (jnp.einsum("ik,jk,k->ij", part, part, weights) for part in (value, slope))
-    return np.asarray(sum(terms))
+    parts = jax.scipy.special.erf(h), _slope(h) * x
+    return sum(jnp.einsum("ik,jk,k->ij", part, part, weights) for part in parts)
 
 
-def _motion(
-    x: Float[Array, "n 1"], y: Float[Array, "n 1"], config: Config
-) -> dict[str, Float[np.ndarray, " p"]]:
+def _motion(x: Float[Array, "n 1"], y: Float[Array, "n 1"], config: Config) -> Motion:
     """The velocity of all weights of the narrowest network in the NTK parametrization."""
     width = min(config.widths)
     networks = nested(width, 1, "erf")
     apply = networks.at_width(width)
     params = networks.init(jax.random.key(config.seed))
     velocity = jax.grad(lambda params: -LOSS(apply(params, x), y))(params)
-    w, a = params[0][0], params[1][:, 0]
-    h = x * w[None, :]
-    residual = y - apply(params, x)
-    slope = 2 / math.sqrt(math.pi) * jnp.exp(-(h**2))
-    root = math.sqrt(width)
-    corrected_w = (residual * a[None, :] * slope * x).sum(axis=0) / root
-    corrected_a = (residual * jax.scipy.special.erf(h)).sum(axis=0) / root
-    printed_w, printed_a = (a[None, :] * x).sum(axis=0) / root, h.sum(axis=0) / root
-    return {
-        "velocity": np.concatenate([np.ravel(part) for part in velocity]),
-        "corrected": np.concatenate([corrected_w, corrected_a]),
-        "printed": np.concatenate([printed_w, printed_a]),
-    }
+    w, a = params[0], params[1].T
+    h = x * w
+    residual, values, slopes = y - apply(params, x), jax.scipy.special.erf(h), _slope(h)
+
+    def summed(of_w: Float[Array, "n m"], of_a: Float[Array, "n m"]) -> Float[Array, " p"]:
+        return jnp.concatenate([of_w.sum(axis=0), of_a.sum(axis=0)]) / math.sqrt(width)
+
+    return Motion(
+        velocity=jnp.concatenate([jnp.ravel(part) for part in velocity]),
+        corrected=summed(residual * a * slopes * x, residual * values),
+        printed=summed(a * slopes * x, slopes),
+    )
 
 
-def _norm(kernels: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(kernels, axis=(2, 3))
+def _slope(h: Array) -> Array:
+    return 2 / math.sqrt(math.pi) * jnp.exp(-(h**2))
 
 
-CLAIMS = (  # the tolerances of exponents are the catalogue's, where it has them
-    LIMIT.claim(
-        "The limit of the kernel is the mean over w and a.",
+def _norm(kernels: Float[Array, "s w n n"]) -> Float[Array, "s w"]:
+    return jnp.linalg.norm(kernels, axis=(2, 3))
+
+
+CLAIMS = (
+    LIMIT.check(
+        "The closed form of the limit kernel is the mean over w and a, by quadrature.",
         lambda r, c: identity(r.limit, r.expected_limit, 1e-10),
-        formula=r"\Theta = \mathbb{E}[\phi\phi' + a^2 \dot\phi\dot\phi'\,xx']",
     ),
     LIMIT.claim(
-        "In the NTK parametrization random networks approach it as m^(−1/2).",
-        lambda r, c: exponent_between(np.asarray(c.widths), r.start_error, -0.6, -0.4),
+        "In the NTK parametrization the kernel at initialisation goes to the mean over w and a.",
+        lambda r, c: median_between(r.start_projection, 0.99, 1.01),
+        formula=r"\hat\Theta_0 \to \mathbb{E}[\phi\phi' + a^2 \dot\phi\dot\phi'\,xx']",
+        demand="lab: a mean over 30 or 60 networks of width 4096 fluctuates by 0.2 %",
+        regime="max(widths) >= 4096 and num_seeds >= 30 * num_groups",
+    ),
+    LIMIT.claim(
+        "Its distance from there falls as m^(−1/2), by the central limit theorem.",
+        lambda r, c: exponent_between(c.widths, r.start_error, -0.6, -0.4),
         formula=r"\|\hat\Theta_0 - \Theta\| \propto m^{-1/2}",
+        demand="derived: a mean over m independent neurons; ± 0.1 is the lab's",
     ),
     MOVEMENT.claim(
-        "Training moves the mean kernel by 1/m.",
-        lambda r, c: exponent_between(np.asarray(c.widths), r.mean_movement, -1.2, -0.8),
-        formula=r"\|\mathbb{E}(\hat\Theta_T - \hat\Theta_0)\| \propto m^{-1}",
+        "Training moves the mean kernel by O(1/m).",
+        lambda r, c: exponent_between(c.widths, r.mean_movement, -math.inf, -0.8),
+        formula=r"\|\mathbb{E}(\hat\Theta_T - \hat\Theta_0)\| = O(m^{-1})",
+        demand="lab: the source's −1, and 0.2 for the finite widths",
     ),
-    MOVEMENT.claim(
-        "It moves the kernel of each network at least as fast to zero as m^(−0.45).",
-        lambda r, c: exponent_between(np.asarray(c.widths), r.movement, -1.2, -0.45),
+    MOVEMENT.found(
+        "Not faster: the mean kernel moves as 1/m.",
+        lambda r, c: exponent_between(c.widths, r.mean_movement, -1.2, math.inf),
+        demand="lab: −1 ± 0.2; the runs it was set on were not kept",
     ),
-    STANDARD.claim(
-        "In the standard parametrization the kernel grows as the width.",
-        lambda r, c: exponent_between(np.asarray(c.widths), r.standard_start, 0.9, 1.1),
+    MOVEMENT.found(
+        "A single network's kernel moves less fast to zero than 1/m, but as m^(−0.45) at least.",
+        lambda r, c: exponent_between(c.widths, r.movement, -1.2, -0.45),
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
+    ),
+    DIVERGENT.claim(
+        "In the standard parametrization the initial kernel diverges as the width.",
+        lambda r, c: exponent_between(c.standard_widths, r.standard_start, 0.9, 1.1),
+        quote="the initial empirical NTK diverges with width",
         formula=r"\hat\Theta_0 \sim m\,\mathbb{E}\,\phi\phi'",
+        demand="lab: the source's 1, ± 0.1",
+    ),
+    DIVERGENT.claim(
+        "Divided by the width, it goes to E φφ′.",
+        lambda r, c: median_between(r.standard_projection, 0.9, 1.1),
+        formula=r"\hat\Theta_0 / m \to \mathbb{E}\,\phi\phi'",
+        demand="lab: a sum over 512 neurons fluctuates by 5 %",
+        regime="max(standard_widths) >= 512 and num_standard >= 10",
     ),
     *STANDARD.erratum(
         printed=(
-            "There, divided by the width, training moves it as much at every width.",
-            lambda r, c: exponent_between(np.asarray(c.widths), r.standard_movement, -0.1, 0.1),
-            r"\tilde\Theta_T - \tilde\Theta_0 = O(1)",
+            "At a time that does not depend on the width, the kernel over m has moved by O(1).",
+            lambda r, c: exponent_between(c.standard_widths, r.standard_movement, -0.1, 0.1),
+            r"\tilde\Theta_t - \tilde\Theta_0 = \Theta(1)",
         ),
         corrected=(
-            "There, divided by the width, a fixed number of stable steps moves it by m^(−2).",
-            lambda r, c: exponent_between(np.asarray(c.widths), r.standard_movement, -2.3, -1.7),
-            r"\tilde\Theta_T - \tilde\Theta_0 \propto m^{-2}, \quad \eta m\ \mathrm{fixed}",
+            "At a time that does not depend on the width, the kernel over m has moved by m^(−2).",
+            lambda r, c: exponent_between(c.standard_widths, r.standard_movement, -2.3, -1.7),
+            r"\tilde\Theta_t - \tilde\Theta_0 \propto m^{-2}",
         ),
+        quote="the normalized kernel keeps evolving with time even in the limit of infinite width",
+        regime="num_standard >= 40",
     ),
-    STANDARD.claim(
-        "It would move as much at every width if residuals were held for a time of 1.",
-        lambda r, c: exponent_between(np.asarray(c.widths), r.driven_movement, -0.15, 0.15),
+    STANDARD.found(
+        "With residuals held, as the printed equations of motion have it, it does move by O(1).",
+        lambda r, c: exponent_between(c.standard_widths, r.driven_movement, -0.15, 0.15),
         formula=r"d\tilde\Theta/dt = O(1)",
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
     *MOTION.erratum(
         printed=(
-            "Weights move by sums over the inputs alone.",
-            lambda r, c: identity(r.printed, r.velocity, 1e-10),
-            r"\dot a_k = m^{-1/2} \sum_j w_k x_j",
+            "Weights move by sums of slopes φ′ over the inputs, without residuals.",
+            lambda r, c: identity(r.motion.printed, r.motion.velocity, 1e-10),
+            r"\dot a_k = m^{-1/2} \sum_j \phi'(w_k x_j)",
         ),
         corrected=(
             "Weights move by sums over residuals times φ or its slope.",
-            lambda r, c: identity(r.corrected, r.velocity, 1e-10),
+            lambda r, c: identity(r.motion.corrected, r.motion.velocity, 1e-10),
             r"\dot a_k = m^{-1/2} \sum_j (y_j - f(x_j))\,\phi(w_k x_j)",
         ),
+        quote="but it does alter the gradient flow",
     ),
     LIMIT.control(
         "Networks do not approach the kernel of the a alone.",
-        lambda r, c: exponent_between(np.asarray(c.widths), r.wrong_error, -0.1, 0.1),
+        lambda r, c: exponent_between(c.widths, r.wrong_error, -0.1, 0.1),
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
     """Draw kernels and their movement over the width, for both parametrizations."""
-    widths = np.asarray(config.widths)
     figure, (lazy, standard) = panels("NTK parametrization", "standard parametrization")
-    _curve(lazy, widths, result.start_error, -0.5, "Θ₀ − Θ")
-    _curve(lazy, widths, result.movement, -1.0, "Θ_T − Θ₀")
-    _curve(lazy, widths, result.mean_movement, -1.0, "its mean")
-    _curve(standard, widths, result.standard_start, 1.0, "Θ₀")
-    _curve(standard, widths, result.driven_movement, 0.0, "(Θ_t − Θ₀)/m, residuals held")
-    _curve(standard, widths, result.standard_movement, -2.0, "(Θ_T − Θ₀)/m")
+    errors = {"Θ₀ − Θ": result.start_error, "Θ_T − Θ₀": result.movement}
+    scaling(lazy, config.widths, errors | {"mean of Θ_T − Θ₀": result.mean_movement}, -0.5)
+    movements = {
+        "(Θ_T − Θ₀)/m": result.standard_movement,
+        "(Θ_T − Θ₀)/m, residuals held": result.driven_movement,
+        "Θ₀": result.standard_start,
+    }
+    scaling(standard, config.standard_widths, movements, -2.0)
     for axis in (lazy, standard):
-        axis.set(xscale="log", yscale="log", xlabel="width m")
-        axis.legend(fontsize=7)
+        label_axes(axis, "width m")
     return figure
-
-
-def _curve(axis: Axes, widths: np.ndarray, values: np.ndarray, power: float, label: str) -> None:
-    middle = np.median(values, axis=0)
-    axis.plot(widths, middle, "o", markersize=3, label=label)
-    axis.plot(widths, middle[0] * (widths / widths[0]) ** power, **THEORY)
