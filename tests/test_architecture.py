@@ -203,8 +203,6 @@ STILL_MANY_CLAIMS = {
     "features/local_signal/threshold_learns",
     "generalization/concentration",
     "kernels/infinite/dual_activations",
-    "kernels/prediction/spectral_bias",
-    "kernels/solvers/many_points",
 }
 
 
