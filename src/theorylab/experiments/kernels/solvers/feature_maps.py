@@ -188,7 +188,7 @@ CLAIMS = (
         formula=r"\varphi(x) = (1, \sqrt2 x_i, x_i^2, \sqrt2 x_i x_j),\ K = (1 + x^\top x')^2",
     ),
     POWER.found(
-        "The power kernel of degree 3 has eleven features in three dimensions, not infinitely many.",
+        "The power kernel of degree 3 in three dimensions has eleven features.",
         lambda r, c: identity(r.grams.power_rank, np.full(len(r.grams.power_rank), 11), 0.0),
         formula=r"1 + \binom{d + p - 1}{p}",
     ),

@@ -182,9 +182,7 @@ def _split(pool: Pool, random: np.random.Generator, config: Config) -> Result:
         centre_iterations=np.asarray([float(one.num_steps) for one in usual]),
         iterations=float(conjugate(config.tolerance, preconditioner).num_steps),
         plain_iterations=float(conjugate(config.tolerance).num_steps),
-        conjugate_error=_error(
-            cross @ conjugate(1e-10, preconditioner).coefficients, cross @ exact
-        ),
+        conjugate_error=_error(cross @ tight.coefficients, cross @ exact),
         printed_gradient=printed,
         corrected_gradient=corrected,
         block_error=_block_error(matrix[:20, :20], y[:20], config.ridge),
