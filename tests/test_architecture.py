@@ -189,8 +189,6 @@ STILL_LONG = {
 STILL_MANY_CLAIMS = {
     "features/local_signal/infinite_patch_kernel",
     "kernels/infinite/dual_activations",
-    "kernels/prediction/spectral_bias",
-    "kernels/solvers/many_points",
 }
 
 

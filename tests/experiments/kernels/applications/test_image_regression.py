@@ -17,16 +17,22 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """The order of embeddings turned around; all of them equal; patience that does not help."""
-    turned = smoke._replace(kernel_psnr=smoke.kernel_psnr[::-1])
-    assert verdict("better images than plain", turned) == Verdict.REFUTED
+    turned = smoke._replace(fields=smoke.fields[::-1], photographs=smoke.photographs[::-1])
+    assert verdict("better fields than plain", turned) == Verdict.REFUTED
     assert verdict("2 decibels better", turned) == Verdict.REFUTED
-    turned = smoke._replace(network_psnr=smoke.network_psnr[::-1])
+    assert verdict("Many waves give better", turned) != Verdict.SUPPORTED
+    assert verdict("much better photographs", turned) == Verdict.REFUTED
+    turned = smoke._replace(networks=smoke.networks[::-1])
     assert verdict("order one wave and many", turned) == Verdict.REFUTED
-    equal = smoke._replace(network_psnr=np.zeros_like(smoke.network_psnr))
+    equal = smoke._replace(networks=np.zeros_like(smoke.networks))
     assert verdict("order plain coordinates", equal) != Verdict.SUPPORTED
-    apart = smoke.kernel_psnr + np.array([[0.0], [0.0], [0.0], [5.0]])
-    assert verdict("within 1.5 decibels", smoke._replace(kernel_psnr=apart)) == Verdict.REFUTED
-    same = smoke._replace(patient_psnr=smoke.kernel_psnr)
+    steps = np.array([[0.0], [1.0], [5.0], [5.0]]) + 0 * smoke.photographs
+    clear = smoke._replace(photographs=steps)
+    assert verdict("better photographs than plain", clear) == Verdict.SUPPORTED
+    assert verdict("much better photographs", clear) == Verdict.SUPPORTED
+    apart = smoke.photographs + np.array([[0.0], [0.0], [0.0], [5.0]])
+    assert verdict("within 1.5 decibels", smoke._replace(photographs=apart)) == Verdict.REFUTED
+    same = smoke._replace(patient=smoke.fields)
     assert verdict("With enough time", same) == Verdict.REFUTED
 
 
@@ -35,8 +41,8 @@ def test_signal_to_noise_of_a_known_error():
     assert experiment._psnr(np.full((4, 1), 0.6), np.full((4, 1), 0.5)) == pytest.approx(20.0)
 
 
-def test_figure_has_three_panels(smoke):
-    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 3
+def test_figure_has_four_panels(smoke):
+    assert len(experiment.plot(smoke, experiment.PRESETS["smoke"]).axes) == 4
 
 
 @pytest.mark.parametrize(

@@ -22,18 +22,22 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         aware_alignment=smoke.plain_alignment,
         weight=0 * smoke.weight,
     )
-    assert verdict("With labels it has fewer errors", useless) != Verdict.SUPPORTED
+    assert verdict("With labels the kernel", useless) != Verdict.SUPPORTED
     assert verdict("alignment with the parity", useless) != Verdict.SUPPORTED
     assert verdict("Cross-validation", useless) == Verdict.REFUTED
     swapped = smoke._replace(
         plain_error=smoke.plain_error[:, ::-1, ::-1], aware_error=smoke.aware_error[:, :, ::-1]
     )
-    assert verdict("One kernel does not serve", swapped) != Verdict.SUPPORTED
+    assert verdict("fails at the parity", swapped) != Verdict.SUPPORTED
     assert verdict("From random labels", swapped) == Verdict.REFUTED
+    blind = smoke._replace(plain_error=np.full_like(smoke.plain_error, 0.5))
+    assert verdict("cannot generalise well", blind) == Verdict.SUPPORTED
+    perfect = smoke._replace(weight=np.ones_like(smoke.weight))
+    assert verdict("less than one", perfect) == Verdict.REFUTED
     harmed = smoke._replace(aware_error=smoke.aware_error + 0.1)
     assert verdict("at most one error in 50", harmed) == Verdict.REFUTED
     helped = smoke._replace(aware_error=smoke.aware_error - 0.1)
-    assert verdict("gains nothing from labels", helped) == Verdict.REFUTED
+    assert verdict("gains nothing", helped) == Verdict.REFUTED
 
 
 def test_folds_part_the_samples():

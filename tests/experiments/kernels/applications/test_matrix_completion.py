@@ -13,10 +13,15 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
-    no_better = smoke._replace(joint=smoke.blind)
-    assert verdict("in most trials", no_better) == Verdict.REFUTED
-    assert verdict("at most 0.97", no_better) == Verdict.REFUTED
-    assert verdict("say nothing", smoke._replace(blind=smoke.joint)) == Verdict.REFUTED
+    errors = smoke.errors
+
+    def judged(words, **fields):
+        return verdict(words, smoke._replace(errors=errors._replace(**fields)))
+
+    assert judged("than soft-impute alone", joint=errors.blind) == Verdict.REFUTED
+    assert judged("at most 0.97", joint=errors.blind) == Verdict.REFUTED
+    assert judged("smaller still", ideal=errors.blind) == Verdict.REFUTED
+    assert judged("say nothing", blind=errors.joint) == Verdict.REFUTED
     coupled = smoke._replace(by_rows=smoke.by_rows + 1e-6)
     assert verdict("Rows on their own", coupled) == Verdict.REFUTED
 

@@ -26,7 +26,9 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     )
     for words in (
         "ahead of the Gaussian",
-        "ahead of the random forest",
+        "rank the tangent kernel is ahead of the random forest",
+        "accuracy the tangent kernel is ahead",
+        "half a rank behind",
         "Its mean accuracy",
         "On most tables",
         "a linear model",

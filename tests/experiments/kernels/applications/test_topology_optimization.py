@@ -14,18 +14,20 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """More material, weak beams, detail that gets lost, designs of another kernel."""
+    limits, networks = smoke.kernels, smoke.networks
+    last = float(limits.compliance[-1])
     wrong = smoke._replace(
-        density=1.01 * smoke.density[:, ::-1],
-        compliance=2 * smoke.compliance,
+        networks=networks._replace(
+            density=1.01 * networks.density[:, ::-1], compliance=2 * networks.compliance
+        ),
         detail=smoke.detail[:, ::-1],
         energy=smoke.energy / 2,
-        odd_density=smoke.kernel_density[-1],
-        odd_compliance=float(smoke.kernel_compliance[-1]),
-        uniform_compliance=float(smoke.kernel_compliance[-1]),
+        odd=smoke.odd._replace(density=limits.density[-1], compliance=last),
+        uniform_compliance=last,
     )
     for words in (
         "has the volume",
-        "bend at most 10 % more",
+        "half as much again",
         "the finer is what",
         "networks build what their kernel",
         "UᵀKU = UᵀF",

@@ -22,6 +22,8 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     )
     assert verdict("True labels are fitted sooner", exchanged) == Verdict.REFUTED
     assert verdict("Random labels are fitted sooner", exchanged) == Verdict.REFUTED
+    assert verdict("Labels along the least", exchanged) == Verdict.REFUTED
+    assert verdict("a larger part lies", exchanged) != Verdict.SUPPORTED
     assert verdict("three times as fast", exchanged) == Verdict.REFUTED
     assert verdict("four fifths", exchanged) == Verdict.REFUTED
     assert verdict("at the rate of", smoke._replace(rates=1.1 * smoke.rates)) == Verdict.REFUTED

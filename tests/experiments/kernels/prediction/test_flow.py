@@ -12,23 +12,27 @@ def test_all_verdicts_are_as_expected(surprises):
 
 
 @pytest.mark.parametrize(
-    ("words", "field", "change"),
+    ("words", "part", "field", "change"),
     [
-        ("an ODE solver", "closed", lambda r: 1.001 * r.closed),
-        ("predictions of the closed form", "by_steps", lambda r: r.by_steps[:, ::-1]),
-        ("by its own factor", "modes", lambda r: -r.modes),
-        ("stable up to", "threshold", lambda r: r.threshold / 2),
-        ("The slowest mode", "modes", lambda r: r.modes[:, [0, -1]]),
-        ("The weights are", "weights", lambda r: r.weights + 1e-4),
-        ("In all they move", "distance", lambda r: 2 * r.distance),
-        ("on its way, or faster", "errors", lambda r: np.sqrt(r.errors)),
-        ("stays above half", "lowest", lambda r: r.lowest * np.linspace(1, 0.1, 25)),
-        ("Where it does", "errors", lambda r: r.errors**0.1),
-        ("the highest eigenvalue", "highest", lambda r: 0 * r.highest),
+        ("an ODE solver", "flow", "closed", lambda r: 1.001 * r.closed),
+        ("predictions of the closed form", "steps", "outputs", lambda r: r.outputs[:, ::-1]),
+        ("by its own factor", "steps", "modes", lambda r: -r.modes),
+        ("The weights are", "steps", "weights", lambda r: r.weights + 1e-4),
+        ("squared distance", "steps", "distance", lambda r: 2 * r.distance),
+        ("on its way, or faster", "flow", "errors", lambda r: r.errors**0.3),
+        ("twenty times that rate", "flow", "lowest", lambda r: r.lowest / 20),
+        ("stays above half", "flow", "lowest", lambda r: r.lowest * np.linspace(1, 0.1, 25)),
     ],
 )
-def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, change):
-    assert verdict(words, smoke._replace(**{field: change(smoke)})) != Verdict.SUPPORTED
+def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, part, field, change):
+    record = getattr(smoke, part)
+    wrong = smoke._replace(**{part: record._replace(**{field: change(record)})})
+    assert verdict(words, wrong) != Verdict.SUPPORTED
+
+
+def test_half_the_threshold_is_not_supported(smoke, verdict):
+    wrong = smoke._replace(threshold=smoke.threshold / 2)
+    assert verdict("if and only if", wrong) == Verdict.REFUTED
 
 
 def test_the_figure_draws_every_output_and_mode(smoke):

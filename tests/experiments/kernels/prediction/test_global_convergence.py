@@ -17,18 +17,32 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Slow runs that count as wide, rows that move too far, theorems that are tight."""
-    all_wide = smoke._replace(smallest_ratio=np.ones_like(smoke.smallest_ratio))
+    near, far = smoke.near, smoke.far
+
+    def changed(**fields):
+        return smoke._replace(near=near._replace(**fields))
+
+    all_wide = changed(smallest_ratio=np.ones_like(near.smallest_ratio))
     assert verdict("the loss is never above", all_wide) == Verdict.REFUTED
-    far = smoke._replace(row_margin=0 * smoke.row_margin - 0.1)
-    assert verdict("for ‖x‖ = 1", far) == Verdict.REFUTED
-    near = dataclasses.replace(experiment.PRESETS["smoke"], radius=1.0 + 1e-9)
-    assert verdict("with a factor ‖x‖", smoke, near) == Verdict.REFUTED
+    assert verdict("three times the exponent", changed(decay=4 * near.decay)) == Verdict.REFUTED
+    assert verdict("The mean of H(0)", changed(start_projection=1.1 * near.start_projection)) == (
+        Verdict.REFUTED
+    )
+    moving = changed(row_bound=0.1 * near.row_bound)
+    assert verdict("times that bound", moving) == Verdict.REFUTED
+    assert verdict("3 to 300 times", moving._replace(near=near._replace(row_bound=near.decay))) == (
+        Verdict.REFUTED
+    )
+    long = smoke._replace(far=far._replace(row_bound=far.row_bound / 50))
+    assert verdict("times that bound", long) == Verdict.REFUTED
+    short = smoke._replace(far=far._replace(row_bound=50 * far.row_bound))
+    assert verdict("For ‖x‖ ≥ 1", short) == Verdict.SUPPORTED
     steep = smoke._replace(critical_width=smoke.second_theorem)
-    assert verdict("grows far slower", steep) == Verdict.REFUTED
+    assert verdict("far from tight", steep) == Verdict.REFUTED
     assert verdict("ten thousand times", steep) == Verdict.REFUTED
-    idle = smoke._replace(row_movement=np.ones_like(smoke.row_movement))
+    idle = changed(row_movement=np.ones_like(near.row_movement))
     assert verdict("The row that moves most", idle) == Verdict.REFUTED
-    fitted = smoke._replace(loss_margin=np.abs(smoke.loss_margin) + 1)
+    fitted = changed(decay=np.abs(near.decay) + 1)
     assert verdict("narrowest networks", fitted) == Verdict.REFUTED
 
 

@@ -22,15 +22,18 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     refuted = {
         "The mean of fully trained": smoke._replace(full_scores=smoke.wrong_scores),
         "Their variance is predicted": smoke._replace(full_spread=1.33 * smoke.full_spread),
-        "And the variance within": smoke._replace(last_spread=smoke.last_spread / 1.33),
+        "alone, the variance": smoke._replace(last_spread=smoke.last_spread / 1.33),
         "covariance of Bayes' posterior": smoke._replace(last_limit=1.01 * smoke.last_limit),
         "have the posterior's variance": smoke._replace(bayes_spread=smoke.tangent_spread),
-        "of the prior K": smoke._replace(prior_spread=smoke.tangent_spread),
-        "the prior Θ": smoke._replace(tangent_spread=smoke.bayes_spread),
+        "no posterior of the prior K": smoke._replace(prior_spread=smoke.tangent_spread),
+        "Nor of the prior Θ": smoke._replace(tangent_spread=smoke.bayes_spread),
+        "for its posterior": smoke._replace(made_mean=1.01 * smoke.made_mean),
         "last-layer training fails": smoke._replace(wrong_scores=smoke.full_scores),
     }
     for words, result in refuted.items():
         assert verdict(words, result) == Verdict.REFUTED, words
+    other = smoke._replace(made_covariance=smoke.bayes_covariance)
+    assert verdict("No prior has", other) == Verdict.SUPPORTED
     one_bad_step = smoke.full_spread.copy()
     one_bad_step[:, 1] *= 1.5
     broken = smoke._replace(full_spread=one_bad_step)

@@ -20,11 +20,10 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     linear = np.asarray(experiment.PRESETS["smoke"].sample_counts, float)
     assert verdict("entries that", smoke._replace(pairs=linear)) == Verdict.REFUTED
     assert verdict("A step of", smoke._replace(step=linear)) == Verdict.REFUTED
-    assert verdict("NNGP alone", smoke._replace(nngp=0.1 * smoke.nngp)) == Verdict.REFUTED
-    cheap = smoke._replace(gram_at_many=smoke.solution_at_many)
+    assert verdict("The NNGP kernel", smoke._replace(nngp=0.1 * smoke.nngp)) == Verdict.REFUTED
+    cheap = smoke._replace(gram_at_many=0.1 * smoke.solution_at_many)
     assert verdict("all steps", cheap) == Verdict.REFUTED
     assert verdict("an exact solution", cheap) == Verdict.REFUTED
-    assert verdict("160 years", smoke._replace(million_years=1.6)) == Verdict.REFUTED
 
 
 def test_same_config_same_bytes():

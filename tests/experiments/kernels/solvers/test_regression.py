@@ -25,9 +25,9 @@ def test_a_wrong_measurement_is_not_supported(smoke, verdict, words, field, chan
     assert verdict(words, smoke._replace(**{field: change(smoke)})) != Verdict.SUPPORTED
 
 
-def test_the_figure_draws_three_kernels_and_every_direction(smoke):
-    curves, directions = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
-    assert len(curves.get_lines()) == 3 + 1
+def test_the_figure_draws_predictions_and_every_direction(smoke):
+    predictions, directions = experiment.plot(smoke, experiment.PRESETS["smoke"]).axes
+    assert len(predictions.get_lines()) == 1 + 1
     assert len(directions.get_lines()) == 2 * 4
 
 

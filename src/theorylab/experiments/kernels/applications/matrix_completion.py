@@ -1,10 +1,11 @@
-"""An infinitely wide network completes a matrix, row by row, better than the prior it is given.
+"""An infinitely wide network completes a matrix, row by row, better than the method it starts from.
 
 A matrix of low rank is seen at some entries, with noise. Soft-impute (least squares with a penalty
 on the sum of singular values) fills in the rest. Its columns are then the inputs of an infinitely
 wide network, whose tangent kernel predicts every row from the row's own observed entries. The
 penalty of soft-impute is chosen for each matrix, on entries that are set aside. The kernel of all
-entries is never made: rows have nothing in common.
+entries is never made: rows have nothing in common. The source's matrices are ratings and drug
+screens; here they are random.
 
 Source: golikov · ntk-matrix-completion · 2.6.1.
 """
@@ -16,12 +17,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import Source, identity, median_at_most, ordered, probability_at_least
-from theorylab.experiments.drawing import panels
+from theorylab.claims import Source, identity, median_at_most, ordered
+from theorylab.experiments.drawing import agreement, label_axes, panels
 from theorylab.fields import Checked, Count, NonNegative, OpenFraction, Positive, Seed
 from theorylab.kernels import infinite_kernels
 from theorylab.kernels.applications.completion import complete, entry_kernel, soft_impute
@@ -61,34 +61,31 @@ PRESETS = {
 }
 
 
-class Result(NamedTuple):
-    """Axes: t trials. Errors are root mean squares over the entries that were not observed."""
+class Errors(NamedTuple):
+    """Root mean squares over the entries that were not observed; axis t trials."""
 
-    backbone: Float[Measured, " t"]  # soft-impute alone
-    joint: Float[Measured, " t"]  # the network's kernel with soft-impute as its input
-    blind: Float[Measured, " t"]  # the network's kernel with inputs that say nothing
+    backbone: Float[Measured, "*t"]  # soft-impute alone
+    joint: Float[Measured, "*t"]  # the network's kernel with soft-impute as its input
+    blind: Float[Measured, "*t"]  # the network's kernel with inputs that say nothing
+    ideal: Float[Measured, "*t"]  # with the matrix itself as its input
+
+
+class Result(NamedTuple):
+    """Axes: t trials, r rows, d columns."""
+
+    errors: Errors
     by_rows: Float[Measured, "r d"]  # of one matrix: row by row
     by_entries: Float[Measured, "r d"]  # and with the kernel of all entries
-
-
-def memory(config: Config) -> int:
-    """Bytes of a trial: the systems of all rows, and the kernel of all entries of one matrix."""
-    systems = config.num_rows * config.num_columns**2
-    return 8 * (4 * systems + 3 * (config.num_rows * config.num_columns) ** 2)
 
 
 def run(config: Config) -> Result:
     """Complete random matrices by every method."""
     report("random matrices", 0.0)
     key, example = jax.random.split(jax.random.key(config.seed))
-    keys = jax.random.split(key, config.num_trials)
-    backbone, joint, blind = _trials(config, keys)
+    errors = _trials(config, jax.random.split(key, config.num_trials))
     report("one matrix in full", 0.9)
     small = dict(num_rows=min(config.num_rows, 8), num_columns=min(config.num_columns, 12))
-    by_rows, by_entries = _both_ways(example, **small)
-    return Result(
-        backbone=backbone, joint=joint, blind=blind, by_rows=by_rows, by_entries=by_entries
-    )
+    return Result(errors, *_both_ways(example, **small))
 
 
 class Matrix(NamedTuple):
@@ -111,18 +108,25 @@ def _matrix(key: RandomKey, config: Config) -> Matrix:
 
 
 @partial(jax.jit, static_argnums=0)
-def _trials(config: Config, keys: Array) -> tuple[Array, ...]:
-    def trial(key: RandomKey) -> tuple[Array, ...]:
+def _trials(config: Config, keys: Array) -> Errors:
+    def trial(key: RandomKey) -> Errors:
         matrix = _matrix(key, config)
         threshold = _best_threshold(matrix)
         backbone = soft_impute(matrix.seen, matrix.observed, threshold, NUM_STEPS)
         noise = jax.random.normal(jax.random.fold_in(key, 1), backbone.shape)
 
-        def by_network(features: Float[Array, "r d"]) -> Float[Array, "r d"]:
-            return complete(_kernel(features), matrix.seen, matrix.observed, config.ridge)
+        def error(found: Float[Array, "r d"]) -> Float[Array, ""]:
+            return _error(found, matrix.truth, ~matrix.observed)
 
-        found = (backbone, by_network(backbone), by_network(noise))
-        return tuple(_error(each, matrix.truth, ~matrix.observed) for each in found)
+        def by_network(features: Float[Array, "r d"]) -> Float[Array, ""]:
+            return error(complete(_kernel(features), matrix.seen, matrix.observed, config.ridge))
+
+        return Errors(
+            backbone=error(backbone),
+            joint=by_network(backbone),
+            blind=by_network(noise),
+            ideal=by_network(matrix.truth),
+        )
 
     return jax.lax.map(trial, keys)
 
@@ -164,38 +168,46 @@ def _both_ways(key: RandomKey, num_rows: int, num_columns: int) -> tuple[Array, 
     return complete(kernel, matrix.seen, matrix.observed, small.ridge), by_entries
 
 
-# The catalogue asks for an improvement in 16 of 20 trials: a probability whose exact interval
-# begins at 0.56. Other seeds gave 83 to 96 %.
 CLAIMS = (
     COMPLETION.claim(
         "Rows on their own give what the kernel of all entries gives.",
         lambda r, c: identity(r.by_rows, r.by_entries, 1e-8),
         formula=FORMULA,
+        quote="elements of different rows of Y are orthogonal",
     ),
     COMPLETION.claim(
-        "The network improves on its prior in most trials.",
-        lambda r, c: probability_at_least(int(np.sum(r.joint <= r.backbone)), len(r.joint), 0.56),
+        "The network on soft-impute has a smaller error than soft-impute alone.",
+        lambda r, c: ordered(r.errors.joint, r.errors.backbone),
+        quote="The resulting joint method performs better than the backbone one",
     ),
     COMPLETION.claim(
-        "In the median, its error is at most 0.97 of the prior's.",
-        lambda r, c: median_at_most(r.joint / r.backbone, 0.97),
+        "With the matrix itself as its input, the network's error is smaller still.",
+        lambda r, c: ordered(r.errors.ideal, r.errors.joint),
+        quote="The ideal feature-prior matrix would be the target matrix Y itself",
+    ),
+    COMPLETION.found(
+        "In the median, the error is at most 0.97 of soft-impute's.",
+        lambda r, c: median_at_most(r.errors.joint / r.errors.backbone, 0.97),
+        demand="lab: chosen for this experiment; other seeds improved in 83 to 96 % of the trials",
     ),
     COMPLETION.control(
         "With inputs that say nothing about the columns, the network is worse than soft-impute.",
-        lambda r, c: ordered(r.backbone, r.blind),
+        lambda r, c: ordered(r.errors.backbone, r.errors.blind),
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
     """Errors against soft-impute's, trial by trial; and rows against entries."""
-    figure, (errors, equal) = panels("error, trial by trial", "row by row, or all at once")
-    for values, label in ((result.joint, "network on soft-impute"), (result.blind, "on noise")):
-        errors.plot(result.backbone, values, "o", markersize=3, label=label)
-    ends = [result.backbone.min(), result.backbone.max()]
-    errors.plot(ends, ends, color="#222222", linestyle="--", linewidth=1.2, label="equal")
-    errors.set(xlabel="soft-impute", ylabel="with the network", yscale="log")
-    errors.legend(fontsize=7)
-    equal.plot(np.ravel(result.by_entries), np.ravel(result.by_rows), "o", markersize=3)
-    equal.set(xlabel="kernel of all entries", ylabel="row by row")
+    figure, (trials, equal) = panels("error, trial by trial", "row by row, or all at once")
+    errors = result.errors
+    named = {
+        "network on soft-impute": (errors.backbone, errors.joint),
+        "on noise": (errors.backbone, errors.blind),
+        "on the matrix itself": (errors.backbone, errors.ideal),
+    }
+    agreement(trials, named)
+    label_axes(trials, "soft-impute", "with the network", logarithmic="y")
+    agreement(equal, {"entries": (result.by_entries, result.by_rows)})
+    label_axes(equal, "kernel of all entries", "row by row")
     return figure

@@ -1,10 +1,11 @@
-"""With few examples, a tangent kernel beats the network that it is the kernel of.
+"""With few examples, regression with a tangent kernel beats the network that it is the kernel of.
 
 Handwritten digits, m labelled ones to learn from. Kernel regression with the tangent kernel of an
 infinitely wide fully connected network has nothing to tune and nothing random; the finite network
-of the same architecture is trained with the learning rate that is best in hindsight. Up to
-some hundred examples the kernel is as good or better. It does not vary less from one training set
-to the next: that spread is the data's.
+of the same architecture is trained with the learning rate that is best in hindsight. The kernel is
+better at all sizes. It does not vary less from one training set to the next, as the source expects:
+that spread is the data's. (The source's example is CIFAR-10: a convolutional kernel of 14 layers
+against ResNet-34.)
 
 Source: golikov · ntk-small-data · 2.6.1; arora · ntk-practice · §9.5.
 """
@@ -19,19 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import levene
 
-from theorylab.claims import (
-    Source,
-    at_most,
-    median_at_least,
-    median_between,
-    ordered,
-)
+from theorylab.claims import Source, median_between, ordered
 from theorylab.data import digits
-from theorylab.experiments.drawing import panels
+from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.fields import Checked, Count, Plural, Positive, Seed, Several
 from theorylab.kernels import infinite_kernels
 from theorylab.models import NTK, Standard, mlp, network
@@ -45,7 +38,7 @@ SMALL = Source("golikov", "ntk-small-data", "2.6.1")
 PRACTICE = Source("arora", "ntk-practice", "§9.5")
 
 HE = math.sqrt(2.0)
-FEW = 160  # examples, up to which the source's claim is judged
+FEW = 640  # examples, up to which the source's claim is made
 RIDGE = 1e-4  # of the mean of the kernel's diagonal: single precision
 
 
@@ -100,20 +93,14 @@ def run(config: Config) -> Result:
     architecture = mlp([1] * (config.depth - 1))  # read as infinitely wide
     kernel = infinite_kernels(architecture, x, parametrization=NTK(weight_scale=HE)).ntk
     keys = jax.random.split(jax.random.key(config.seed), config.num_splits)
-    kernels, shuffled, networks = [], [], []
+    found = []
     for number, size in enumerate(config.sizes):
         report(f"{size} examples", 0.05 + 0.95 * number / len(config.sizes))
         by_kernel = partial(_by_kernel, kernel, labels, size, config.num_test)
-        own, control = ensemble(by_kernel, keys)
-        kernels.append(own)
-        shuffled.append(control)
-        found = ensemble(partial(_by_networks, config, x, labels, size), keys)
-        networks.append(found[:, jnp.argmax(found.mean(axis=0))])
-    kernels, shuffled, networks = (
-        np.stack(list(map(np.asarray, columns)), axis=1)
-        for columns in (kernels, shuffled, networks)
-    )
-    return Result(kernel=kernels, network=networks, shuffled=shuffled)
+        own, shuffled = ensemble(by_kernel, keys)
+        networks = ensemble(partial(_by_networks, config, x, labels, size), keys)
+        found.append((own, networks[:, jnp.argmax(networks.mean(axis=0))], shuffled))
+    return Result(*(np.stack(columns, axis=1) for columns in zip(*found, strict=True)))
 
 
 def _split(key: Key[Array, ""], num_samples: int, size: int, num_test: int):
@@ -174,46 +161,36 @@ def _deviation(values: Float[np.ndarray, "s m"]) -> Float[np.ndarray, "s m"]:
     return np.abs(values - np.median(values, axis=0))
 
 
-def _smaller_spread(result: Result, config: Config) -> float:
-    """Levene's p that the kernel's accuracies vary less, all sizes together, each about its median.
-
-    A kernel that varies more is no support for that: then it is 1.
-    """
-    few = np.asarray(config.sizes) <= FEW
-    kernel, own = (
-        (values - np.median(values, axis=0))[:, few].ravel()
-        for values in (result.kernel, result.network)
-    )
-    return float(levene(kernel, own).pvalue) if np.std(kernel) < np.std(own) else 1.0
-
-
 CLAIMS = (
     SMALL.claim(
-        "Up to 160 examples the kernel loses at most half a point to its network.",
-        lambda r, c: median_at_least(_few(c, r.kernel - r.network), -0.005),
+        "With at most 640 examples kernel regression is more accurate than the trained network.",
+        lambda r, c: ordered(_few(c, r.network), _few(c, r.kernel)),
+        quote="consistently outperforms ResNet-34 trained with standard hyperparameters",
     ),
     PRACTICE.claim(
-        "It is better with every one of the largest training sets, in the median.",
+        "With the largest training sets too, the kernel beats the network.",
         lambda r, c: ordered(r.network[:, -1], r.kernel[:, -1]),
+        quote="They found NTK can beat neural networks",
     ),
-    *SMALL.erratum(
-        printed=(
-            # The catalogue's demand. 60 splits of another seed show no difference at any size: p
-            # from 0.3 to 0.98. The spread is the data's; a finite network on them has it too.
-            "From one training set to the next the kernel varies less than the network: p < 0.05.",
-            lambda r, c: at_most(_smaller_spread(r, c), 0.05),
+    SMALL.claim(
+        "Accuracies of the kernel vary less from one training set to the next than the network's.",
+        lambda r, c: ordered(*(_few(c, _deviation(own)) for own in (r.kernel, r.network))),
+        quote="One possible advantage of kernel methods over neural nets is lower variance",
+        expected="inconclusive",
+        why="60 splits of another seed show no difference at any size (Levene's p from 0.3 to"
+        " 0.98): the spread is that of the data, which the kernel has too.",
+    ),
+    SMALL.found(
+        "From one training set to the next, kernel and network vary alike, to two points.",
+        lambda r, c: median_between(
+            _few(c, _deviation(r.kernel) - _deviation(r.network)), -0.02, 0.02
         ),
-        corrected=(
-            "From one training set to the next, kernel and network vary alike, to two points.",
-            lambda r, c: median_between(
-                _few(c, _deviation(r.kernel) - _deviation(r.network)), -0.02, 0.02
-            ),
-        ),
+        demand="lab: chosen on 60 splits of another seed",
     ),
     SMALL.control(
-        # A split's accuracy by chance has a deviation of some 0.03 with few examples.
         "With labels in random order, the kernel is at chance.",
         lambda r, c: median_between(_few(c, r.shuffled), 0.05, 0.15),
+        demand="lab: chance is 0.1; a split's accuracy has a deviation of some 0.03",
     ),
 )
 
@@ -222,21 +199,14 @@ def plot(result: Result, config: Config) -> Figure:
     """Accuracy and its spread over the number of examples."""
     sizes = np.asarray(config.sizes)
     figure, (accuracy, spread) = panels("test accuracy", "deviation from the median split")
-    for values, label in (
-        (result.kernel, "tangent kernel, infinite width"),
-        (result.network, "network, best learning rate"),
-        (result.shuffled, "kernel, labels in random order"),
-    ):
-        _curve(accuracy, sizes, values, label)
-    _curve(spread, sizes, _deviation(result.kernel), "tangent kernel")
-    _curve(spread, sizes, _deviation(result.network), "network")
+    named = {
+        "tangent kernel, infinite width": result.kernel,
+        "network, best learning rate": result.network,
+        "kernel, labels in random order": result.shuffled,
+    }
+    curves(accuracy, sizes, named, "o-")
+    own = {"tangent kernel": _deviation(result.kernel), "network": _deviation(result.network)}
+    curves(spread, sizes, own, "o-")
     for axis in (accuracy, spread):
-        axis.set(xscale="log", xlabel="labelled examples m")
-        axis.legend(fontsize=7)
+        label_axes(axis, "labelled examples m", logarithmic="x")
     return figure
-
-
-def _curve(axis: Axes, sizes: np.ndarray, values: np.ndarray, label: str) -> None:
-    (line,) = axis.plot(sizes, values.mean(axis=0), "o-", markersize=3, label=label)
-    low, high = np.quantile(values, (0.25, 0.75), axis=0)
-    axis.fill_between(sizes, low, high, color=line.get_color(), alpha=0.15, linewidth=0)

@@ -1,4 +1,4 @@
-"""On small tables, the tangent kernel is a classifier to begin with.
+"""On small tables, the tangent kernel classifies as well as the best general-purpose methods.
 
 Kernel regression with the tangent kernel of a wide network, beside a support vector machine with a
 Gaussian kernel, a random forest, nearest neighbours and a linear model, on eleven small tables:
@@ -10,7 +10,8 @@ the training part.
 What is compared: the average rank over tables (1 is best), the mean accuracy, and on how many
 tables a method reaches 95 % of the best accuracy there (P95). Friedman's test says whether ranks
 differ by more than chance; it is reported and not judged. The source speaks of 90 tables of the UCI
-repository: `paper` takes twenty of them from OpenML.
+repository: `paper` takes twenty of them from OpenML. (Neural networks, which it compares with too,
+are in `small_data`.)
 
 Source: arora · ntk-practice · §9.5.
 """
@@ -25,7 +26,13 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from scipy.stats import friedmanchisquare, rankdata
 
-from theorylab.claims import Source, median_at_least, median_at_most, median_between
+from theorylab.claims import (
+    Source,
+    median_at_least,
+    median_at_most,
+    median_between,
+    ordered,
+)
 from theorylab.data import TABLES, Dataset, table
 from theorylab.experiments.drawing import panels
 from theorylab.fields import Checked, Count, Seed, within
@@ -195,24 +202,21 @@ def _chosen(
 ) -> tuple[int, float]:
     """Depth and ridge with the best accuracy in cross-validation; one kernel serves all folds."""
     targets = np.eye(classes.max() + 1)[classes]
-    best, chosen = -1.0, (DEPTHS[0], RIDGES[0])
+    scales = NTK(weight_scale=math.sqrt(2.0), bias_scale=BIAS_SCALE)
+    points = jnp.asarray(_filled(x))
+    right: dict[tuple[int, float], int] = {}
     for depth in DEPTHS:
-        scales = NTK(weight_scale=math.sqrt(2.0), bias_scale=BIAS_SCALE)
-        points = jnp.asarray(_filled(x))
-        kernels = infinite_kernels(
-            mlp([1] * (depth - 1)), points, parametrization=scales, bias="normal"
-        )
+        network = mlp([1] * (depth - 1))
+        kernels = infinite_kernels(network, points, parametrization=scales, bias="normal")
         gram = np.asarray(kernels.ntk)
         for ridge in RIDGES:
-            right = 0
+            right[depth, ridge] = 0
             for rest, fold in folds:
                 matrix = gram[np.ix_(rest, rest)] + ridge * np.eye(len(rest))
                 alpha = np.linalg.solve(matrix, targets[rest] - 1 / targets.shape[1])
                 told = (gram[np.ix_(fold, rest)] @ alpha).argmax(axis=1)
-                right += np.sum(told == classes[fold])
-            if right > best:
-                best, chosen = right, (depth, ridge)
-    return chosen
+                right[depth, ridge] += int(np.sum(told == classes[fold]))
+    return max(right, key=lambda pair: right[pair])
 
 
 def _filled(x: np.ndarray) -> np.ndarray:
@@ -249,36 +253,52 @@ def _on_curved(result: Result, method: int) -> Float[np.ndarray, " s"]:
     return result.accuracy[:, chosen, method].mean(axis=1)
 
 
-# The catalogue asks for a rank better than or tied with the other two; a tie is half a rank here. A
-# smoke run with seed 31 gave differences of 0.07 and −0.7 in rank (intervals up to 0.32 and −0.14),
-# 0.4 points of accuracy, and P95 from 0.73 to 0.91, so that 0.6 is asked; Friedman's p was 0.003.
-# With biases of 0.1 the rank was half of one behind: `shells` is at chance for such a kernel.
 CLAIMS = (
     PRACTICE.claim(
-        "In average rank the tangent kernel is ahead of the Gaussian kernel, or tied with it.",
+        "In average rank the tangent kernel is ahead of the Gaussian kernel.",
+        lambda r, c: ordered(r.ranks[:, OWN], r.ranks[:, GAUSSIAN]),
+        quote="They found NTK can beat neural networks, other kernels like Gaussian",
+        expected="inconclusive",
+        why="On eleven small tables the difference is 0.07 to 0.2 of a rank, less than the splits'"
+        " noise; the 90 tables of the UCI repository would be needed.",
+    ),
+    PRACTICE.claim(
+        "In average rank the tangent kernel is ahead of the random forest.",
+        lambda r, c: ordered(r.ranks[:, OWN], r.ranks[:, FOREST]),
+        quote="the best previous classifier, random forest under various metrics",
+    ),
+    PRACTICE.claim(
+        "In average accuracy the tangent kernel is ahead of the random forest.",
+        lambda r, c: ordered(_mean(r, FOREST), _mean(r, OWN)),
+        quote="including average rank, average accuracy, etc.",
+    ),
+    PRACTICE.found(
+        "In average rank the tangent kernel is at most half a rank behind the Gaussian kernel.",
         lambda r, c: median_at_most(r.ranks[:, OWN] - r.ranks[:, GAUSSIAN], 0.5),
+        demand="lab: a smoke run with seed 31 gave 0.07 (up to 0.32); with biases of 0.1 it was"
+        " half a rank, because such a kernel is at chance on `shells`",
     ),
-    PRACTICE.claim(
-        "And ahead of the random forest, or tied with it.",
-        lambda r, c: median_at_most(r.ranks[:, OWN] - r.ranks[:, FOREST], 0.5),
-    ),
-    PRACTICE.claim(
+    PRACTICE.found(
         "Its mean accuracy is that of the better of the two, or larger, to two points.",
         lambda r, c: median_at_least(
             _mean(r, OWN) - np.maximum(_mean(r, GAUSSIAN), _mean(r, FOREST)), -0.02
         ),
+        demand="lab: a smoke run with seed 31 gave 0.4 points",
     ),
-    PRACTICE.claim(
+    PRACTICE.found(
         "On most tables, six of ten, it reaches 95 % of the best accuracy.",
         lambda r, c: median_at_least(_near_best(r, OWN), 0.6),
+        demand="lab: a smoke run with seed 31 gave 0.73 to 0.91",
     ),
     PRACTICE.control(
         "Where classes are curved, a linear model is at least 15 points behind.",
         lambda r, c: median_at_least(_on_curved(r, OWN) - _on_curved(r, LINEAR), 0.15),
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
     PRACTICE.control(
         "With labels in random order, the tangent kernel is at chance.",
         lambda r, c: median_between(r.shuffled.mean(axis=1), -0.1, 0.1),
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
 )
 

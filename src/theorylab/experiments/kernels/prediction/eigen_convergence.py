@@ -8,7 +8,7 @@ a small one: to fit the worst labels at length √n the weights must move so far
 these widths is no longer its kernel, which is the negative control.
 Gradient descent with step η has 1 − ηλ in place of e^(−ηλ), and times are η times steps.
 
-The source prints the expansion without the vectors vᵢ, which leaves one number for all samples.
+The source prints the expansion of u(t) − y without the vectors vᵢ: one number for all samples.
 
 Source: arora · ntk-eigen-convergence · §9.3, Fig. 9.1.
 """
@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.data import digits
-from theorylab.experiments.drawing import THEORY, panels
+from theorylab.experiments.drawing import THEORY, agreement, label_axes, panels
 from theorylab.fields import Count, OpenFraction, Seeded, within
 from theorylab.kernels import two_layer
 from theorylab.progress import report
@@ -232,62 +232,77 @@ def _loss_error(result: Result) -> Float[np.ndarray, "s l"]:
     return np.abs(result.loss - result.predicted_loss).max(axis=2)
 
 
-# 5 % are the catalogue's; losses are compared in units of the first one. It asks for a factor 3
-# between worst and random labels too. In the kernel's own closed form, of eight other draws each at
-# n = 30, 50, 70, 100, 200 and 300, the factor is 2.0 to 4.9 with medians of 3.1 to 3.9: 3 is in the
-# middle of it, and whether a median is above depends on the draw. So 1.5, below all, is asked.
 CLAIMS = (
     FIGURE.claim(
         "True labels are fitted sooner than random ones.",
         lambda r, c: ordered(r.fit_time[:, 0], r.fit_time[:, 1]),
+        quote="thus enjoying faster convergence",
     ),
     FIGURE.claim(
-        "Random labels are fitted sooner than the worst ones, by a factor 1.5 at least.",
-        lambda r, c: median_at_least(r.fit_time[:, 2] / r.fit_time[:, 1], 1.5),
+        "Labels along the least eigenvalue are fitted later than true ones.",
+        lambda r, c: ordered(r.fit_time[:, 0], r.fit_time[:, 2]),
+        quote="labels align with eigenvectors with respect to small eigenvalues",
     ),
     FIGURE.claim(
+        "Of the true labels, a larger part lies in the top ten directions than of random ones.",
+        lambda r, c: ordered(*(r.projections[:, labels, :TOP].sum(axis=1) for labels in (1, 0))),
+        quote="original labels have much better alignment with top eigenvectors",
+        formula=r"\sum_{i \le 10} (v_i^\top y)^2 / \|y\|^2",
+    ),
+    FIGURE.found(
         "True labels are fitted at least three times as fast as random ones.",
         lambda r, c: median_at_least(r.fit_time[:, 1] / r.fit_time[:, 0], 3.0),
+        demand="lab: chosen before the first run",
     ),
-    FIGURE.claim(
+    FIGURE.found(
+        "Random labels are fitted sooner than the worst ones, by a factor 1.5 at least.",
+        lambda r, c: median_at_least(r.fit_time[:, 2] / r.fit_time[:, 1], 1.5),
+        demand="lab: 3 was tried first; the kernel's closed form gives 2.0 to 4.9, in eight other"
+        " draws each at n = 30 to 300",
+    ),
+    FIGURE.found(
         "Most of the true labels, four fifths, lies in the top ten directions.",
         lambda r, c: median_at_least(r.projections[:, 0, :TOP].sum(axis=1), 0.8),
-        formula=r"\sum_{i \le 10} (v_i^\top y)^2 / \|y\|^2",
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
     DECAY.claim(
         "Top directions decay at the rate of their eigenvalue, to 5 %.",
         lambda r, c: median_at_most(
-            np.median(np.abs(r.rates / r.eigenvalues[:, : r.rates.shape[1]] - 1), axis=1),
-            0.05,
+            np.median(np.abs(r.rates / r.eigenvalues[:, : r.rates.shape[1]] - 1), axis=1), 0.05
         ),
         formula=r"v_i^\top (u(t) - y) = e^{-\lambda_i t}\,v_i^\top (u(0) - y)",
+        demand="lab: chosen before the first run, for the finite width",
     ),
     DECAY.claim(
         "The loss is the predicted one at all times, to 5 % of the first loss.",
         lambda r, c: median_at_most(_loss_error(r)[:, :3].max(axis=1), 0.05),
         formula=r"\ell(t) = \tfrac12 \sum_i e^{-2\lambda_i t}\,(v_i^\top y)^2",
+        demand="lab: chosen before the first run, for the finite width",
     ),
     *DECAY.erratum(
         printed=(
-            "At every sample, u(t) − y is the number Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y), to 10 %.",
+            "At every sample, u(t) − y is the number Σᵢ vᵢᵀ(u(t) − y), by (9.10), to 10 %.",
             lambda r, c: median_at_most(r.printed_error.max(axis=1), 0.1),
-            r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)",
+            r"u(t) - y = \sum_i v_i^\top (u(t) - y)",
         ),
         corrected=(
-            "The residual u(t) − y is the vector Σᵢ e^(−λᵢt) vᵢᵀ(u(0) − y) vᵢ, to 10 %.",
+            "The residual u(t) − y is the vector Σᵢ vᵢᵀ(u(t) − y) vᵢ, by (9.10), to 10 %.",
             lambda r, c: median_at_most(r.residual_error.max(axis=1), 0.1),
             r"u(t) - y = \sum_i e^{-\lambda_i t}\,v_i^\top (u(0) - y)\,v_i",
         ),
+        quote="forms an orthonormal basis of R^n, so (u(t) - y)",
     ),
     DECAY.control(
         "To fit the worst labels at length √n, the network leaves its kernel: 10 % are missed.",
         lambda r, c: median_at_least(_loss_error(r)[:, 3], 0.1),
+        demand="lab: twice what is allowed to the others",
     ),
     FIGURE.control(
         "Random labels do not prefer the top ten directions: they have less than twice their part.",
         lambda r, c: median_at_most(
             r.projections[:, 1, :TOP].sum(axis=1), 2 * TOP / r.projections.shape[2]
         ),
+        demand="derived: the mean is TOP/n, with a deviation of a third of it at n = 50",
     ),
 )
 
@@ -298,21 +313,19 @@ def plot(result: Result, config: Config) -> Figure:
         "loss over first loss", "eigenvalues and projections", "rates of top directions"
     )
     for which, label in enumerate(LABELS):
-        loss.semilogy(result.times[0], result.loss[0, which], label=f"{label} labels")
-        loss.semilogy(result.times[0], result.predicted_loss[0, which], **THEORY)
-    loss.set(xlabel="time", ylim=(1e-3, 1.5))
-    loss.legend(fontsize=7)
-    spectrum.semilogy(result.eigenvalues[0], label="λᵢ", **THEORY)
+        loss.plot(result.times[0], result.loss[0, which], label=f"{label} labels")
+        loss.plot(result.times[0], result.predicted_loss[0, which], **THEORY)
+    label_axes(loss, "time", logarithmic="y")
+    loss.set_ylim(1e-3, 1.5)
+    spectrum.plot(result.eigenvalues[0], label="λᵢ", **THEORY)
     for which, label in enumerate(LABELS[:2]):
-        spectrum.semilogy(
-            result.projections[0, which] ** 0.5, ".", ms=3, label=f"|vᵢᵀy|/‖y‖, {label}"
-        )
-    spectrum.set(xlabel="i", ylim=(1e-4, None))
-    spectrum.legend(fontsize=7)
+        shares = result.projections[0, which] ** 0.5
+        spectrum.plot(shares, ".", ms=3, label=f"|vᵢᵀy|/‖y‖, {label}")
+    label_axes(spectrum, "i", logarithmic="y")
+    spectrum.set_ylim(bottom=1e-4)
     top = result.eigenvalues[:, : result.rates.shape[1]]
-    rates.loglog(top.ravel(), result.rates.ravel(), ".", label="measured")
-    ends = np.array([top.min(), top.max()])
-    rates.loglog(ends, ends, label="λᵢ", **THEORY)
-    rates.set(xlabel="λᵢ")
-    rates.legend(fontsize=7)
+    agreement(rates, {"rates": (top, result.rates)})
+    label_axes(rates, "λᵢ", "measured", logarithmic="xy")
+    for axis in (loss, spectrum):
+        axis.legend(fontsize=7)
     return figure

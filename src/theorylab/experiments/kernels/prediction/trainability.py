@@ -1,10 +1,12 @@
-"""The tangent kernel at birth tells which networks will train.
+"""The condition number of the initial tangent kernel ranks networks by how well they will train.
 
-A population of networks is drawn: depth, activation, skip connections and the scale of the weights
-vary. Before any training, each has a number, κ = λ_m/λ₁, the ratio of the smallest to the largest
-eigenvalue of its tangent kernel on m samples. Then each is trained for as many steps, with the same
-fraction of its largest stable learning rate. Networks of small κ fit badly: gradient descent is as
-slow as its slowest mode.
+A population of fully connected networks is drawn: depth, activation, skip connections and the scale
+of the weights vary. Before any training, each has a condition number, κ = λ_m/λ₁, the ratio of the
+smallest to the largest eigenvalue of its tangent kernel on m samples. Then each is trained for the
+same number of steps, with the same fraction of its largest stable learning rate. Networks of small
+κ fit badly: gradient descent is as slow as its slowest mode. They do not generalise badly: with so
+few digits, the accuracy on held-out ones falls with κ. (The source's population is that of
+NAS-Bench-201: convolutional cells.)
 
 Source: golikov · ntk-nas · 2.6.1.
 """
@@ -21,13 +23,15 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from theorylab.claims import (
+    Finding,
     Source,
     median_at_least,
     median_between,
+    ordered,
     probability_at_least,
 )
 from theorylab.data import digits
-from theorylab.experiments.drawing import panels
+from theorylab.experiments.drawing import label_axes, paired_bars, panels
 from theorylab.fields import Count, OpenFraction, Plural, Seeded, within
 from theorylab.kernels import ntk
 from theorylab.kernels.trainability import trainability
@@ -42,6 +46,7 @@ PROXY = Source("golikov", "ntk-nas", "2.6.1")
 
 ACTIVATIONS = ("relu", "tanh", "gelu", "sine")
 LOSS = squared("half_sum")
+NUM_TEST = 200  # held-out digits
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Config(Seeded):
 
     num_cells: Annotated[int, within(10)] = 60  # networks in a population
     num_seeds: Plural = 10  # populations
-    num_samples: Annotated[int, within(1, 1797)] = (
+    num_samples: Annotated[int, within(1, 1597)] = (
         40  # digits m on which κ is measured and the network trained
     )
     width: Count = 64  # of every hidden layer
@@ -68,13 +73,16 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Axes: s populations, c networks in each."""
+    """Axes: s populations, c networks in each. Correlations are Spearman's, over a population."""
 
     trainability: Float[np.ndarray, "s c"]  # κ before training
     loss: Float[np.ndarray, "s c"]  # after training, in units of the first; inf if it diverged
+    accuracy: Float[np.ndarray, "s c"]  # on held-out digits
     depth: Int[np.ndarray, "s c"]
-    rank_correlation: Float[np.ndarray, " s"]  # Spearman's, of κ and −loss
+    rank_correlation: Float[np.ndarray, " s"]  # of κ and −loss
     shuffled_correlation: Float[np.ndarray, " s"]  # with the κ of the other populations
+    performance_correlation: Float[np.ndarray, " s"]  # of −loss and accuracy
+    proxy_correlation: Float[np.ndarray, " s"]  # of κ and accuracy
     worst_dropped: int  # of the worst tenth, those with κ below their population's median
     num_worst: int
 
@@ -99,21 +107,24 @@ def run(config: Config) -> Result:
     report("digits", 0.0)
     key = jax.random.key(config.seed)
     data_key, cell_key = jax.random.split(key)
-    x, y = _task(data_key, config.num_samples)
+    x, y = _task(data_key, config.num_samples + NUM_TEST)
     report("networks", 0.05)
     keys = jax.random.split(cell_key, config.num_seeds * config.num_cells)
-    kappa, loss, depth = ensemble(partial(_one, config, x, y), keys)
+    found = ensemble(partial(_one, config, x, y), keys)
     shape = (config.num_seeds, config.num_cells)
-    kappa, loss, depth = (np.asarray(values).reshape(shape) for values in (kappa, loss, depth))
+    kappa, loss, accuracy, depth = (np.asarray(values).reshape(shape) for values in found)
     loss = np.where(np.isfinite(loss), loss, np.inf)
     report("ranks", 0.95)
     worst = loss >= np.sort(loss, axis=1)[:, -(config.num_cells // 10), None]
     return Result(
         trainability=kappa,
         loss=loss,
+        accuracy=accuracy,
         depth=depth,
         rank_correlation=_spearman(kappa, -loss),
         shuffled_correlation=_with_others(kappa, -loss),
+        performance_correlation=_spearman(-loss, accuracy),
+        proxy_correlation=_spearman(kappa, accuracy),
         worst_dropped=int(np.sum(worst & (kappa < np.median(kappa, axis=1, keepdims=True)))),
         num_worst=int(np.sum(worst)),
     )
@@ -126,23 +137,37 @@ def _task(key: RandomKey, num_samples: int) -> tuple[Float[Array, "m d"], Float[
     return jnp.sqrt(data.x.shape[1]) * data.x, (2.0 * odd - 1.0)[:, None]
 
 
-def _one(
-    config: Config, x: Float[Array, "m d"], y: Float[Array, "m 1"], key: RandomKey
-) -> tuple[Float[Array, ""], Float[Array, ""], Int[Array, ""]]:
-    """κ of a random network of the family, its loss after training, and its depth."""
+class Trained(NamedTuple):
+    """What is known of a network: before training, after it, and its depth."""
+
+    trainability: Float[Array, ""]
+    loss: Float[Array, ""]
+    accuracy: Float[Array, ""]
+    depth: Int[Array, ""]
+
+
+def _one(config: Config, x: Float[Array, "m d"], y: Float[Array, "m 1"], key: RandomKey) -> Trained:
+    """Draw a random network of the family and train it on the first samples."""
     for_cell, for_weights = jax.random.split(key)
     cell = _draw(for_cell, config.max_depth)
     params = _init(for_weights, config, x.shape[1])
-    apply = partial(_apply, cell)
-    kernel = ntk(apply, params, x)
+    apply, n = partial(_apply, cell), config.num_samples
+    kernel = ntk(apply, params, x[:n])
     start = apply(params, x)
     step = config.learning_rate * 2 / jnp.linalg.eigvalsh(kernel)[-1]
 
     def objective(params: Params) -> Float[Array, ""]:
-        return LOSS(apply(params, x) - start, y)  # all begin at the output 0, with one loss
+        # All begin at the output 0, with one loss.
+        return LOSS(apply(params, x[:n]) - start[:n], y[:n])
 
     end = descend(objective, params, gradient_descent(step), [config.num_steps], objective)
-    return trainability(kernel), end.records[-1] / LOSS(jnp.zeros_like(y), y), cell.depth
+    right = (apply(end.params, x[n:]) - start[n:]) * y[n:] > 0
+    return Trained(
+        trainability=trainability(kernel),
+        loss=end.records[-1] / LOSS(jnp.zeros_like(y[:n]), y[:n]),
+        accuracy=jnp.mean(right.astype(y.dtype)),
+        depth=cell.depth,
+    )
 
 
 def _draw(key: Key[Array, ""], max_depth: int) -> Cell:
@@ -195,27 +220,55 @@ def _with_others(first: Float[np.ndarray, "s c"], second: Float[np.ndarray, "s c
     return np.mean([_spearman(np.roll(first, shift, axis=0), second) for shift in shifts], axis=0)
 
 
-# Demands are the catalogue's: a correlation above 0.4, seven in ten of the worst dropped.
+def _positive(correlation: Float[np.ndarray, " s"]) -> Finding:
+    return ordered(np.zeros_like(correlation), correlation)
+
+
 CLAIMS = (
     PROXY.claim(
-        "The smaller κ before training, the larger the loss after it: rank correlation above 0.4.",
-        lambda r, c: median_at_least(r.rank_correlation, 0.4),
-        formula=r"\rho_S(\kappa, -\text{loss}) > 0.4",
+        "Trainability correlates positively with the condition number κ before training.",
+        lambda r, c: _positive(r.rank_correlation),
+        quote="trainability correlates with NTK condition number",
+        formula=r"\rho_S(\kappa, -\text{loss}) > 0",
     ),
     PROXY.claim(
-        "Keeping the half with the larger κ drops at least 70 % of the worst tenth.",
-        lambda r, c: probability_at_least(r.worst_dropped, r.num_worst, 0.7),
+        "Performance correlates positively with trainability.",
+        lambda r, c: _positive(r.performance_correlation),
+        quote="performance correlates with trainability",
+        regime="num_samples >= 40 and num_cells >= 60",
+        expected="inconclusive",
+        why="With tens of training digits almost every network that fits them overfits; the source"
+        " speaks of networks trained on all of CIFAR-10 and ImageNet.",
+    ),
+    PROXY.claim(
+        "A small condition number implies low performance: κ correlates with held-out accuracy.",
+        lambda r, c: _positive(r.proxy_correlation),
+        quote="small condition number implies low trainability and thus, by the first hypothesis",
+        expected="refuted",
+        why="With tens of training digits, networks of large κ fit best and generalise worst: large"
+        " weights and few layers. The source's population, trained on CIFAR-10, would be needed.",
+    ),
+    PROXY.found(
+        "The rank correlation of κ with minus the training loss is above 0.4.",
+        lambda r, c: median_at_least(r.rank_correlation, 0.4),
+        demand="lab: chosen before the first run",
+    ),
+    PROXY.found(
+        "Keeping the half with the larger κ drops more than half of those that train worst.",
+        lambda r, c: probability_at_least(r.worst_dropped, r.num_worst, 0.5),
+        demand="derived: a κ that tells nothing drops one half",
     ),
     PROXY.control(
         "The κ of other networks tells nothing.",
         lambda r, c: median_between(r.shuffled_correlation, -0.25, 0.25),
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
     """Loss over κ, coloured by depth; and the correlations."""
-    figure, (scatter, bars) = panels("loss after training", "rank correlation with κ")
+    figure, (scatter, bars) = panels("loss after training", "rank correlations")
     shown = np.isfinite(result.loss)
     dots = scatter.scatter(
         np.maximum(result.trainability[shown], 1e-17),
@@ -226,8 +279,12 @@ def plot(result: Result, config: Config) -> Figure:
         vmin=1,
     )
     figure.colorbar(dots, ax=scatter, label="depth")
-    scatter.set(xscale="log", yscale="log", xlabel="κ = λ_m/λ₁ before training", ylabel="loss")
-    for place, values in enumerate((result.rank_correlation, result.shuffled_correlation)):
-        bars.plot(np.full(len(values), place), values, "o", markersize=4)
-    bars.set(xlim=(-0.5, 1.5), xticks=(0, 1), xticklabels=("own κ", "another's κ"))
+    label_axes(scatter, "κ = λ_m/λ₁ before training", "loss", logarithmic="xy")
+    named = {
+        "κ, loss": result.rank_correlation,
+        "loss, accuracy": result.performance_correlation,
+        "κ, accuracy": result.proxy_correlation,
+        "another's κ": result.shuffled_correlation,
+    }
+    paired_bars(bars, named)
     return figure

@@ -1,9 +1,9 @@
-"""Regression with a kernel is descent in a space of features, which need not be written down.
+"""Kernel regression is the end of gradient descent on features, which need not be written down.
 
 With the Gram matrix Gᵢⱼ = K(xᵢ, xⱼ) and zᵢ = K(x, xᵢ), the prediction h(x) = zᵀG⁻¹y is where
 gradient descent on features of K ends, whether they are ten or infinitely many; and of all
-functions that fit the data it has the least norm in the kernel's space. No ridge is involved: one
-that is slipped in as jitter shows at once.
+functions that fit the data it has the least norm in the kernel's space. No ridge is involved: a
+small jitter on the diagonal already leaves a residual.
 
 Source: arora · kernel-regression · §3.2.
 """
@@ -19,13 +19,13 @@ from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source, holds, identity, median_at_least, median_at_most
-from theorylab.experiments.drawing import COLOURS, THEORY, panels
+from theorylab.experiments.drawing import agreement, beside_theory, label_axes, panels
 from theorylab.fields import Count, Seeded, within
 from theorylab.kernels import Descent, predicted_outputs
 from theorylab.kernels import dot_product as kernels
 from theorylab.progress import report
 from theorylab.training import descend, gradient_descent, squared
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = r"h(x) = \sum_{ij} K(x, x_i) (G^{-1})_{ij} y_j = \arg\min_{h(x_i) = y_i} \|h\|_K"
@@ -34,7 +34,6 @@ REGRESSION = Source("arora", "kernel-regression", "§3.2")
 
 LOSS = squared("half_sum")
 STEPS = (0, 1, 3, 10, 30, 100, 300, 1000)
-NUM_CURVE = 200  # points of the curves on the circle
 NUM_EXTRA = 3  # points at which other functions that fit the data have other values
 JITTER = 1e-3
 
@@ -60,19 +59,16 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: s seeds, t steps, z test points, e eigen-directions."""
 
-    by_features: np.ndarray  # (s, t, z), predictions of descent on the quadratic features
-    by_kernel: np.ndarray  # (s, t, z), of descent with the kernel
-    end: np.ndarray  # (s, z), of descent on the features, at its end
-    ridgeless: np.ndarray  # (s, z), zᵀG⁻¹y
-    norms: np.ndarray  # (s), ‖h‖², of the Laplace kernel
-    same_norms: np.ndarray  # (s), of the function of least norm that has h's values elsewhere too
-    other_norms: np.ndarray  # (s), of one that fits the data and has other values elsewhere
-    jitter_residual: np.ndarray  # (s), what jitter leaves of the targets
-    directions: np.ndarray  # (s, t, e), errors of Laplace kernel descent, by eigen-direction
-    predicted_directions: np.ndarray  # (s, t, e), (1 − ηλ)ᵗ
-    angles: np.ndarray  # of points on a circle, and below what kernels make of five of them
-    curves: np.ndarray  # (3, angles), of the quadratic, Gaussian and Laplace kernels
-    circle_data: np.ndarray  # (2, 5), angles and targets
+    by_features: Float[Measured, "s t z"]  # predictions of descent on the quadratic features
+    by_kernel: Float[Measured, "s t z"]  # of descent with the kernel
+    end: Float[Measured, "s z"]  # of descent on the features, at its end
+    ridgeless: Float[Measured, "s z"]  # zᵀG⁻¹y
+    norms: Float[Measured, " s"]  # ‖h‖², of the Laplace kernel
+    same_norms: Float[Measured, " s"]  # of the least function that has h's values elsewhere too
+    other_norms: Float[Measured, " s"]  # of one that fits the data and has other values elsewhere
+    jitter_residual: Float[Measured, " s"]  # what jitter leaves of the targets
+    directions: Float[Measured, "s t e"]  # errors of Laplace kernel descent, by eigen-direction
+    predicted_directions: Float[Measured, "s t e"]  # (1 − ηλ)ᵗ
 
 
 class Problem(NamedTuple):
@@ -84,18 +80,11 @@ class Problem(NamedTuple):
     values: Float[Array, "*s extra"]  # of other functions, at the first test points
 
 
-def memory(config: Config) -> int:
-    """Predictions at all steps, and the errors of every step; in bytes."""
-    predictions = 4 * len(STEPS) * config.num_test
-    return 8 * config.num_seeds * (predictions + (STEPS[-1] + 1) * config.num_samples)
-
-
 def run(config: Config) -> Result:
     """Regress by features and by kernels."""
     report("descent on features and with kernels", 0.0)
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
-    found = _regressions(_problems(keys, config), config.num_steps)
-    return Result(**{name: np.asarray(values) for name, values in found.items()}, **_circle())
+    return Result(**_regressions(_problems(keys, config), config.num_steps))
 
 
 @partial(jax.jit, static_argnames="config")
@@ -166,66 +155,51 @@ def _laplace_regression(problem: Problem) -> dict[str, Array]:
     }
 
 
-def _circle() -> dict[str, np.ndarray]:
-    """What three kernels make of five points on a circle, for the figure."""
-    data = np.array([[0.5, 1.3, 2.6, 4.0, 5.4], [1.0, -0.5, 0.8, -1.0, 0.3]])
-    angles = np.linspace(0, 2 * np.pi, NUM_CURVE)
-    x, z = (jnp.asarray(np.stack([np.cos(at), np.sin(at)], axis=1)) for at in (data[0], angles))
-    functions = (
-        partial(kernels.polynomial_kernel, degree=2),
-        kernels.gaussian_kernel,
-        kernels.laplace_kernel,
-    )
-    curves = [np.asarray(k(z, x)) @ np.linalg.solve(k(x, x), data[1]) for k in functions]
-    return {"angles": angles, "curves": np.stack(curves), "circle_data": data}
-
-
 CLAIMS = (
     REGRESSION.claim(
         "Descent on the features and descent with the kernel make the same predictions.",
         lambda r, c: identity(r.by_features, r.by_kernel, 1e-10),
         formula=r"f_t(x) = K(x, X)\,G^{-1}(I - (I - \eta G)^t)\,y",
-    ),
-    REGRESSION.claim(
-        "Every error along an eigen-direction of the Gram matrix shrinks by its own factor.",
-        lambda r, c: identity(r.directions, r.predicted_directions, 1e-10),
-        formula=r"v_i^\top(y - f_t) = (1 - \eta\lambda_i)^t\, v_i^\top y",
+        quote="allows performing gradient descent without explicitly computing",
     ),
     REGRESSION.claim(
         "Descent on the features ends at regression with the kernel, without a ridge.",
         lambda r, c: median_at_most(np.abs(r.end - r.ridgeless).max(axis=1), 1e-6),
         formula=r"h(x) = z^\top G^{-1} y",
+        demand="derived: rounding, and what is left after the last step",
     ),
     REGRESSION.claim(
         "Of the functions that fit it has the least norm: elsewhere, other values cost more.",
         lambda r, c: holds(r.other_norms - r.norms),
         formula=r"\|h\|_K^2 = y^\top G^{-1} y",
+        quote="corresponds to the minimum RKHS norm solution",
     ),
     REGRESSION.control(
         "Its own values elsewhere cost nothing.",
         lambda r, c: identity(r.same_norms, r.norms, 1e-10),
     ),
+    REGRESSION.found(
+        "Every error along an eigen-direction of the Gram matrix shrinks by its own factor.",
+        lambda r, c: identity(r.directions, r.predicted_directions, 1e-10),
+        formula=r"v_i^\top(y - f_t) = (1 - \eta\lambda_i)^t\, v_i^\top y",
+    ),
     REGRESSION.control(
         "A jitter of a thousandth on the diagonal is a ridge: the data are no longer fitted.",
         lambda r, c: median_at_least(r.jitter_residual, 1e-4),
+        demand="derived: it leaves 0.001/(λ + 0.001) of an error, and λ is at most n ≤ 8",
     ),
 )
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw three predictions on a circle, and errors of the Laplace kernel by direction."""
-    figure, (curves, directions) = panels(
-        "five points on a circle", "Laplace kernel: errors by eigen-direction"
+    """Draw predictions at the end of descent, and errors of the Laplace kernel by direction."""
+    figure, (predictions, directions) = panels(
+        "predictions at test points", "Laplace kernel: errors by eigen-direction"
     )
-    for name, curve in zip(("(1 + t)²", "Gaussian", "Laplace"), result.curves, strict=True):
-        curves.plot(result.angles, curve, label=name)
-    curves.plot(*result.circle_data, "o", color="black", markersize=4)
-    curves.set(xlabel="angle")
-    curves.legend(fontsize=7)
-    pairs = zip(result.directions[0].T, result.predicted_directions[0].T, strict=True)
-    for number, (measured, predicted) in enumerate(pairs):
-        colour = COLOURS[number % len(COLOURS)]
-        directions.loglog(STEPS[1:], np.abs(measured[1:]), "o", markersize=3, color=colour)
-        directions.loglog(STEPS[1:], np.abs(predicted[1:]), **THEORY)
-    directions.set(xlabel="step", ylim=(1e-17, 10))
+    agreement(predictions, {"descent on features": (result.ridgeless, result.end)})
+    label_axes(predictions, "zᵀG⁻¹y", "at the end of descent")
+    measured, predicted = result.directions[0, 1:], result.predicted_directions[0, 1:]
+    beside_theory(directions, STEPS[1:], np.abs(measured), np.abs(predicted))
+    label_axes(directions, "step", logarithmic="xy")
+    directions.set_ylim(1e-17, 10)
     return figure
