@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from theorylab.incontext.list_theorems import Audit
 from theorylab.typing import Measured
 
 
@@ -13,6 +14,19 @@ def first_perfect(perfect: Bool[Array, " t"]) -> float:
     """The first iterate that classifies everything, or NaN."""
     found = np.asarray(perfect)
     return float(found.argmax()) if found.any() else float("nan")
+
+
+def audited(audit: Audit, least_gradient: float, delta: float) -> dict[str, Any]:
+    """What both experiments keep of an audited descent, in the units of the proofs."""
+    checks = Audit(*(np.asarray(part, float) for part in audit))
+    return {
+        "loss": checks.loss,
+        "gradient": checks.gradient / least_gradient,
+        "inside": checks.inside,
+        "outside": checks.outside,
+        "rare": checks.rare / delta,
+        "solved": checks.perfect,
+    }
 
 
 def unsolved(result: Any, values: Float[Measured, "..."]) -> np.ndarray:

@@ -4,7 +4,8 @@ At W = 0 attention is uniform, so with V = cP all tokens of a sequence tie, and 
 log(n + (L − n)e^{−c/n}), between log n and log L. With noise of up to ε/2 in V it is at most
 log L + ε, from which the c of the theorem on training both matrices is chosen.
 
-Source: karp · dl-former · §4.2.1; karp · dl-thm44 · Theorems 4.2, 4.4.
+Source: karp · dl-former · §4.2.1; karp · dl-thm43 · proof of Theorem 4.3; karp · dl-thm44 ·
+Theorems 4.2, 4.4.
 """
 
 from dataclasses import dataclass
@@ -28,13 +29,14 @@ from theorylab.incontext.list_transformer import Sets, aligned_values, list_loss
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey, Scalar
 
-from ._sequences import check_sizes
+from ._sequences import check_sizes, table
 
 PRECISION = "float64"
 FORMULA = r"\log\left(n + (L - n)e^{-c/n}\right)"
 
 MODEL = Source("karp", "dl-former", "§4.2.1")
 THEOREM = Source("karp", "dl-thm44", "Theorems 4.2, 4.4")
+PROOF = Source("karp", "dl-thm43", "proof of Theorem 4.3")
 
 
 @dataclass(frozen=True)
@@ -95,17 +97,15 @@ def run(config: Config) -> Result:
             float(_start(key, lists, jnp.asarray(tokens), c, epsilon)[0])
             for c, epsilon in zip(scales, config.epsilons, strict=True)
         ]
-        needed = [least(*pair) for pair in zip(config.epsilons, noisy, strict=True)]
-        rows.append((loss, initial_loss(n, num_tokens, scale), classified, noisy, needed))
-    losses, closed, classified, noisy, needed = (np.array(part) for part in zip(*rows, strict=True))
-    return Result(
-        loss=losses,
-        closed_form=closed,
-        classified=classified,
-        noisy_loss=noisy,
-        scale=np.array(scales),
-        least_scale=needed,
-    )
+        row = {
+            "loss": loss,
+            "closed_form": initial_loss(n, num_tokens, scale),
+            "classified": classified,
+            "noisy_loss": noisy,
+            "least_scale": [least(*pair) for pair in zip(config.epsilons, noisy, strict=True)],
+        }
+        rows.append(row)
+    return Result(**table(rows, config.num_seeds), scale=np.array(scales))
 
 
 @jax.jit
@@ -121,11 +121,20 @@ def _start(
 
 
 CLAIMS = (
-    MODEL.claim(
-        "The first loss is log(n + (L − n)e^{−c/n}).",
-        lambda r, c: identity(r.loss, r.closed_form, 1e-12),
+    PROOF.claim(
+        "The first loss is at most log L, with V = cP.",
+        lambda r, c: at_most(r.loss.max(), np.log(c.num_tokens)),
     ),
-    THEOREM.claim(
+    MODEL.found(
+        "The first loss is log(n + (L − n)e^{−c/n}): log n, for the c of the theorems.",
+        lambda r, c: identity(r.loss, r.closed_form, 1e-12),
+        formula=FORMULA,
+    ),
+    THEOREM.found(
+        "Noise of ε/2 in V raises the first loss to log L + ε at most.",
+        lambda r, c: holds(np.log(c.num_tokens) + np.array(c.epsilons) - r.noisy_loss),
+    ),
+    THEOREM.check(
         "c is above what the theorem asks for, with the loss that was measured.",
         lambda r, c: holds(r.scale[None, :] - r.least_scale),
     ),
