@@ -229,7 +229,7 @@ CLAIMS = (
     LEMMA.found(
         "V moves by a tenth of that and less, so that it stays near its start: within 0.51 ε.",
         lambda r, c: holds(np.append(0.1 - _pace(r, c), 0.51 - r.distance)),
-        demand="lab: six lists with two ε moved V by 0.02 of that and less",
+        demand="lab: six lists of seed 0 with two ε moved V by 0.02 of that and less",
     ),
     PROOF.claim(
         "The loss never grows.",
