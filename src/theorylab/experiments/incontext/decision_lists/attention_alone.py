@@ -15,31 +15,25 @@ Source: karp · dl-thm43 · Theorems 4.1, 4.3; karp · dl-task · §4.2.3.
 from dataclasses import dataclass
 from functools import partial
 from math import comb
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source, at_most, holds, identity
 from theorylab.experiments.drawing import label_axes, panels
 from theorylab.fields import Plural, Positive, Seeded, Several, within
-from theorylab.incontext import DecisionLists, ListTransformer, audit, list_labels, random_lists
+from theorylab.incontext import random_lists
 from theorylab.incontext.decision_lists import all_sets, triple_delta
-from theorylab.incontext.list_theorems import Audit, attention_scale, attention_steps
-from theorylab.incontext.list_transformer import (
-    Sets,
-    aligned_values,
-    attention_sharpness,
-    descend_at_sharpness,
-    is_perfect,
-)
+from theorylab.incontext.list_theorems import attention_scale, attention_steps
+from theorylab.incontext.list_transformer import aligned_values, attention_sharpness
 from theorylab.progress import report
-from theorylab.typing import Measured, Scalar
+from theorylab.typing import Measured
 
-from ._sequences import audited, check_sizes, first_perfect, table, unsolved
+from ._sequences import check_sizes, descend, table, unsolved
 
 PRECISION = "float64"
 FORMULA = r"c = \frac{4n^2 \log L}{\delta}, \quad t \le \frac{32 M \lambda_{\max}}{\log L}"
@@ -66,8 +60,6 @@ class Config(Seeded):
             raise ValueError("tokens, sizes and lengths must be as many.")
         for case in self.cases:
             check_sizes(*case)
-            if comb(*case[:2]) > 20000:
-                raise ValueError(f"at most 20000 sets, got {comb(*case[:2])}.")
         if self.factors[0] != 1:
             raise ValueError(f"factors must begin with 1, got {self.factors}.")
 
@@ -92,13 +84,10 @@ PRESETS = {
 class Result(NamedTuple):
     """Axes: cases (c), instances (i), factors of c (f), iterates (t)."""
 
-    scale: Float[Measured, "c i"]  # the theorem's c
-    delta: Float[Measured, "c i"]
     first: Float[Measured, "c i f"]  # the first perfect iterate; NaN if none is
     bound: Float[Measured, "c i"]  # the theorem's
     sharpness: Float[Measured, "c i"]  # λ_max, of the step
     met: Float[Measured, "c i"]  # the largest eigenvalue on the way
-    at_start: Float[Measured, "c i"]  # the eigenvalue at W = 0
     loss: Float[Measured, "c i t"]
     gradient: Float[Measured, "c i t"]  # ‖∇loss‖² over log²L/16M
     inside: Float[Measured, "c i t"]  # margins of the proof, 0 and above where it holds
@@ -110,15 +99,6 @@ class Result(NamedTuple):
     other: Float[Measured, "c i"]  # iterates that are perfect with another permutation in V
 
 
-class Run(NamedTuple):
-    """One descent, and the same with another permutation in V."""
-
-    audit: Audit
-    sharpness: Float[Array, ""]
-    met: Float[Array, " t"]
-    other: Int[Array, ""]
-
-
 def memory(config: Config) -> int:
     """Bytes of one directional derivative of all logits, and of all iterates."""
     sizes = [comb(tokens, size) * size * tokens for tokens, size, _ in config.cases]
@@ -127,54 +107,35 @@ def memory(config: Config) -> int:
 
 def run(config: Config) -> Result:
     """Descend on every instance, and check the proof on the way."""
-    learn = jax.jit(partial(_learned, num_steps=config.num_steps))
+    method = {"sharpness": attention_sharpness, "trained": (True, False)}
+    learn = partial(descend, epsilon=0.0, num_steps=config.num_steps, **method)
     rows = []
-    for place, case in enumerate(config.cases):
-        report("{} tokens, sets of {}, lists of {}".format(*case), place / len(config.cases))
-        num_tokens, size, length = case
-        sets = all_sets(num_tokens, size)
+    for place, (num_tokens, size, length) in enumerate(config.cases):
+        case = f"{num_tokens} tokens, sets of {size}, lists of {length}"
+        report(case, place / len(config.cases))
+        sets, log = all_sets(num_tokens, size), np.log(num_tokens)
         key = jax.random.fold_in(jax.random.key(config.seed), place)
         for instance in jax.random.split(key, config.num_seeds):
             lists = random_lists(instance, num_tokens, length, shortest=2)
             delta = triple_delta(lists, sets)
             scale = attention_scale(size, num_tokens, delta)
-            runs = [learn(lists, jnp.asarray(sets), scale * factor) for factor in config.factors]
-            rows.append({"scale": scale, "delta": delta, **_row(runs, case, delta)})
+            scales = [scale * factor for factor in config.factors]
+            both = lists.permutation, jnp.roll(lists.permutation, 1)  # the second one is wrong
+            starts = [aligned_values(both[0], c) for c in scales] + [aligned_values(both[1], scale)]
+            *runs, other = [
+                learn(start, lists, jnp.asarray(sets), c)
+                for start, c in zip(starts, [*scales, scale], strict=True)
+            ]
+            row = {
+                **runs[0].fields(log**2 / (16 * length), delta),
+                "first": [each.first for each in runs],
+                "bound": attention_steps(length, float(runs[0].sharpness), num_tokens),
+                "chance": np.asarray(runs[0].audit.chance) / delta,
+                "inner": np.asarray(runs[0].audit.inner) / (log / 4),
+                "other": other.audit.perfect.sum(),
+            }
+            rows.append(row)
     return Result(**table(rows, len(config.cases), config.num_seeds))
-
-
-def _learned(lists: DecisionLists, tokens: Int[Array, "b n"], scale: Scalar, num_steps: int) -> Run:
-    """Descent with V = cP, audited; and the same with another permutation in V."""
-    sets = Sets(tokens, list_labels(lists, tokens))
-    nothing = jnp.zeros((len(lists.order), len(lists.order)))
-    permutations = jnp.stack([lists.permutation, jnp.roll(lists.permutation, 1)])
-
-    def descend(permutation: Int[Array, " l"]) -> tuple[Audit, Array, Array, Array]:
-        start = ListTransformer(nothing, aligned_values(permutation, scale))
-        way = descend_at_sharpness(start, sets, attention_sharpness, (True, False), num_steps)
-        checks = jax.lax.map(lambda at: audit(at, sets, lists, scale), way.path)
-        right = jax.lax.map(lambda at: is_perfect(at, sets), way.path)
-        return checks, way.sharpness, way.met, right.sum()
-
-    checks, sharpness, met, right = jax.lax.map(descend, permutations)
-    return Run(jax.tree.map(lambda leaf: leaf[0], checks), sharpness[0], met[0], right[1])
-
-
-def _row(runs: list[Run], case: tuple[int, int, int], delta: float) -> dict[str, Any]:
-    """The fields of the result for one instance."""
-    num_tokens, _, length = case
-    main, log = runs[0], np.log(num_tokens)
-    return {
-        **audited(main.audit, log**2 / (16 * length), delta),
-        "first": [first_perfect(run.audit.perfect) for run in runs],
-        "bound": attention_steps(length, float(main.sharpness), num_tokens),
-        "sharpness": main.sharpness,
-        "met": main.met.max(),
-        "at_start": main.met[0],
-        "chance": np.asarray(main.audit.chance) / delta,
-        "inner": np.asarray(main.audit.inner) / (log / 4),
-        "other": main.other,
-    }
 
 
 def _promised(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:

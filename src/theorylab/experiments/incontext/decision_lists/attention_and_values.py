@@ -22,20 +22,15 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Source, at_most, holds, identity
 from theorylab.experiments.drawing import COLOURS, label_axes, panels
-from theorylab.fields import Plural, Positive, Seeded, Several, within
-from theorylab.incontext import DecisionLists, ListTransformer, audit, list_labels, random_lists
-from theorylab.incontext.decision_lists import all_sets, set_delta
-from theorylab.incontext.list_theorems import Audit, joint_scale, joint_steps
-from theorylab.incontext.list_transformer import (
-    Sets,
-    aligned_values,
-    descend_at_sharpness,
-    list_sharpness,
-)
+from theorylab.fields import Positive, Several, within
+from theorylab.incontext import random_lists
+from theorylab.incontext.decision_lists import all_sets
+from theorylab.incontext.list_theorems import joint_steps
+from theorylab.incontext.list_transformer import aligned_values, list_sharpness
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey, Scalar
 
-from ._sequences import audited, check_sizes, first_perfect, table, unsolved
+from ._sequences import Descent, Lists, descend, table, unsolved
 
 PRECISION = "float64"
 FORMULA = r"c > \left(4\bar L\sqrt{M/\epsilon} + 6\epsilon/n\right) 10n^2/\delta + 4\epsilon"
@@ -46,30 +41,13 @@ PROOF = Source("karp", "dl-thm44", "proof of Theorem 4.4")
 
 
 @dataclass(frozen=True)
-class Config(Seeded):
+class Config(Lists):
     """Random lists, with V at several distances from cP."""
 
     num_tokens: Annotated[int, within(3, 16)] = 8  # L
-    size: Plural = 3  # n
-    length: Plural = 3  # M
     epsilons: Several[Positive] = (0.1, 1.0)  # twice the largest noise in V₀
     radii: Several[Positive] = (0.1, 1.0)  # largest noise over c, beyond the theorem
-    num_seeds: Annotated[int, within(1, 1000)] = 6  # random lists
     num_steps: Annotated[int, within(1, 1000)] = 12  # of descent
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_sizes(self.num_tokens, self.size, self.length)
-        if comb(self.num_tokens, self.size) > 5000:
-            raise ValueError(f"at most 5000 sets, got {comb(self.num_tokens, self.size)}.")
-        if max(self.epsilons) > 16 * self.length:
-            raise ValueError(f"epsilons must be at most 16 length, got {self.epsilons}.")
-
-    def scale(self, epsilon: float) -> float:
-        """A c for sure: the first loss is at most log L + ε, as noise of ε/2 adds at most ε."""
-        delta = set_delta(self.num_tokens, self.size)
-        loss = float(np.log(self.num_tokens)) + epsilon
-        return 1.01 * joint_scale(self.size, self.num_tokens, self.length, delta, epsilon, loss)
 
 
 PRESETS = {
@@ -100,16 +78,6 @@ class Result(NamedTuple):
     other: Float[Measured, " i"]  # the most perfect iterates with another permutation in V
 
 
-class Run(NamedTuple):
-    """One descent of both matrices."""
-
-    audit: Audit
-    sharpness: Float[Array, ""]
-    met: Float[Array, ""]
-    distance: Float[Array, " t"]  # largest |V − cP| of every iterate
-    moved: Float[Array, ""]  # largest |V − V₀| of all
-
-
 def memory(config: Config) -> int:
     """Bytes of the dense derivative of all logits, in all 2L² directions."""
     num_sets = comb(config.num_tokens, config.size)
@@ -122,65 +90,56 @@ def run(config: Config) -> Result:
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     lists_of = [random_lists(key, config.num_tokens, config.length, shortest=2) for key in keys]
     instances = list(zip(keys, lists_of, strict=True))
-    learn = jax.jit(partial(_learned, num_steps=config.num_steps))
-    rows, far, other = [], [], []
+    method = {"sharpness": list_sharpness, "trained": (True, True)}
+    learn = partial(descend, num_steps=config.num_steps, **method)
+    rows, beyond = [], []
     for epsilon in config.epsilons:
+        scale = config.scale(epsilon)
         for place, (key, lists) in enumerate(instances):
             report(f"training both matrices, ε = {epsilon:g}", place / len(keys))
-            scale = config.scale(epsilon)
-            way = learn(key, lists, tokens, scale, epsilon, epsilon, lists.permutation)
-            rows.append(_row(way, epsilon, config))
+            start = _start(key, lists.permutation, scale, epsilon)
+            way = learn(start, lists, tokens, scale, epsilon)
+            rows.append(_row(way, start, lists.permutation, epsilon, config))
     least = config.epsilons[0]
     scale = config.scale(least)
     for place, (key, lists) in enumerate(instances):
         report("training from far away", place / len(keys))
-        task = (key, lists, tokens, scale)
-        away = [learn(*task, 2 * r * scale, 0.0, lists.permutation) for r in config.radii]
-        far.append([first_perfect(each.audit.perfect) for each in away])
-        wrong = learn(*task, least, 0.0, jnp.roll(lists.permutation, 1))
-        other.append(float(wrong.audit.perfect.sum()))
+        starts = [_start(key, lists.permutation, scale, 2 * r * scale) for r in config.radii]
+        starts.append(_start(key, jnp.roll(lists.permutation, 1), scale, least))
+        *away, wrong = [learn(start, lists, tokens, scale, 0.0) for start in starts]
+        row = {"far": [each.first for each in away], "other": wrong.audit.perfect.sum()}
+        beyond.append(row)
+    extra = table(beyond, config.num_seeds)
     fields = table(rows, len(config.epsilons), config.num_seeds)
-    return Result(**fields, far=np.array(far).T, other=np.array(other))
+    return Result(**fields, far=extra["far"].T, other=extra["other"])
 
 
-def _learned(
-    key: RandomKey,
-    lists: DecisionLists,
-    tokens: Int[Array, "b n"],
-    scale: Scalar,
-    width: Scalar,
-    epsilon: Scalar,
-    permutation: Int[Array, " l"],
-    num_steps: int,
-) -> Run:
-    """Descent of W and V from c times a permutation, with noise in ±width/2, audited with ε."""
-    sets = Sets(tokens, list_labels(lists, tokens))
+@jax.jit
+def _start(
+    key: RandomKey, permutation: Int[Array, " l"], scale: Scalar, width: Scalar
+) -> Float[Array, "l l"]:
+    """V: c times a permutation, with noise in ±width/2."""
     aligned = aligned_values(permutation, scale)
-    noise = width / 2 * jax.random.uniform(key, aligned.shape, minval=-1.0)
-    start = ListTransformer(jnp.zeros_like(aligned), aligned + noise)
-    way = descend_at_sharpness(start, sets, list_sharpness, (True, True), num_steps)
-    return Run(
-        audit=jax.lax.map(lambda at: audit(at, sets, lists, scale, epsilon), way.path),
-        sharpness=way.sharpness,
-        met=way.met.max(),
-        distance=jnp.abs(way.path.values - aligned[None]).max(axis=(1, 2)),
-        moved=jnp.abs(way.path.values - start.values[None]).max(),
-    )
+    return aligned + width / 2 * jax.random.uniform(key, aligned.shape, minval=-1.0)
 
 
-def _row(run: Run, epsilon: float, config: Config) -> dict[str, Any]:
+def _row(
+    way: Descent,
+    start: Float[Array, "l l"],
+    permutation: Int[Array, " l"],
+    epsilon: float,
+    config: Config,
+) -> dict[str, Any]:
     """The fields of the result from `first` to `solved`, for one instance and distance."""
-    scale, delta = config.scale(epsilon), set_delta(config.num_tokens, config.size)
-    loss = float(run.audit.loss[0])
+    scale, loss = config.scale(epsilon), float(way.audit.loss[0])
+    aligned = aligned_values(permutation, scale)
     return {
-        **audited(run.audit, 16 * max(1.0, loss) ** 2 / epsilon, delta),
-        "first": first_perfect(run.audit.perfect),
-        "bound": joint_steps(float(run.sharpness), epsilon, loss),
-        "sharpness": run.sharpness,
-        "met": run.met,
-        "distance": np.asarray(run.distance) / epsilon,
-        "moved": run.moved / scale,
-        "most": 0.5 + epsilon / scale - np.asarray(run.audit.most),
+        **way.fields(16 * max(1.0, loss) ** 2 / epsilon, config.delta),
+        "first": way.first,
+        "bound": joint_steps(float(way.sharpness), epsilon, loss),
+        "distance": np.abs(way.values - aligned[None]).max(axis=(1, 2)) / epsilon,
+        "moved": np.abs(way.values - start[None]).max() / scale,
+        "most": 0.5 + epsilon / scale - np.asarray(way.audit.most),
     }
 
 
