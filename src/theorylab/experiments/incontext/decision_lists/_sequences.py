@@ -73,7 +73,7 @@ class Descent(NamedTuple):
 
     def fields(self, least_gradient: float, delta: float) -> dict[str, Any]:
         """What both experiments keep of it, in the units of the proofs."""
-        checks = Audit(*(np.asarray(part, float) for part in self.audit))
+        checks = jax.tree.map(lambda part: np.asarray(part, float), self.audit)
         return {
             "sharpness": self.sharpness,
             "met": self.met,

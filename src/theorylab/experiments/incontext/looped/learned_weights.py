@@ -99,8 +99,7 @@ class Result(NamedTuple):
 
     losses: Float[Measured, "2 s t"]
     start: LoopWeights  # Q and P before training, each (2, s, e, e)
-    query_key: Float[Measured, "2 s e e"]  # Q
-    projection: Float[Measured, "2 s e e"]  # P
+    end: LoopWeights  # and after it
     errors: Float[Measured, "2 s"]  # mean ‖output − αθ*‖² over mean ‖αθ*‖²
     untrained: Float[Measured, "2 s"]
     descent: Float[Measured, "2"]  # of the constructed weights at the best constant rate
@@ -116,7 +115,7 @@ def run(config: Config) -> Result:
         start, end, losses = _learn(config, key, root)
         tests = _prompts(config, test_key, root, config.num_test)
         errors = {"errors": _error(end, tests), "untrained": _error(start, tests)}
-        return {"losses": losses, "start": start.weights, **end.weights._asdict(), **errors}
+        return {"losses": losses, "start": start.weights, "end": end.weights, **errors}
 
     report("training, all steps in one program", 0.0)
     keys = jnp.tile(jax.random.split(train_key, config.num_seeds), 2)
@@ -185,31 +184,31 @@ def _descent(config: Config, key: RandomKey, root: Float[Array, "d d"]) -> Float
     return jax.lax.map(error, 2 * jnp.arange(1, NUM_RATES + 1) / NUM_RATES).min()
 
 
-def _angles(matrices: Float[np.ndarray, "s e e"], *diagonal: float) -> np.ndarray:
+def _angles(matrices: Float[Measured, "s e e"], *diagonal: float) -> np.ndarray:
     """Of every matrix with a diagonal one, in degrees; the sign of Q and P is free together."""
-    other = np.diag(diagonal)
-    products = np.abs(np.einsum("sij,ij->s", matrices, other))
-    cosines = products / np.linalg.norm(matrices, axis=(1, 2)) / np.linalg.norm(other)
+    found, other = np.asarray(matrices), np.diag(diagonal)
+    products = np.abs(np.einsum("sij,ij->s", found, other))
+    cosines = products / np.linalg.norm(found, axis=(1, 2)) / np.linalg.norm(other)
     return np.degrees(np.arccos(np.minimum(cosines, 1.0)))
 
 
-def _query_key_angles(weights: Result | LoopWeights, config: Config) -> np.ndarray:
-    """Of Q with the constructed I, for isotropic inputs."""
-    return _angles(weights.query_key[0], *np.ones(config.dimension + 1))
+def _constructed(weights: LoopWeights, config: Config) -> tuple[np.ndarray, np.ndarray]:
+    """Angles of Q with I and of P with diag(I, 0), the constructed ones, for isotropic inputs."""
+    ones = np.ones(config.dimension)
+    return _angles(weights.query_key[0], *ones, 1.0), _angles(weights.projection[0], *ones, 0.0)
 
 
-def _projection_angles(
-    weights: Result | LoopWeights, config: Config, law: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of P with the constructed diag(I, 0), and with diag(Λ⁻¹, 0)."""
-    constructed = _angles(weights.projection[law], *np.ones(config.dimension), 0.0)
-    return constructed, _angles(weights.projection[law], *1 / config.spectrum, 0.0)
-
-
-def _lead(weights: Result | LoopWeights, config: Config) -> np.ndarray:
+def _lead(weights: LoopWeights, config: Config) -> np.ndarray:
     """By how much P is nearer to diag(Λ⁻¹, 0) than to the constructed one, for skewed inputs."""
-    constructed, whitening = _projection_angles(weights, config, law=1)
-    return constructed - whitening
+    skewed = weights.projection[1]
+    whitening = _angles(skewed, *1 / config.spectrum, 0.0)
+    return _angles(skewed, *np.ones(config.dimension), 0.0) - whitening
+
+
+def _left(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
+    """Which parts of the start's angles of Q and P are left after training."""
+    ends, starts = _constructed(result.end, config), _constructed(result.start, config)
+    return ends[0] / starts[0], ends[1] / starts[1]
 
 
 CLAIMS = (
@@ -219,20 +218,18 @@ CLAIMS = (
     ),
     DESCENT.found(
         "Training removes half and more of the angle of Q to the constructed one.",
-        lambda r, c: median_at_most(_query_key_angles(r, c) / _query_key_angles(r.start, c), 0.5),
+        lambda r, c: median_at_most(_left(r, c)[0], 0.5),
         demand=SET,
     ),
     DESCENT.found(
         "Training removes half and more of the angle of P to the constructed one.",
-        lambda r, c: median_at_most(
-            _projection_angles(r, c)[0] / _projection_angles(r.start, c)[0], 0.5
-        ),
+        lambda r, c: median_at_most(_left(r, c)[1], 0.5),
         demand=SET,
     ),
     DESCENT.found(
         "In the end Q is at 18° at most from the constructed one, and P at 26°: |cos| ≥ 0.95, 0.9.",
         lambda r, c: median_at_most(
-            np.maximum(_query_key_angles(r, c) / 18.2, _projection_angles(r, c)[0] / 25.9), 1.0
+            np.maximum(*np.divide(_constructed(r.end, c), [[18.2], [25.9]])), 1.0
         ),
         demand="lab: another seed gave |cos| of 0.99 (Q) and of 0.96 to 0.98 (P)",
     ),
@@ -243,11 +240,11 @@ CLAIMS = (
     ),
     MODEL.found(
         "For skewed inputs the learned P is nearer to diag(Λ⁻¹, 0) than to the constructed one.",
-        lambda r, c: median_at_least(_lead(r, c), 0.0),
+        lambda r, c: median_at_least(_lead(r.end, c), 0.0),
     ),
     MODEL.found(
         "It is training that turns P towards diag(Λ⁻¹, 0): its lead grows from the start on.",
-        lambda r, c: ordered(_lead(r.start, c), _lead(r, c)),
+        lambda r, c: ordered(_lead(r.start, c), _lead(r.end, c)),
     ),
     DESCENT.control(
         "Before training the loop is not descent: its error is at least three times as large.",
@@ -270,7 +267,8 @@ def plot(result: Result, config: Config) -> Figure:
     label_axes(axes[0], "step", "mean square error", "y")
     for error in result.descent:
         axes[0].axhline(error, **THEORY)
-    tables = result.query_key[0, 0], result.projection[0, 0], result.projection[1, 0]
+    query_key, projection = result.end
+    tables = query_key[0, 0], projection[0, 0], projection[1, 0]
     for axis, table in zip(axes[1:], tables, strict=True):
         image(axis, table)
     return figure
