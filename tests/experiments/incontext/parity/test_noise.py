@@ -15,6 +15,7 @@ def test_verdicts_are_as_expected(surprises):
         ("Both networks solve", lambda r: {"clean": r.clean - 0.5}),
         ("the pseudo-inverse", lambda r: {"ranks": r.ranks + 1}),
         ("ratio of sampled noise", lambda r: {"noise": r.noise[::-1]}),
+        ("falls as fast as", lambda r: {"remainder": r.remainder**0.5}),
         ("small network is more accurate.", lambda r: {"accuracy": r.accuracy[:, ::-1]}),
         ("by 5 points", lambda r: {"accuracy": r.accuracy[:, ::-1]}),
         ("smaller hinge loss", lambda r: {"hinge": r.hinge[:, ::-1]}),

@@ -270,5 +270,5 @@ def plot(result: Result, config: Config) -> Figure:
     query_key, projection = result.end
     tables = query_key[0, 0], projection[0, 0], projection[1, 0]
     for axis, table in zip(axes[1:], tables, strict=True):
-        image(axis, table)
+        image(axis, np.asarray(table))
     return figure
