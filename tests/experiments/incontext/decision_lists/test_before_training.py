@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
@@ -12,21 +11,15 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "change"),
     [
-        ("The first loss", lambda r: {"closed_form": 1.1 * r.closed_form}),
+        ("The first loss is at most", lambda r: {"loss": 2 * r.loss}),
+        ("The first loss is log", lambda r: {"closed_form": 1.1 * r.closed_form}),
+        ("Noise of ε/2", lambda r: {"noisy_loss": r.noisy_loss + 11}),
         ("c is above", lambda r: {"scale": 0 * r.scale}),
         ("At the start", lambda r: {"classified": r.classified + 0.1}),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
     assert verdict(words, smoke._replace(**change(smoke))) == Verdict.REFUTED
-
-
-def test_noise_of_half_epsilon_adds_at_most_epsilon_to_log_of_the_tokens(smoke):
-    """Oracle: logits change by at most ε/2, differences of two by ε; uniform ones have log L."""
-    config = experiment.PRESETS["smoke"]
-    most = np.log(config.num_tokens) + np.array(config.epsilons)
-    assert (smoke.noisy_loss <= most[None]).all()
-    assert (smoke.loss >= np.log(config.size) - 1e-12).all()
 
 
 @pytest.mark.parametrize(

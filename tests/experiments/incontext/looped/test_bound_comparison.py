@@ -12,13 +12,12 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "field", "change"),
     [
         ("below e^{−T/2κ}", "error", lambda x: x + 1),
-        ("Where the earlier bound holds", "long_error", lambda x: x + 1),
-        ("the smaller one", "long_bound", lambda x: x + 1),
-        ("falls with every loop", "bound", lambda x: x[:, :, ::-1]),
-        ("grows with every loop", "earlier", lambda x: x[:, ::-1]),
-        ("At d = 4", "needed", lambda x: 2 * x),
-        ("For every target", "enough", lambda x: x[:, ::-1]),
-        ("With fewer examples than it needs", "earlier", lambda x: x / 1e9),
+        ("Half of", "bound", lambda x: 10 * x),
+        ("With every loop", "bound", lambda x: x[:, :, ::-1]),
+        ("With every loop", "earlier", lambda x: x[:, ::-1]),
+        ("grow 16 times", "needed", lambda x: x**0.5),
+        ("At the fewest examples", "long_error", lambda x: x + 1),
+        ("At the fewest examples", "long_earlier", lambda x: 10 * x),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):

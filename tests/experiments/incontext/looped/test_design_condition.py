@@ -11,10 +11,11 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "change"),
     [
-        ("that of the edges", lambda r: {"condition": 1 + 0.8 * (r.condition - 1)}),
-        ("that of the edges", lambda r: {"condition": 1 + 1.2 * (r.condition - 1)}),
+        ("that of the edges", lambda r: {"condition": 1 + 0.95 * (r.condition - 1)}),
+        ("that of the edges", lambda r: {"condition": 1 + 1.05 * (r.condition - 1)}),
         ("falls as", lambda r: {"condition": 1 + (r.condition - 1) ** 2}),
-        ("are enough for", lambda r: {"condition": 1 + 2 * (r.condition - 1)}),
+        ("n = d/ε² examples", lambda r: {"condition": 1 + 2 * (r.condition - 1)}),
+        ("half of the constant", lambda r: {"condition": 1 + 0.5 * (r.condition - 1)}),
         ("With unequal variances", lambda r: {"unequal": r.condition}),
     ],
 )

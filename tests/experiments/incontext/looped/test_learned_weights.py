@@ -13,11 +13,18 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "change"),
     [
         ("errs no more than descent", lambda r: {"errors": 9 * r.errors}),
-        ("The learned Q", lambda r: {"query_key": r.query_key + 1}),
-        ("The learned P is a multiple", lambda r: {"projection": r.projection + 1}),
+        ("angle of Q", lambda r: {"end": r.start}),
+        ("angle of P", lambda r: {"end": r.start}),
+        ("In the end Q", lambda r: {"end": r.end._replace(query_key=r.end.query_key + 1)}),
+        ("In the end Q", lambda r: {"end": r.end._replace(projection=r.end.projection + 1)}),
         ("at most three quarters", lambda r: {"errors": 9 * r.errors}),
-        ("is more like diag", lambda r: {"projection": r.projection[::-1]}),
-        ("Before training", lambda r: {"untrained": r.errors}),
+        (
+            "learned P is nearer",
+            lambda r: {"end": r.end._replace(projection=r.end.projection[::-1])},
+        ),
+        ("It is training", lambda r: {"end": r.end._replace(projection=r.end.projection[::-1])}),
+        ("its error is at least", lambda r: {"untrained": r.errors}),
+        ("Before training P", lambda r: {"start": r.end}),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from theorylab.claims import Verdict
@@ -14,7 +12,8 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "change"),
     [
         ("has the error of Bayes", lambda r: {"deviation": r.deviation + 9}),
-        ("errs at most 20 %", lambda r: {"errors": r.untrained}),
+        ("errs at most 20 % more", lambda r: {"errors": r.untrained}),
+        ("with them its error is halved", lambda r: {"errors": r.untrained}),
         ("With as many examples", lambda r: {"least_squares": 0 * r.bayes}),
         ("signs are all flipped", lambda r: {"flipped": r.untrained}),
         ("Before training", lambda r: {"untrained": 0.5 * r.errors}),
@@ -22,16 +21,6 @@ def test_verdicts_are_as_expected(surprises):
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, change):
     assert verdict(words, smoke._replace(**change(smoke))) == Verdict.REFUTED
-
-
-def test_a_longer_training_must_come_closer_to_bayes_rule(smoke, verdict):
-    """The smoke run is supported as the short training that it is, and as no longer one."""
-    assert verdict("errs at most 20 %", smoke) == Verdict.SUPPORTED
-    worse = smoke._replace(errors=1.5 * smoke.ridge[None])
-    assert verdict("errs at most 20 %", worse) == Verdict.SUPPORTED
-    for num_steps in (2000, 9000):
-        longer = replace(experiment.PRESETS["smoke"], num_steps=num_steps)
-        assert verdict("errs at most 20 %", worse, longer) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(

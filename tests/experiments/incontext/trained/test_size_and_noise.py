@@ -12,9 +12,10 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "change"),
     [
+        ("More label noise costs", lambda r: {"best_noisy": r.best_noisy[::-1]}),
         ("Sampled linear risks", lambda r: {"deviation": r.deviation + 9}),
         ("has the theorem's risk", lambda r: {"linear_noisy": 1.5 * r.linear_noisy}),
-        ("costs linear attention of full rank", lambda r: {"linear_noisy": r.linear_noisy[::-1]}),
+        ("costs trained linear attention", lambda r: {"linear_noisy": r.linear_noisy[::-1]}),
         ("Noise costs the large softmax", lambda r: {"noisy": r.noisy[::-1]}),
         ("With the most noise", lambda r: {"noisy": r.noisy[::-1]}),
         ("Flips cost linear", lambda r: {"linear_flipped": r.linear_flipped[::-1]}),

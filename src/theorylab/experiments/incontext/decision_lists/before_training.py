@@ -4,13 +4,13 @@ At W = 0 attention is uniform, so with V = cP all tokens of a sequence tie, and 
 log(n + (L − n)e^{−c/n}), between log n and log L. With noise of up to ε/2 in V it is at most
 log L + ε, from which the c of the theorem on training both matrices is chosen.
 
-Source: karp · dl-former · §4.2.1; karp · dl-thm44 · Theorems 4.2, 4.4.
+Source: karp · dl-former · §4.2.1; karp · dl-thm43 · proof of Theorem 4.3; karp · dl-thm44 ·
+Theorems 4.2, 4.4.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from math import comb
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,40 +20,26 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Source, at_most, holds, identity
 from theorylab.experiments.drawing import label_axes, paired_bars, panels
-from theorylab.fields import Plural, Positive, Seeded, Several, within
 from theorylab.incontext import DecisionLists, ListTransformer, list_labels, random_lists
-from theorylab.incontext.decision_lists import all_sets, set_delta, triple_delta
-from theorylab.incontext.list_theorems import attention_scale, initial_loss, joint_scale
+from theorylab.incontext.decision_lists import all_sets, triple_delta
+from theorylab.incontext.list_theorems import attention_scale, initial_loss
 from theorylab.incontext.list_transformer import Sets, aligned_values, list_loss, list_margins
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey, Scalar
 
-from ._sequences import check_sizes
+from ._sequences import Lists, table
 
 PRECISION = "float64"
 FORMULA = r"\log\left(n + (L - n)e^{-c/n}\right)"
 
 MODEL = Source("karp", "dl-former", "§4.2.1")
 THEOREM = Source("karp", "dl-thm44", "Theorems 4.2, 4.4")
+PROOF = Source("karp", "dl-thm43", "proof of Theorem 4.3")
 
 
 @dataclass(frozen=True)
-class Config(Seeded):
+class Config(Lists):
     """Random lists, with V = cP and with V near it."""
-
-    num_tokens: Annotated[int, within(3, 40)] = 12  # L
-    size: Plural = 3  # n
-    length: Plural = 3  # M
-    epsilons: Several[Positive] = (0.1, 1.0, 10.0)  # twice the largest noise in V
-    num_seeds: Annotated[int, within(1, 1000)] = 6  # random lists
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_sizes(self.num_tokens, self.size, self.length)
-        if comb(self.num_tokens, self.size) > 20000:
-            raise ValueError(f"at most 20000 sets, got {comb(self.num_tokens, self.size)}.")
-        if max(self.epsilons) > 16 * self.length:
-            raise ValueError(f"epsilons must be at most 16 length, got {self.epsilons}.")
 
 
 PRESETS = {
@@ -82,9 +68,7 @@ def run(config: Config) -> Result:
     """Evaluate the loss at every start."""
     num_tokens, n, length = config.num_tokens, config.size, config.length
     tokens = all_sets(num_tokens, n)
-    most_losses = [float(np.log(num_tokens)) + epsilon for epsilon in config.epsilons]
-    least = partial(joint_scale, n, num_tokens, length, set_delta(num_tokens, n))
-    scales = [1.01 * least(*pair) for pair in zip(config.epsilons, most_losses, strict=True)]
+    scales = [config.scale(epsilon) for epsilon in config.epsilons]
     rows = []
     for place, key in enumerate(jax.random.split(jax.random.key(config.seed), config.num_seeds)):
         report("evaluating starts", place / config.num_seeds)
@@ -95,17 +79,15 @@ def run(config: Config) -> Result:
             float(_start(key, lists, jnp.asarray(tokens), c, epsilon)[0])
             for c, epsilon in zip(scales, config.epsilons, strict=True)
         ]
-        needed = [least(*pair) for pair in zip(config.epsilons, noisy, strict=True)]
-        rows.append((loss, initial_loss(n, num_tokens, scale), classified, noisy, needed))
-    losses, closed, classified, noisy, needed = (np.array(part) for part in zip(*rows, strict=True))
-    return Result(
-        loss=losses,
-        closed_form=closed,
-        classified=classified,
-        noisy_loss=noisy,
-        scale=np.array(scales),
-        least_scale=needed,
-    )
+        row = {
+            "loss": loss,
+            "closed_form": initial_loss(n, num_tokens, scale),
+            "classified": classified,
+            "noisy_loss": noisy,
+            "least_scale": list(map(config.least_scale, config.epsilons, noisy)),
+        }
+        rows.append(row)
+    return Result(**table(rows, config.num_seeds), scale=np.array(scales))
 
 
 @jax.jit
@@ -121,11 +103,20 @@ def _start(
 
 
 CLAIMS = (
-    MODEL.claim(
-        "The first loss is log(n + (L − n)e^{−c/n}).",
-        lambda r, c: identity(r.loss, r.closed_form, 1e-12),
+    PROOF.claim(
+        "The first loss is at most log L, with V = cP.",
+        lambda r, c: at_most(r.loss.max(), np.log(c.num_tokens)),
     ),
-    THEOREM.claim(
+    MODEL.found(
+        "The first loss is log(n + (L − n)e^{−c/n}): log n, for the c of the theorems.",
+        lambda r, c: identity(r.loss, r.closed_form, 1e-12),
+        formula=FORMULA,
+    ),
+    THEOREM.found(
+        "Noise of ε/2 in V raises the first loss to log L + ε at most.",
+        lambda r, c: holds(np.log(c.num_tokens) + np.array(c.epsilons) - r.noisy_loss),
+    ),
+    THEOREM.check(
         "c is above what the theorem asks for, with the loss that was measured.",
         lambda r, c: holds(r.scale[None, :] - r.least_scale),
     ),

@@ -1,4 +1,4 @@
-"""Larger models are worse where the task needs few directions and the prompt is noisy.
+"""Linear attention of a larger rank is worse where the task needs few directions.
 
 Attention of rank r, at its optimum of pre-training, reads M examples with label noise σ. Its risk
 is known exactly. Every direction it reads costs (‖w‖²_Λ + σ²)/M, whether the task needs it or not:
@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source, at_least, at_most, holds, identity, ordered
-from theorylab.experiments.drawing import THEORY, label_axes, panels
+from theorylab.experiments.drawing import THEORY, beside_theory, label_axes, panels
 from theorylab.fields import AboveOne, Count, Increasing, NonNegative, Seeded, within
 from theorylab.incontext import Pretraining, pretrain, rank_risk, regression_prompts, task_risk
 from theorylab.incontext.linear_attention import summaries
@@ -105,25 +105,20 @@ def run(config: Config) -> Result:
     report("risks of the optimum", 0.0)
     everything, narrow, gap, exact, approximate = _theory(config)
     sampled = [_sampled(config, m, place) for place, m in enumerate(config.examples)]
-    means, errors, wrong = (jnp.stack(part, axis=2) for part in zip(*sampled, strict=True))
     report("training models", 0.4)
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     ends = (config.ranks[0], config.ranks[-1])
     tasks = config.tasks
     runs = [ensemble(lambda key, r=rank: _trained(key, r, tasks, config), keys) for rank in ends]
-    trained, quiet = (jnp.stack(part) for part in zip(*runs, strict=True))
     return Result(
         risk=everything[jnp.array(config.ranks) - 1],
-        sampled=means,
-        error=errors,
-        wrong_scale=wrong,
+        **jax.tree.map(lambda *lengths: jnp.stack(lengths, axis=2), *sampled),
         narrow=narrow,
         gap=gap,
         exact=exact[:, -1, 0],
         approximate=approximate[:, -1, 0],
         best=1 + everything.argmin(axis=0),
-        trained=trained,
-        quiet=quiet,
+        **jax.tree.map(lambda *ranks: jnp.stack(ranks), *runs),
     )
 
 
@@ -147,7 +142,7 @@ def _theory(config: Config) -> list[Float[Array, "r a m"]]:
     return [jnp.moveaxis(part, 2, 0) for part in jax.jit(cell)(noises, lengths)]
 
 
-def _sampled(config: Config, m: int, place: int) -> tuple[Float[Array, "r a"], ...]:
+def _sampled(config: Config, m: int, place: int) -> dict[str, Float[Array, "r a"]]:
     """Mean risks, their standard errors, and risks with ρ = N, from the same prompts for all."""
     n, spectrum = config.pretraining_examples, config.spectrum
     kept = jnp.arange(config.dimension)[None, :] < jnp.array(config.ranks)[:, None]
@@ -155,7 +150,7 @@ def _sampled(config: Config, m: int, place: int) -> tuple[Float[Array, "r a"], .
     noises = jnp.array(config.noises)
 
     @jax.jit
-    def measure(key: RandomKey, task: Float[Array, " d"]) -> tuple[Array, ...]:
+    def measure(key: RandomKey, task: Float[Array, " d"]) -> dict[str, Array]:
         clean_key, noise_key = jax.random.split(key)
         prompts = regression_prompts(
             clean_key, config.num_prompts, m, jnp.diag(spectrum), weights=task
@@ -166,21 +161,24 @@ def _sampled(config: Config, m: int, place: int) -> tuple[Float[Array, "r a"], .
         predicted = parts[0][:, None] + noises[None, :, None] * parts[1][:, None]
         target = prompts.target[None, None, :]
         losses = (predicted - target) ** 2
-        error = losses.std(axis=2, ddof=1) / jnp.sqrt(config.num_prompts)
-        return losses.mean(axis=2), error, ((predicted * m / n - target) ** 2).mean(axis=2)
+        return {
+            "sampled": losses.mean(axis=2),
+            "error": losses.std(axis=2, ddof=1) / jnp.sqrt(config.num_prompts),
+            "wrong_scale": ((predicted * m / n - target) ** 2).mean(axis=2),
+        }
 
     return measure(jax.random.fold_in(jax.random.key(config.seed), place), config.tasks[0])
 
 
 def _trained(
     key: RandomKey, rank: int, tasks: tuple[Array, Array], config: Config
-) -> tuple[Array, Array]:
+) -> dict[str, Array]:
     """Exact risks of a model trained on prompts: with noise, and without."""
     (wide, narrow), covariance = tasks, jnp.diag(config.spectrum)
     recipe = Pretraining(config.num_steps, config.batch_size, config.pretraining_examples)
     matrix = pretrain(key, rank, covariance, recipe).matrix
     noisy = task_risk(matrix, narrow, covariance, config.examples[0], config.noises[-1])
-    return noisy, task_risk(matrix, wide, covariance, 1e6)
+    return {"trained": noisy, "quiet": task_risk(matrix, wide, covariance, 1e6)}
 
 
 def _deviations(result: Result, sampled: np.ndarray) -> np.ndarray:
@@ -192,32 +190,38 @@ CLAIMS = (
     RISK.claim(
         "The sampled risk is the theorem's within 4 standard errors, in every cell.",
         lambda r, c: at_most(_deviations(r, r.sampled).max(), 4.0),
+        demand="derived: 100 Gaussian deviates exceed 4 standard errors with probability 6e-3",
     ),
     GAP.claim(
         "The gap formula is the difference of the risks, to 10⁻¹⁰.",
         lambda r, c: identity(r.narrow - r.narrow[:1], r.gap, 1e-10),
+        formula=FORMULA,
     ),
     RISK.claim(
         "After long pre-training the risk is ‖ξ‖² + ((r + 1)‖s‖² + r‖ξ‖² + rσ²)/M.",
         lambda r, c: identity(r.exact, r.approximate, 1e-6),
+        demand="derived: at N = 10⁹ the terms of order tr Λ/Nλ_r that are left out are below 10⁻⁶",
     ),
     GAP.claim(
         "Where the task needs few directions, every larger rank is worse, at any noise and length.",
         lambda r, c: holds(np.diff(r.narrow, axis=0)),
-    ),
-    RISK.claim(
-        "The best rank never grows with the noise.",
-        lambda r, c: holds(-np.diff(r.best, axis=0)),
-    ),
-    RISK.claim(
-        "The best rank never falls with the number of examples.",
-        lambda r, c: holds(np.diff(r.best, axis=1)),
-    ),
-    RISK.claim(
-        "Noise changes which rank is best.",
-        lambda r, c: at_least((r.best[0] - r.best[-1]).max(), 1),
+        quote="a larger model will cover more useless features and keep more noise",
     ),
     GAP.claim(
+        "More label noise widens the gap between the largest and the smallest model.",
+        lambda r, c: holds(np.diff(r.narrow[-1] - r.narrow[0], axis=0)),
+        quote="if we increase the label noise scale … larger models will be more sensitive",
+    ),
+    RISK.claim(
+        "There is a trade-off: noise and length decide whether the largest rank is the best.",
+        lambda r, c: at_least(np.ptp(r.best), 1),
+        quote="there is a trade-off between the two error terms when scaling up the model",
+    ),
+    RISK.found(
+        "The best rank never grows with the noise, and never falls with the number of examples.",
+        lambda r, c: holds(np.append(-np.diff(r.best, axis=0), np.diff(r.best, axis=1))),
+    ),
+    GAP.found(
         "Models trained on prompts keep the order: with noise the small one has the smaller risk.",
         lambda r, c: ordered(r.trained[0], r.trained[1]),
     ),
@@ -228,6 +232,7 @@ CLAIMS = (
     RISK.control(
         "With the scale N of pre-training at evaluation, the theorem's risk is missed.",
         lambda r, c: at_least(_deviations(r, r.wrong_scale).max(), 20.0),
+        demand="derived: no Gaussian deviate comes to 20 standard errors",
     ),
 )
 
@@ -237,16 +242,15 @@ def plot(result: Result, config: Config) -> Figure:
     figure, axes = panels(
         "risk, task in all directions", "risk, task in few", "the best rank", "trained models"
     )
-    for place, noise in enumerate(config.noises):
-        for axis, risks in ((axes[0], result.risk), (axes[1], result.narrow)):
-            axis.plot(config.ranks, risks[:, place, 0], label=f"σ = {noise:g}")
-        axes[0].plot(config.ranks, result.sampled[:, place, 0], "o", color="0.5", markersize=4)
+    noises = [f"σ = {noise:g}" for noise in config.noises]
+    beside_theory(axes[0], config.ranks, result.sampled[..., 0], result.risk[..., 0], noises)
+    axes[1].plot(config.ranks, result.narrow[..., 0], label=noises)
     for place, m in enumerate(config.examples):
         axes[2].plot(config.noises, result.best[:, place], "o-", label=f"M = {m}")
     axes[3].plot(*result.trained, "o", label="few directions, noise")
     axes[3].plot(*result.quiet, "s", label="all directions, none")
     axes[3].axline((1.0, 1.0), (2.0, 2.0), **THEORY)
-    label_axes(axes[0], "rank (dots: sampled)", logarithmic="y")
+    label_axes(axes[0], "rank (dots: sampled, dashed: the theorem)", logarithmic="y")
     label_axes(axes[1], "rank", logarithmic="y")
     label_axes(axes[2], "noise σ")
     label_axes(axes[3], "risk of the small model", "risk of the large model", "xy")

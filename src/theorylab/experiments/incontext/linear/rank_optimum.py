@@ -17,14 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
-from theorylab.claims import (
-    Source,
-    at_most,
-    holds,
-    identity,
-    median_at_least,
-    median_at_most,
-)
+from theorylab.claims import Source, at_most, holds, identity, median_at_least, median_at_most
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.fields import Count, Positive, Seeded, within
 from theorylab.incontext import (
@@ -51,6 +44,7 @@ OPTIMUM = Source("shi", "rank-r-optimum", "Theorem 5.4.1")
 LOSS = Source("shi", "icl-linreg", "Lemma 5.1")
 FORMS = Source("shi", "lsa", "§5.3")
 
+CHOSEN = "lab: chosen for this experiment; the runs it was set on were not kept"
 RATIO = 2.0  # of neighbouring eigenvalues where models are trained; with ties nothing is unique
 
 
@@ -194,44 +188,52 @@ def _trained(key: RandomKey, config: Config) -> dict[str, Array]:
     }
 
 
-# The catalogue's: 2 % in the loss, 0.1 radians, at a ratio of eigenvalues of at least 1.5.
 CLAIMS = (
     FORMS.claim(
         "The full matrix form of attention predicts what the reduced form does.",
         lambda r, c: identity(r.full, r.reduced, 1e-12),
     ),
     LOSS.claim(
-        "The sampled loss is the closed form within 3 standard errors, for 19 of 20 spectra.",
-        lambda r, c: at_most(np.quantile(np.abs(r.deviations), 0.95), 3.0),
+        "The sampled loss is the closed form, for every spectrum: within 4 standard errors.",
+        lambda r, c: at_most(np.abs(r.deviations).max(), 4.0),
         formula=r"\frac12 \mathrm{tr}(\Gamma\Lambda A\Lambda A^\top - 2\Lambda^2 A + \Lambda)",
+        demand="derived: 20 Gaussian deviates exceed 4 standard errors with probability 1e-3",
     ),
     OPTIMUM.claim(
-        "The theorem's matrix has the theorem's loss, at every rank and spectrum.",
+        "No keys and queries of rank r have a smaller loss than the theorem's matrix has: BFGS"
+        " ends at its loss to 10⁻¹⁰, at every rank and spectrum.",
+        lambda r, c: at_most(np.abs(r.found / r.attained - 1).max(), 1e-10),
+        formula=FORMULA,
+        demand=CHOSEN,
+    ),
+    OPTIMUM.check(
+        "The closed form of the least loss is the loss of the theorem's matrix.",
         lambda r, c: identity(r.attained, r.closed, 1e-12),
     ),
     OPTIMUM.claim(
-        "BFGS over keys and queries finds the closed form to 10⁻¹⁰, at every rank and spectrum.",
-        lambda r, c: at_most(np.abs(r.found / r.closed - 1).max(), 1e-10),
-    ),
-    OPTIMUM.claim(
-        "Models trained on prompts come within 2 % of the optimum of their rank.",
-        lambda r, c: median_at_most(r.trained, 1.02),
-    ),
-    OPTIMUM.claim(
-        "Their keys and queries read the top eigenvectors, within 0.1 radians.",
-        lambda r, c: median_at_most(r.angles.max(axis=0), 0.1),
-    ),
-    OPTIMUM.claim(
-        "Trained models are below what one rank less can reach.",
-        lambda r, c: median_at_most(r.below, 0.999),
-    ),
-    OPTIMUM.control(
         "Matrices that keep any other eigenvectors have a larger loss.",
         lambda r, c: holds(r.others - r.closed - 1e-9 * r.closed),
+        quote="keeping only the most important feature directions",
+    ),
+    OPTIMUM.found(
+        "Models trained on prompts come within 2 % of the optimum of their rank.",
+        lambda r, c: median_at_most(r.trained, 1.02),
+        demand=CHOSEN,
+    ),
+    OPTIMUM.found(
+        "Their keys and queries read the top eigenvectors, within 0.1 radians.",
+        lambda r, c: median_at_most(r.angles.max(axis=0), 0.1),
+        demand=CHOSEN,
+    ),
+    OPTIMUM.control(
+        "One rank less cannot reach the loss of the trained models.",
+        lambda r, c: median_at_most(r.below, 0.999),
+        demand=CHOSEN,
     ),
     OPTIMUM.control(
         "Untrained keys are far from the top eigenvectors: half a radian.",
         lambda r, c: median_at_least(r.initial, 0.5),
+        demand=CHOSEN,
     ),
 )
 

@@ -1,10 +1,12 @@
-"""Two bounds for looped transformers: one grows exponentially with the loops, the other falls.
+"""The bound of a looped transformer falls with the loops, where an earlier bound grows.
 
 An earlier bound, 8Td²2^{2T}/√n, holds from 64T²d⁴2^{4T} examples on: every further loop asks for 16
-times as many. The bound e^{−T/2κ}, with κ of the prompt, holds for every prompt and falls with
-every loop. Both are compared with the measured error |⟨output, θ*⟩ − 1| on Gaussian prompts,
-drawn by their second moments, exactly in law. (The two bounds are proved for different tasks,
-regression and a vector with a given product; and κ is known only with the prompt.)
+times as many, and at the fewest examples it is 1. The bound e^{−T/2κ}, with κ of the prompt, holds
+for every prompt and falls with every loop. Both are compared with the error |⟨output, θ*⟩ − 1| of T
+loops on Gaussian prompts. No transformer runs: prompts are drawn by their second moments, exactly
+in law, and errors computed by eigenvalues; `rounding` holds these to a run. (The two bounds are
+proved for different tasks, regression and a vector with a given product; and κ is known only with
+the prompt.)
 
 Source: shi · looped-vs-gatmiry · Theorem 8.17; shi · looped-bound · Theorem 8.16.
 """
@@ -19,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from matplotlib.figure import Figure
 
-from theorylab.claims import Source, at_least, holds, identity
+from theorylab.claims import Source, at_least, holds
 from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.fields import Count, Seeded, Several, within
 from theorylab.incontext.designs import gaussian_moment
@@ -32,8 +34,6 @@ FORMULA = r"e^{-T/2\kappa} \quad\text{against}\quad 8Td^2 2^{2T}/\sqrt{n}"
 
 EARLIER = Source("shi", "looped-vs-gatmiry", "Theorem 8.17")
 BOUND = Source("shi", "looped-bound", "Theorem 8.16")
-TARGETS = (0.1, 0.01, 0.001)  # errors for which the examples that each bound needs are compared
-NEEDED = {1: 2.6e5, 5: 4.3e11, 10: 1.8e18}  # 64T²d⁴2^{4T} at d = 4, as the catalogue has them
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,14 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Axes: loops (t), lengths of prompts (n), seeds (s), TARGETS (e)."""
+    """Axes: loops (t), lengths of prompts (n), seeds (s)."""
 
     error: Float[Measured, "n s t"]
     bound: Float[Measured, "n s t"]  # e^{−T/2κ}
     earlier: Float[Measured, "n t"]  # the earlier bound
     needed: Float[Measured, " t"]  # examples from which the earlier bound holds
     long_error: Float[Measured, "t s"]  # T loops at that many examples
-    long_bound: Float[Measured, "t s"]  # e^{−T/2κ} there
-    long_earlier: Float[Measured, " t"]  # and the earlier bound
-    enough: Float[Measured, "e 2"]  # examples for the target by each bound, at the same T
+    long_earlier: Float[Measured, " t"]  # the earlier bound there
 
 
 def run(config: Config) -> Result:
@@ -88,20 +86,14 @@ def run(config: Config) -> Result:
 
     short = [measured(place, n) for place, n in enumerate(examples)]
     error, bound = (jnp.stack(part) for part in zip(*short, strict=True))
-    long = [measured(1001 + place, n) for place, n in enumerate(needed)]
-    long_error, long_bound = (
-        jnp.stack([each[:, place] for place, each in enumerate(part)])
-        for part in zip(*long, strict=True)
-    )
+    long = [measured(1001 + place, n)[0][:, place] for place, n in enumerate(needed)]
     return Result(
         error=error,
         bound=bound,
         earlier=np.vectorize(exponential_bound)(config.loops, examples[:, None], d),
         needed=needed,
-        long_error=long_error,
-        long_bound=long_bound,
+        long_error=jnp.stack(long),
         long_earlier=np.vectorize(exponential_bound)(config.loops, needed, d),
-        enough=np.array([_enough(target, d) for target in TARGETS]),
     )
 
 
@@ -126,55 +118,34 @@ def _errors(
     return jax.vmap(one)(keys)
 
 
-def _enough(error: float, dimension: float) -> tuple[float, float]:
-    """Examples that each bound asks for, at the loops that suffice for κ = 2.
-
-    For e^{−T/2κ} ≤ ε with κ ≤ 2, T = 4 log(1/ε); and κ ≤ 2, by the edges of Gaussian designs, from
-    d((√2 + 1)/(√2 − 1))² examples on. The earlier bound is ε at 64T²d⁴2^{4T}/ε².
-    """
-    loops, root = float(np.ceil(4 * np.log(1 / error))), np.sqrt(2)
-    own = dimension * ((root + 1) / (root - 1)) ** 2
-    return float(own), float(exponential_examples(loops, dimension) / error**2)
-
-
-def _listed(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
-    """Needed examples at the listed loops, and the list's numbers; none where d is not 4."""
-    known = [t for t in NEEDED if t <= config.num_loops and config.dimension == 4]
-    return result.needed[np.array(known, int) - 1], np.array([NEEDED[t] for t in known])
-
-
 CLAIMS = (
     BOUND.claim(
-        "Every measured error is below e^{−T/2κ} of its prompt.",
+        "Every error is below e^{−T/2κ} of its prompt.",
         lambda r, c: holds((r.bound - r.error) / r.bound),
     ),
-    EARLIER.claim(
-        "Where the earlier bound holds, measured errors are below it too.",
-        lambda r, c: holds(r.long_earlier[:, None] - r.long_error),
+    BOUND.control(
+        "Half of e^{−T/2κ} is exceeded, by some prompt after one loop.",
+        lambda r, c: at_least((r.error / r.bound)[..., 0].max(), 0.5),
     ),
     EARLIER.claim(
-        "There the new bound is the smaller one, at every number of loops.",
-        lambda r, c: holds(r.long_earlier[:, None] - r.long_bound),
-    ),
-    BOUND.claim(
-        "The new bound falls with every loop.",
-        lambda r, c: holds(-np.diff(r.bound, axis=2)),
-    ),
-    EARLIER.claim(
-        "The earlier bound grows with every loop, by more than 4 times.",
-        lambda r, c: holds(r.earlier[:, 1:] / r.earlier[:, :-1] - 4),
+        "With every loop the new bound falls, and the earlier one grows by more than 4 times.",
+        lambda r, c: holds(
+            np.append(-np.diff(r.bound, axis=2), r.earlier[:, 1:] / r.earlier[:, :-1] - 4)
+        ),
+        quote="our error bounds will exponentially decay, while theirs is exponentially increase",
     ),
     EARLIER.claim(
-        "At d = 4 it needs 2.6·10⁵ examples for 1 loop, 4.3·10¹¹ for 5, 1.8·10¹⁸ for 10.",
-        lambda r, c: identity(*_listed(r, c), 0.03),
+        "The examples that the earlier bound needs grow 16 times with every loop, and more.",
+        lambda r, c: holds(r.needed[1:] / r.needed[:-1] - 16),
+        quote="their theoretical results require an exponential number of in-context examples",
     ),
-    EARLIER.claim(
-        "For every target error the earlier bound asks for more than 10⁶ times the examples.",
-        lambda r, c: at_least((r.enough[:, 1] / r.enough[:, 0]).min(), 1e6),
-    ),
-    EARLIER.control(
-        "With fewer examples than it needs, the earlier bound is above 1 and says nothing.",
-        lambda r, c: holds(r.earlier[np.array(c.examples) < r.needed[0]] - 1),
+    EARLIER.found(
+        "At the fewest examples the earlier bound is 1, and errors are below a tenth of it.",
+        lambda r, c: holds(
+            np.append(0.1 - r.long_error / r.long_earlier[:, None], -np.abs(r.long_earlier - 1)),
+            rounding=1e-12,
+        ),
+        demand="lab: 50 prompts of seed 0, of ten lengths, had errors of 0.013 and less",
     ),
 )
 
@@ -182,7 +153,7 @@ CLAIMS = (
 def plot(result: Result, config: Config) -> Figure:
     """Errors and bounds over loops, over examples, and the examples needed."""
     loops, middle = config.loops, config.num_loops // 2
-    figure, axes = panels("longest prompts", f"{middle + 1} loops", "examples that a bound needs")
+    figure, axes = panels("longest prompts", f"{middle + 1} loops", "examples that bounds need")
     axes[0].plot(loops, result.earlier[-1], "k:", label="earlier bound")
     curves(axes[0], loops, {"measured": result.error[-1], "new bound": result.bound[-1]})
     axes[1].plot(config.examples, result.earlier[:, middle], "k:", label="earlier bound")
@@ -190,8 +161,8 @@ def plot(result: Result, config: Config) -> Figure:
     curves(axes[1], config.examples, {"measured": error, "new bound": bound})
     label_axes(axes[0], "loops", "error", "y")
     label_axes(axes[1], "examples", "error", "xy")
-    for name, enough in zip(("new bound", "earlier bound"), result.enough.T, strict=True):
-        axes[2].plot(TARGETS, enough, "o-", label=name)
-    label_axes(axes[2], "error to reach", "examples", "xy")
+    axes[2].plot(loops, result.needed, "k:", label="earlier bound")
+    axes[2].axhline(config.dimension + 1, label="new bound")
+    label_axes(axes[2], "loops", "examples", "y")
     axes[2].legend(fontsize=7)
     return figure

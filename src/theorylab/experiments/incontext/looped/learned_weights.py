@@ -1,10 +1,12 @@
-"""Training finds the looped transformer that is gradient descent.
+"""Training a looped transformer ends at the weights that are gradient descent.
 
 The looped transformer is gradient descent for the right Q, P and η. Here these are learned instead,
 all entries of Q and P and a rate for every loop, by Adam on fresh prompts of unit vectors θ*: the
 loss is the mean of ‖output − αθ*‖². The source only constructs the weights; whether training finds
-them is asked here. It begins with random numbers around a small multiple of the identity. (From
-random numbers alone, some runs end at a worse loop.)
+them is our question. It begins with random numbers around a small multiple of the identity, which
+is a hint: the start is at 20° to 70° from the constructed matrices, where chance would be near 90°;
+how much of this angle training removes is what counts. (From random numbers alone, some runs end at
+a worse loop.)
 
 It is asked twice: for inputs N(0, I), and for inputs N(0, Λ) with different eigenvalues. There the
 learned P is near diag(Λ⁻¹, 0): descent that knows Λ, and better than descent that does not.
@@ -13,7 +15,7 @@ Source: shi · looped-gd · Theorem 8.14; shi · looped-tf · §8.2.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +39,7 @@ DESCENT = Source("shi", "looped-gd", "Theorem 8.14")
 MODEL = Source("shi", "looped-tf", "§8.2")
 IDENTITY = 0.3  # multiple of the identity in the first Q and P
 NOISE = 0.1  # standard deviation of their random part
+SET = "lab: half, chosen after the matrices of one smoke run were seen"
 NUM_RATES = 60  # constant rates that descent may choose from
 
 
@@ -95,8 +98,8 @@ class Result(NamedTuple):
     """Axes: law of the inputs (2: N(0, I), N(0, Λ)), s runs, t steps, e = d + 1."""
 
     losses: Float[Measured, "2 s t"]
-    query_key: Float[Measured, "2 s e e"]  # Q
-    projection: Float[Measured, "2 s e e"]  # P
+    start: LoopWeights  # Q and P before training, each (2, s, e, e)
+    end: LoopWeights  # and after it
     errors: Float[Measured, "2 s"]  # mean ‖output − αθ*‖² over mean ‖αθ*‖²
     untrained: Float[Measured, "2 s"]
     descent: Float[Measured, "2"]  # of the constructed weights at the best constant rate
@@ -107,12 +110,12 @@ def run(config: Config) -> Result:
     train_key, test_key = jax.random.split(jax.random.key(config.seed))
     roots = jnp.stack([jnp.eye(config.dimension), jnp.diag(jnp.sqrt(jnp.array(config.spectrum)))])
 
-    def learned(given: tuple[RandomKey, Float[Array, "d d"]]) -> dict[str, Array]:
+    def learned(given: tuple[RandomKey, Float[Array, "d d"]]) -> dict[str, Any]:
         key, root = given
         start, end, losses = _learn(config, key, root)
         tests = _prompts(config, test_key, root, config.num_test)
         errors = {"errors": _error(end, tests), "untrained": _error(start, tests)}
-        return {"losses": losses, **end.weights._asdict(), **errors}
+        return {"losses": losses, "start": start.weights, "end": end.weights, **errors}
 
     report("training, all steps in one program", 0.0)
     keys = jnp.tile(jax.random.split(train_key, config.num_seeds), 2)
@@ -181,46 +184,77 @@ def _descent(config: Config, key: RandomKey, root: Float[Array, "d d"]) -> Float
     return jax.lax.map(error, 2 * jnp.arange(1, NUM_RATES + 1) / NUM_RATES).min()
 
 
-def _likeness(matrices: Float[np.ndarray, "s e e"], *diagonal: float) -> np.ndarray:
-    """|cos| of every matrix with a diagonal one; the sign of Q and P is free together."""
-    other = np.diag(diagonal)
-    products = np.abs(np.einsum("sij,ij->s", matrices, other))
-    return products / np.linalg.norm(matrices, axis=(1, 2)) / np.linalg.norm(other)
+def _angles(matrices: Float[Measured, "s e e"], *diagonal: float) -> np.ndarray:
+    """Of every matrix with a diagonal one, in degrees; the sign of Q and P is free together."""
+    found, other = np.asarray(matrices), np.diag(diagonal)
+    products = np.abs(np.einsum("sij,ij->s", found, other))
+    cosines = products / np.linalg.norm(found, axis=(1, 2)) / np.linalg.norm(other)
+    return np.degrees(np.arccos(np.minimum(cosines, 1.0)))
 
 
-def _projections(result: Result, config: Config, law: int) -> tuple[np.ndarray, np.ndarray]:
-    """|cos| of P with the constructed diag(I, 0), and with diag(Λ⁻¹, 0)."""
-    learned = result.projection[law]
-    constructed = _likeness(learned, *np.ones(config.dimension), 0.0)
-    return constructed, _likeness(learned, *1 / config.spectrum, 0.0)
+def _constructed(weights: LoopWeights, config: Config) -> tuple[np.ndarray, np.ndarray]:
+    """Angles of Q with I and of P with diag(I, 0), the constructed ones, for isotropic inputs."""
+    ones = np.ones(config.dimension)
+    return _angles(weights.query_key[0], *ones, 1.0), _angles(weights.projection[0], *ones, 0.0)
 
 
-# Another seed gave likenesses of 0.99 (Q), 0.96 to 0.98 (P) and 0.82 against 0.99 (skewed inputs),
-# and errors of 0.7 to 0.9 and of 0.3 of descent's.
+def _lead(weights: LoopWeights, config: Config) -> np.ndarray:
+    """By how much P is nearer to diag(Λ⁻¹, 0) than to the constructed one, for skewed inputs."""
+    skewed = weights.projection[1]
+    whitening = _angles(skewed, *1 / config.spectrum, 0.0)
+    return _angles(skewed, *np.ones(config.dimension), 0.0) - whitening
+
+
+def _left(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
+    """Which parts of the start's angles of Q and P are left after training."""
+    ends, starts = _constructed(result.end, config), _constructed(result.start, config)
+    return ends[0] / starts[0], ends[1] / starts[1]
+
+
 CLAIMS = (
-    DESCENT.claim(
+    DESCENT.found(
         "For isotropic inputs the learned loop errs no more than descent at its best rate.",
         lambda r, c: median_at_most(r.errors[0] / r.descent[0], 1.0),
     ),
-    DESCENT.claim(
-        "The learned Q is a multiple of the constructed one: |cos| is at least 0.95.",
-        lambda r, c: median_at_least(_likeness(r.query_key[0], *np.ones(c.dimension + 1)), 0.95),
+    DESCENT.found(
+        "Training removes half and more of the angle of Q to the constructed one.",
+        lambda r, c: median_at_most(_left(r, c)[0], 0.5),
+        demand=SET,
     ),
-    DESCENT.claim(
-        "The learned P is a multiple of the constructed one: |cos| is at least 0.9.",
-        lambda r, c: median_at_least(_projections(r, c, 0)[0], 0.9),
+    DESCENT.found(
+        "Training removes half and more of the angle of P to the constructed one.",
+        lambda r, c: median_at_most(_left(r, c)[1], 0.5),
+        demand=SET,
     ),
-    MODEL.claim(
+    DESCENT.found(
+        "In the end Q is at 18° at most from the constructed one, and P at 26°: |cos| ≥ 0.95, 0.9.",
+        lambda r, c: median_at_most(
+            np.maximum(*np.divide(_constructed(r.end, c), [[18.2], [25.9]])), 1.0
+        ),
+        demand="lab: another seed gave |cos| of 0.99 (Q) and of 0.96 to 0.98 (P)",
+    ),
+    MODEL.found(
         "For skewed inputs the learned loop has at most three quarters of the error of descent.",
         lambda r, c: median_at_most(r.errors[1] / r.descent[1], 0.75),
+        demand="lab: another seed gave 0.3",
     ),
-    MODEL.claim(
-        "For skewed inputs the learned P is more like diag(Λ⁻¹, 0) than like the constructed one.",
-        lambda r, c: ordered(*_projections(r, c, 1)),
+    MODEL.found(
+        "For skewed inputs the learned P is nearer to diag(Λ⁻¹, 0) than to the constructed one.",
+        lambda r, c: median_at_least(_lead(r.end, c), 0.0),
+    ),
+    MODEL.found(
+        "It is training that turns P towards diag(Λ⁻¹, 0): its lead grows from the start on.",
+        lambda r, c: ordered(_lead(r.start, c), _lead(r.end, c)),
     ),
     DESCENT.control(
         "Before training the loop is not descent: its error is at least three times as large.",
         lambda r, c: median_at_least(r.untrained[0] / r.errors[0], 3.0),
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
+    ),
+    MODEL.control(
+        "Before training P is no nearer to diag(Λ⁻¹, 0) than to the constructed one.",
+        lambda r, c: median_at_most(_lead(r.start, c), 0.0),
+        regime="num_seeds >= 10",  # six starts, as noisy as they are, do not decide it
     ),
 )
 
@@ -233,7 +267,8 @@ def plot(result: Result, config: Config) -> Figure:
     label_axes(axes[0], "step", "mean square error", "y")
     for error in result.descent:
         axes[0].axhline(error, **THEORY)
-    tables = result.query_key[0, 0], result.projection[0, 0], result.projection[1, 0]
+    query_key, projection = result.end
+    tables = query_key[0, 0], projection[0, 0], projection[1, 0]
     for axis, table in zip(axes[1:], tables, strict=True):
-        image(axis, table)
+        image(axis, np.asarray(table))
     return figure

@@ -25,7 +25,7 @@ from theorylab.incontext.looped import log_squared_errors, loose_log_bound
 from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey
 
-from ._designs import BOUND, FIGURE, Designs, draw_task
+from ._designs import FIGURE, Designs, draw_task
 
 PRECISION = "float64"
 FORMULA = r"|\langle TF, \theta^* \rangle - \alpha| \le |\alpha|\, \|\theta_T - \theta^*\|"
@@ -54,6 +54,7 @@ class Result(NamedTuple):
     literal: Float[Measured, "n r t"]  # by the transformer in double precision
     bound: Float[Measured, "n r t"]  # −t/κ
     lemma: Float[Measured, "n r t"]  # |α|‖θ_t − θ*‖ − |⟨output, θ*⟩ − α|
+    share: Float[Measured, "n r t"]  # the second over the first
 
 
 def run(config: Config) -> Result:
@@ -81,11 +82,13 @@ def _run(key: RandomKey, n: int, config: Config) -> Result:
     prompt = loop_prompt(x, x @ theta, alpha)
     outputs = loop(descent_weights(config.dimension), prompt, rates).outputs
     squares = jnp.sum((outputs / alpha - theta[None, :]) ** 2, axis=1)
+    products = jnp.abs(outputs @ theta - alpha)
     return Result(
         exact=log_squared_errors(values, coefficients, 1 / values[-1], steps),
         literal=jnp.log(jnp.maximum(squares, 1e-40)),
         bound=loose_log_bound(values[-1] / values[0], steps),
-        lemma=alpha * jnp.sqrt(squares) - jnp.abs(outputs @ theta - alpha),
+        lemma=alpha * jnp.sqrt(squares) - products,
+        share=products / (alpha * jnp.sqrt(jnp.maximum(squares, 1e-40))),
     )
 
 
@@ -96,26 +99,34 @@ def _above_floor(result: Result, values: np.ndarray) -> np.ndarray:
 
 CLAIMS = (
     FIGURE.claim(
+        "Runs in double precision are below the bound, while the exact log is above −60.",
+        lambda r, c: holds(_above_floor(r, r.bound - r.literal)),
+        quote="the empirical convergence rates consistently outperform the theoretical",
+    ),
+    FIGURE.found(
+        "Where rounding stops them, the longest prompts' runs end above the bound.",
+        lambda r, c: holds((r.literal - r.bound)[-1, :, -1]),
+        regime="num_loops >= 200 and examples[-1] >= 128",
+    ),
+    FIGURE.found(
+        "They have stopped there: they end at least 10 above the exact log.",
+        lambda r, c: at_least((r.literal - r.exact)[-1, :, -1].min(), 10.0),
+        regime="num_loops >= 200 and examples[-1] >= 128",
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
+    ),
+    FIGURE.check(
         "The run of the transformer agrees with the eigenvalues down to a log of −60.",
         lambda r, c: at_most(np.abs(_above_floor(r, r.literal - r.exact)).max(), 0.01),
+        demand="derived: at −60 the error is 10⁻¹³, of which rounding is a part of 10⁻³ or so",
     ),
     LEMMA.claim(
         "The error of the product ⟨output, θ*⟩ is at most |α|‖θ_t − θ*‖.",
         lambda r, c: holds(r.lemma, rounding=1e-14),
+        formula=FORMULA,
     ),
-    *FIGURE.erratum(
-        printed=(
-            "A run in double precision stays below the bound for all loops.",
-            lambda r, c: holds(r.bound - r.literal),
-        ),
-        corrected=(
-            "It does until rounding: runs are below the bound where the exact log is above −60.",
-            lambda r, c: holds(_above_floor(r, r.bound - r.literal)),
-        ),
-    ),
-    BOUND.control(
-        "Below the floor the run has stopped: it ends at least 10 above the exact log.",
-        lambda r, c: at_least((r.literal - r.exact)[-1, :, -1].min(), 10.0),
+    LEMMA.control(
+        "Half of |α|‖θ_t − θ*‖ is exceeded, on prompts of every length.",
+        lambda r, c: at_least(_above_floor(r, r.share).max(axis=(1, 2)).min(), 0.5),
     ),
 )
 

@@ -76,11 +76,6 @@ def trained(
     return test, learner.losses
 
 
-def by_steps(table: Mapping[int, float], config: TrainedOnPrompts) -> float:
-    """What a table {least steps: value}, from many steps to few, has for so long a training."""
-    return next(value for least, value in table.items() if config.num_steps >= least)
-
-
 def draw_training(axis: Axes, named: Mapping[str, Float[np.ndarray, "s t"]]) -> None:
     """Losses over steps, as means of about fifty windows."""
     for place, (name, losses) in enumerate(named.items()):

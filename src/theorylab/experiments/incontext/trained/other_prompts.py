@@ -6,6 +6,9 @@ what a change of the prompt costs the transformer, over what it costs Bayes' rul
 not learned. Labels whose signs are all flipped are another linear function, as likely as the first.
 With a part of the labels flipped, ridge regression is not Bayes' rule, but a fair baseline.
 
+The source has the task, and no transformer trained on it: what is found here is ours. Its figures
+of flipped labels are of language models; they have a place-holder here, and are not reproduced.
+
 Source: shi · icl-linreg · §5.4; shi · llm-label-flip · Figures 5.1, 5.2; Garg, Tsipras, Liang and
 Valiant (2022).
 """
@@ -28,13 +31,13 @@ from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
 
-from ._transformers import TrainedOnPrompts, by_steps, trained
+from ._transformers import TrainedOnPrompts, trained
 
 PRECISION = "float32"
 FORMULA = r"\frac{E(\hat y - \langle w, x\rangle)^2}{E(\hat y_{ridge} - \langle w, x\rangle)^2}"
 
 REGRESSION = Source("shi", "icl-linreg", "§5.4")
-FLIPS = Source("shi", "llm-label-flip", "Figures 5.1, 5.2")
+FLIPS = Source("shi", "llm-label-flip", "Figures 5.1, 5.2: a place-holder")
 SAME_LENGTH = ("none", "stretched", "shrunk", "skewed", "all flipped", "some flipped")
 CHANGES = (*SAME_LENGTH, "shorter", "longer")
 STRETCH = 3.0  # by which inputs grow, or shrink
@@ -167,39 +170,42 @@ def _parts(result: Result) -> np.ndarray:
     return result.ridge[places] / result.nothing[places]
 
 
-# Error over Bayes' rule on prompts as in training, by steps: few show that it learns, not how well.
-MOST_EXCESS = {500000: 1.1, 2000: 2.5, 0: 8.0}
-
-# The factors were set by another seed, which gave 1.0 (all flipped), 1.1 (skewed), 8 (longer), 27
-# (stretched) and 0.8 of least squares (some flipped).
 CLAIMS = (
-    REGRESSION.claim(
+    REGRESSION.found(
         "On prompts as in training it errs at most 2.5 times as much as Bayes' rule (2,000 steps).",
-        lambda r, c: median_at_most(_over(r, "ridge", "none"), by_steps(MOST_EXCESS, c)),
+        lambda r, c: median_at_most(_over(r, "ridge", "none"), 2.5),
+        regime="num_steps >= 2000",
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
-    FLIPS.claim(
+    FLIPS.found(
         "Labels whose signs are all flipped are followed as well as others, to a fifth.",
         lambda r, c: median_at_most(_worse(r, "all flipped"), 1.2),
+        demand="lab: another seed gave 1.0",
     ),
-    REGRESSION.claim(
+    REGRESSION.found(
         "Skewed inputs of the same total variance cost it at most half as much again.",
         lambda r, c: median_at_most(_worse(r, "skewed"), 1.5),
+        demand="lab: another seed gave 1.1",
     ),
-    FLIPS.claim(
+    FLIPS.found(
         "With a quarter of the labels flipped it errs less than least squares.",
         lambda r, c: median_at_most(_over(r, "least_squares", "some flipped"), 1.0),
+        demand="lab: another seed gave 0.8",
     ),
-    REGRESSION.claim(
+    REGRESSION.found(
         "Four times as many examples at least double its error relative to Bayes' rule.",
         lambda r, c: median_at_least(_worse(r, "longer"), 2.0),
+        demand="lab: another seed gave 8",
     ),
-    REGRESSION.claim(
+    REGRESSION.found(
         "Stretched inputs at least double its error relative to Bayes' rule.",
         lambda r, c: median_at_least(_worse(r, "stretched"), 2.0),
+        demand="lab: another seed gave 27",
     ),
     REGRESSION.control(
         "Both help Bayes' rule: its error over that of predicting 0 falls at least by half.",
         lambda r, c: at_most(_parts(r)[1:].max() / _parts(r)[0], 0.5),
+        demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
 )
 

