@@ -78,7 +78,7 @@ PRESETS = {
 
 
 class Result(NamedTuple):
-    """Axes: a kinds of networks (`NAMES`), s seeds, q draws, v vertices."""
+    """Axes: a kinds of networks (`NAMES`), s seeds, q groups of draws, v vertices."""
 
     on_graph: Float[Measured, "a s"]  # outputs of the network on the graph
     formula: Float[Measured, "a s"]  # the same by the architecture's own formula
@@ -91,7 +91,7 @@ class Result(NamedTuple):
     dense_degrees: Int[Measured, "s 3"]  # in-degrees of a DenseNet, layer by layer
     sizes_before: Int[Measured, "s 3"]  # how many neurons are in all layers before
     degrees: Int[Measured, " v"]  # in-degrees of the second layer of one graph, rising
-    sizes: Float[Measured, "q v"]  # |f̃_v| there, over many weights: root mean squares of parts
+    sizes: Float[Measured, "q v"]  # root mean squares of f̃_v there, each over a tenth of the draws
 
 
 def memory(config: Config) -> int:
@@ -115,15 +115,14 @@ def _one(key: RandomKey, config: Config) -> dict[str, np.ndarray]:
     graph_key, weight_key, size_key = jax.random.split(key, 3)
     d, most = config.dimension, config.width
     n, m = map(int, jax.random.randint(size_key, (2,), most // 2, most + 1))
-    tanh = {"activation": "tanh"}
-    whole = densely_connected(d, [n, m], **tanh)
+    whole = densely_connected(d, [n, m], activation="tanh")
     graphs = [
-        random_dag(graph_key, d, [n, m], (2, n), **tanh),
-        fully_connected(d, [n, m], **tanh),
+        random_dag(graph_key, d, [n, m], (2, n), activation="tanh"),
+        fully_connected(d, [n, m], activation="tanh"),
         whole,
         drop_edges(graph_key, whole, DROP),
-        residual(d, [m, m], **tanh),
-        convolutional(d, [n, m], WINDOW, **tanh),
+        residual(d, [m, m], activation="tanh"),
+        convolutional(d, [n, m], WINDOW, activation="tanh"),
     ]
     drawn = jax.random.normal(weight_key, (d + max(g.num_weights for g in graphs),))
     own = [drawn[d : d + g.num_weights] for g in graphs]
