@@ -69,7 +69,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(width=8, num_seeds=6, num_draws=200),
-    "paper": Config(dimension=16, width=64, num_seeds=20, num_draws=4000),
+    "paper": Config(dimension=16, width=32, num_seeds=20, num_draws=2000),
 }
 
 

@@ -89,7 +89,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(widths=(24, 160), dimension=4, num_steps=10),
-    "paper": Config(widths=(32, 64, 128, 256, 512, 1024, 2048), num_seeds=16, num_steps=40),
+    "paper": Config(widths=(64, 128, 256, 512, 1024), num_seeds=24, num_steps=40),
 }
 
 
