@@ -26,7 +26,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     for words in ("The image of a Gaussian", "Columns"):
         assert verdict(words, failing) == Verdict.REFUTED
     loose = smoke._replace(bounds=4 * smoke.norms.max(axis=1), image=0.25 * too_often)
-    for words in ("more often than stated, on every", "more often than stated."):
+    for words in ("more often than stated, on every", "Half of the image's bound"):
         assert verdict(words, loose) == Verdict.REFUTED
     flat = smoke._replace(variances=smoke.variances * 0 + 1)
     assert verdict("variance ν", flat) == Verdict.REFUTED

@@ -23,6 +23,8 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("less than 5 times", smoke._replace(largest=one)) == Verdict.REFUTED
     outside = smoke._replace(cubic=1.2 * smoke.cubic)
     assert verdict("cubic function", outside) == Verdict.REFUTED
+    falling = smoke._replace(narrow=smoke.largest[..., 0] / 2)
+    assert verdict("two neurons", falling) == Verdict.REFUTED
     nothing = smoke._replace(largest=np.stack([smoke.centre] * 2, axis=2))
     assert verdict("finds something", nothing) == Verdict.REFUTED
 

@@ -58,7 +58,7 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(widths=(24, 144), num_steps=8),
-    "paper": Config(widths=(32, 64, 128, 256, 512, 1024, 2048), num_seeds=40, num_steps=40),
+    "paper": Config(widths=(32, 64, 128, 256, 512, 1024), num_seeds=32, num_steps=40),
 }
 
 

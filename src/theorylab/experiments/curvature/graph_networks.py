@@ -16,9 +16,6 @@ Source: zhu · dag-net · Defs 2.2.1–2.2.7; zhu · dag-zoo · A.1, A.4, A.5.
 """
 
 import dataclasses
-import itertools
-import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -29,9 +26,10 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source, at_least, exponent_between, identity
+from theorylab.experiments.curvature import _formulas
 from theorylab.experiments.drawing import agreement, label_axes, panels, scaling
 from theorylab.fields import Count, Plural, Seeded, within
-from theorylab.models import Dag, dag_network
+from theorylab.models import dag_network
 from theorylab.models.dag_builders import (
     convolutional,
     densely_connected,
@@ -56,9 +54,7 @@ SHARED = Source("zhu", "dag-zoo", "A.5, Eq. A.15")
 
 NAMES = ("random graph", "fully connected", "DenseNet", "edges dropped", "skip connections", "CNN")
 RANDOM, FULL, DENSE, HALF, SKIPPING, SHARING = range(6)
-WINDOW = 3  # positions that a neuron of the CNN sees
 DROP = 0.5  # probability of an edge to be dropped
-Vector = Float[np.ndarray, " _"]
 
 
 @dataclass(frozen=True)
@@ -73,12 +69,12 @@ class Config(Seeded):
 
 PRESETS = {
     "smoke": Config(width=8, num_seeds=6, num_draws=200),
-    "paper": Config(dimension=16, width=64, num_seeds=20, num_draws=4000),
+    "paper": Config(dimension=16, width=32, num_seeds=20, num_draws=2000),
 }
 
 
 class Result(NamedTuple):
-    """Axes: a kinds of networks (`NAMES`), s seeds, q draws, v vertices."""
+    """Axes: a kinds of networks (`NAMES`), s seeds, q groups of draws, v vertices."""
 
     on_graph: Float[Measured, "a s"]  # outputs of the network on the graph
     formula: Float[Measured, "a s"]  # the same by the architecture's own formula
@@ -91,7 +87,7 @@ class Result(NamedTuple):
     dense_degrees: Int[Measured, "s 3"]  # in-degrees of a DenseNet, layer by layer
     sizes_before: Int[Measured, "s 3"]  # how many neurons are in all layers before
     degrees: Int[Measured, " v"]  # in-degrees of the second layer of one graph, rising
-    sizes: Float[Measured, "q v"]  # |f̃_v| there, over many weights: root mean squares of parts
+    sizes: Float[Measured, "q v"]  # root mean squares of f̃_v there, each over a tenth of the draws
 
 
 def memory(config: Config) -> int:
@@ -115,15 +111,14 @@ def _one(key: RandomKey, config: Config) -> dict[str, np.ndarray]:
     graph_key, weight_key, size_key = jax.random.split(key, 3)
     d, most = config.dimension, config.width
     n, m = map(int, jax.random.randint(size_key, (2,), most // 2, most + 1))
-    tanh = {"activation": "tanh"}
-    whole = densely_connected(d, [n, m], **tanh)
+    whole = densely_connected(d, [n, m], activation="tanh")
     graphs = [
-        random_dag(graph_key, d, [n, m], (2, n), **tanh),
-        fully_connected(d, [n, m], **tanh),
+        random_dag(graph_key, d, [n, m], (2, n), activation="tanh"),
+        fully_connected(d, [n, m], activation="tanh"),
         whole,
         drop_edges(graph_key, whole, DROP),
-        residual(d, [m, m], **tanh),
-        convolutional(d, [n, m], WINDOW, **tanh),
+        residual(d, [m, m], activation="tanh"),
+        convolutional(d, [n, m], _formulas.WINDOW, activation="tanh"),
     ]
     drawn = jax.random.normal(weight_key, (d + max(g.num_weights for g in graphs),))
     own = [drawn[d : d + g.num_weights] for g in graphs]
@@ -132,20 +127,20 @@ def _one(key: RandomKey, config: Config) -> dict[str, np.ndarray]:
     x, weights = np.asarray(drawn[:d]), np.asarray(drawn[d:])
     thinned, uneven = graphs[HALF], graphs[RANDOM]
     formulas = [
-        _vertex_by_vertex(uneven, weights, x),
-        _fully_connected(weights, x, (n, m)),
-        _densenet(weights, x, (n, m)),
-        _vertex_by_vertex(thinned, weights, x),
-        _residual(weights, x, m),
-        _cnn(weights, x, (n, m)),
+        _formulas.vertex_by_vertex(uneven, weights, x),
+        _formulas.fully_connected(weights, x, (n, m)),
+        _formulas.densenet(weights, x, (n, m)),
+        _formulas.vertex_by_vertex(thinned, weights, x),
+        _formulas.residual(weights, x, m),
+        _formulas.cnn(weights, x, (n, m)),
     ]
     return {
         "on_graph": np.array(outputs),
         "formula": np.array(formulas),
-        "all_counted": np.array(_vertex_by_vertex(thinned, weights, x, whole.in_degrees)),
+        "all_counted": np.array(_formulas.vertex_by_vertex(thinned, weights, x, whole.in_degrees)),
         "layers": _padded(uneven.layers, config),
-        "longest": _padded(_distances(uneven, max), config),
-        "shortest": _padded(_distances(uneven, min), config),
+        "longest": _padded(_formulas.distances(uneven, max), config),
+        "shortest": _padded(_formulas.distances(uneven, min), config),
         "widths": np.array(graphs[FULL].width),
         "smallest": np.array(min(n, m)),
         "dense_degrees": whole.in_degrees[[d, d + n, d + n + m]],
@@ -156,77 +151,6 @@ def _one(key: RandomKey, config: Config) -> dict[str, np.ndarray]:
 def _padded(numbers: Int[np.ndarray, " v"], config: Config) -> Int[np.ndarray, " w"]:
     """As many numbers for every seed, although graphs have different sizes."""
     return np.pad(numbers, (0, config.dimension + 2 * config.width + 1 - len(numbers)))
-
-
-def _vertex_by_vertex(
-    graph: Dag, weights: Vector, x: Vector, in_degrees: Int[np.ndarray, " v"] | None = None
-) -> float:
-    """Eq. 2.2 as it is written, a sum over the predecessors of one vertex after another."""
-    degrees = graph.in_degrees if in_degrees is None else in_degrees
-    values = dict(enumerate(x.tolist()))
-    for v in range(len(x), graph.num_vertices):  # each reads only earlier ones
-        into = graph.edges[:, 1] == v
-        pairs = zip(graph.edges[into, 0].tolist(), graph.weights[into].tolist(), strict=True)
-        before = sum(weights[number] * values[u] for u, number in pairs) / math.sqrt(degrees[v])
-        values[v] = before if v == graph.num_vertices - 1 else math.tanh(before)
-    return values[graph.num_vertices - 1]
-
-
-def _distances(graph: Dag, choose: Callable[[list[int]], int]) -> Int[np.ndarray, " v"]:
-    """The length of the longest, or of the shortest, of all paths from an input."""
-    found = [0] * graph.num_vertices
-    for v in range(len(graph.inputs), graph.num_vertices):
-        found[v] = 1 + choose([found[u] for u in graph.edges[graph.edges[:, 1] == v, 0]])
-    return np.array(found)
-
-
-def _split(weights: Vector, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
-    """Consecutive parts of the weights, as arrays of these shapes."""
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    parts = np.split(weights[: ends[-1]], ends[:-1])
-    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-
-
-def _fully_connected(weights: Vector, x: Vector, sizes: Sequence[int]) -> float:
-    """Eq. A.4."""
-    counts = (len(x), *sizes, 1)
-    values = x
-    *hidden, last = _split(weights, list(itertools.pairwise(counts)))
-    for matrix in hidden:
-        values = np.tanh(matrix.T @ values / math.sqrt(len(values)))
-    return float((last.T @ values / math.sqrt(len(values)))[0])
-
-
-def _densenet(weights: Vector, x: Vector, sizes: Sequence[int]) -> float:
-    """Eqs A.5–A.6: everything before is read, the input among it."""
-    before = np.cumsum([len(x), *sizes]).tolist()
-    *hidden, last = _split(weights, list(zip(before, (*sizes, 1), strict=True)))
-    values = x
-    for matrix in hidden:
-        fresh = np.tanh(matrix.T @ values / math.sqrt(len(values)))
-        values = np.concatenate([values, fresh])
-    return float((last.T @ values / math.sqrt(len(values)))[0])
-
-
-def _residual(weights: Vector, x: Vector, m: int) -> float:
-    """Eq. A.12: the second layer adds the neuron of the first with the same number."""
-    one, two, last = _split(weights, [(len(x), m), (m, m), (m,)])
-    first = np.tanh(one.T @ x / math.sqrt(len(x)))
-    second = np.tanh(two.T @ first / math.sqrt(m)) + first
-    return float(last @ second / math.sqrt(m))
-
-
-def _cnn(weights: Vector, x: Vector, channels: Sequence[int]) -> float:
-    """Eq. A.15: window p, stride 1, zeros at the border, and all positions at last."""
-    counts, values = (1, *channels), x[:, None]
-    shapes = [(WINDOW, a, b) for a, b in itertools.pairwise(counts)]
-    *filters, last = _split(weights, [*shapes, (len(x), counts[-1])])
-    for kernel in filters:
-        padded = np.pad(values, ((WINDOW // 2, WINDOW // 2), (0, 0)))
-        windows = [padded[at : at + WINDOW] for at in range(len(x))]
-        scale = math.sqrt(values.shape[1] * WINDOW)
-        values = np.tanh(np.stack([np.tensordot(each, kernel, 2) for each in windows]) / scale)
-    return float((last * values).sum() / math.sqrt(last.size))
 
 
 def _sizes(key: RandomKey, config: Config) -> tuple[np.ndarray, np.ndarray]:

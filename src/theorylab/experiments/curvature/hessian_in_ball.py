@@ -3,7 +3,8 @@
 The norm of the Hessian is Õ(m^(−1/2)) not only at the initial weights w₀ but in the whole ball
 ‖w − w₀‖ ≤ R, which holds the way that training takes. Here the ball is searched for the largest
 norm, in random directions, along the gradient, and uphill; the search gives a lower bound of the
-largest. On a cubic function, where the largest norm is known, the search finds it and stays inside.
+largest. Networks with a narrow layer are the control: in their balls it stays larger. On a cubic
+function, where the largest norm is known, the search finds it and stays inside.
 
 Source: zhu · hessian-norm · Thm 2.3.6.
 """
@@ -25,6 +26,7 @@ from theorylab.claims import (
     identity,
     median_at_least,
     median_at_most,
+    ordered,
 )
 from theorylab.curvature import hessian_in_ball
 from theorylab.experiments.curvature._dags import input_and_key, lanczos_bytes
@@ -64,6 +66,7 @@ class Result(NamedTuple):
 
     centre: Float[Measured, "s w"]  # ‖∇²f(w₀)‖
     largest: Float[Measured, "s w r"]  # the largest that was found in the ball
+    narrow: Float[Measured, "s w"]  # in the smallest ball, with a layer of two neurons
     cubic: Float[Measured, " r"]  # the same of f = Σ wᵢ³/6 around (1, 0), over the exact 1 + R
 
 
@@ -78,6 +81,9 @@ def run(config: Config) -> Result:
     x, key = input_and_key(config.seed, config.dimension)
     graphs = config.num_seeds * [
         fully_connected(config.dimension, [m, m], activation="tanh") for m in config.widths
+    ]
+    narrow = config.num_seeds * [
+        fully_connected(config.dimension, [m, 2, m], activation="tanh") for m in config.widths
     ]
     search = (0, config.num_directions, config.num_ascent, config.num_steps)
 
@@ -94,11 +100,17 @@ def run(config: Config) -> Result:
         centre, largest = balls(apply, weights, x, key)
         return centre[0], largest
 
-    found = dag_ensemble(one, graphs, jax.random.split(key, len(graphs)))
+    keys = jax.random.split(key, len(graphs))
+    found, others = dag_ensemble(one, graphs, keys), dag_ensemble(one, narrow, keys)
     shape = (config.num_seeds, len(config.widths))
     centre, largest = (part.reshape(*shape, *part.shape[1:]) for part in found)
     _, cubic = balls(_cubic, jnp.array([1.0, 1e-6]), jnp.ones(1), key)
-    return Result(centre=centre, largest=largest, cubic=cubic / (1 + jnp.asarray(config.radii)))
+    return Result(
+        centre=centre,
+        largest=largest,
+        narrow=others[1][:, 0].reshape(shape),
+        cubic=cubic / (1 + jnp.asarray(config.radii)),
+    )
 
 
 def _cubic(w: Float[Array, " p"], x: Float[Array, "n 1"]) -> Float[Array, "n 1"]:
@@ -139,6 +151,11 @@ CLAIMS = (
         regime="radii[0] <= 1",
         demand="lab: chosen before the first run",
     ),
+    THEOREM.control(
+        "With a layer of two neurons it stays larger, at the largest width of the others.",
+        lambda r, c: ordered(r.largest[:, -1, 0], r.narrow[:, -1]),
+        regime="widths[-1] >= 256 and num_seeds >= 12",
+    ),
     THEOREM.check(
         "The search finds something: at the largest radius more than 1.1 times the centre.",
         lambda r, c: median_at_least(_factors(r)[:, :, -1].min(axis=1), 1.1),
@@ -157,9 +174,14 @@ def plot(result: Result, config: Config) -> Figure:
     figure, (norms, factors) = panels("largest Hessian norm in a ball", "over that at the centre")
     pairs = list(zip(config.radii, np.moveaxis(result.largest, 2, 0), strict=True))
     balls = {f"R = {radius:g}": largest for radius, largest in pairs}
-    scaling(norms, config.widths, {"centre": result.centre, **balls}, exponent=-0.5)
-    shown = {name: largest / result.centre for name, largest in balls.items()}
-    curves(factors, config.widths, shown)
+    scaling(
+        norms,
+        config.widths,
+        {"centre": result.centre, **balls, "narrow": result.narrow},
+        exponent=-0.5,
+    )
+    over = {name: largest / result.centre for name, largest in balls.items()}
+    curves(factors, config.widths, over)
     label_axes(norms, "width m")
     label_axes(factors, "width m", logarithmic="x")
     return figure

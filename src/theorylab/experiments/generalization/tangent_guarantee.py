@@ -41,11 +41,12 @@ from theorylab.experiments.generalization._label_noise import (
     drawn_images,
     reader,
 )
+from theorylab.experiments.generalization._lazy_networks import Networks, trained
 from theorylab.fields import Count, OpenFraction
 from theorylab.generalization import tangent_bounds
-from theorylab.kernels import Descent, predicted_outputs, two_layer, weight_distance
+from theorylab.kernels import two_layer
 from theorylab.progress import report
-from theorylab.typing import Measured, RandomKey, Scalar
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float64"
 FORMULA = (
@@ -107,15 +108,6 @@ class Gaps(NamedTuple):
     needed_width: Float[Measured, "s k p"]  # Eq. 2.142 with constants 1
 
 
-class Networks(NamedTuple):
-    """Of wide networks; axes: s seeds, l parts (`NETWORK_LEVELS`)."""
-
-    error: Float[Measured, "s l"]  # test error
-    kernel_error: Float[Measured, "s l"]  # that of the kernel after as many steps
-    movement: Float[Measured, "s l"]  # ‖W(T) − W(0)‖_F
-    travelled: Float[Measured, "s l"]  # what the kernel says of its square
-
-
 class Result(NamedTuple):
     """Bounds and what they bound."""
 
@@ -143,8 +135,10 @@ def run(config: Config) -> Result:
     gaps = jax.tree.map(lambda *parts: np.array(parts).reshape(shape), *found)
     report("networks", 0.3)
     keys = jax.random.split(network_key, config.num_seeds)
+    levels = [int(np.argmin(np.abs(config.parts - level))) for level in NETWORK_LEVELS]
+    sizes = (config.num_fitted, config.width, config.num_steps)
     pairs = zip(keys, rows, strict=True)
-    networks = [_network(key, row[0], config) for key, row in pairs]
+    networks = [trained(key, row[0], levels, *sizes) for key, row in pairs]
     report("traces", 0.9)
     # Without centring, images are alike and neurons open for all or none: the trace varies much.
     alike = reader(config.images)("sphere", classes=PAIRS[0]).x[: config.num_fitted]
@@ -175,55 +169,6 @@ def _gaps(here: Images, config: Config) -> Gaps:
         loss_bound=tangent_bounds.gap_bound(rademacher, n, delta).min(axis=0),
         needed_width=np.full(config.num_levels, needed),
     )
-
-
-def _network(key: RandomKey, here: Images, config: Config) -> Networks:
-    """Test error and movement of a wide network, and what its kernel says after as many steps."""
-    n, steps = config.num_fitted, [config.num_steps]
-    true = here.true[:, None]
-    levels = [int(np.argmin(np.abs(config.parts - level))) for level in NETWORK_LEVELS]
-    labels = jnp.asarray(here.labels[:n, 0, levels])
-    kernel, cross = here.kernel[:n, :n], here.cross[:, :n]
-    rate = float(1.6 / jnp.linalg.eigvalsh(kernel)[-1])
-    outputs, movement = _descended(
-        key, here.x[:n], here.tests, labels, rate, config.width, config.num_steps
-    )
-    predicted = predicted_outputs(kernel, cross, labels, steps, Descent(rate))[0]
-    travelled = [
-        float(weight_distance(kernel, labels[:, [level]], steps, Descent(rate))[0])
-        for level in range(len(levels))
-    ]
-    return Networks(
-        error=np.mean(np.asarray(outputs) * true <= 0, axis=0),
-        kernel_error=np.mean(np.asarray(predicted) * true <= 0, axis=0),
-        movement=np.asarray(movement, float),
-        travelled=np.array(travelled),
-    )
-
-
-@partial(jax.jit, static_argnums=(5, 6))
-def _descended(
-    key: RandomKey,
-    x: Float[Array, "n d"],
-    tests: Float[Array, "n2 d"],
-    labels: Float[Array, "n l"],
-    rate: Scalar,
-    width: int,
-    num_steps: int,
-) -> tuple[Float[Array, "n2 l"], Float[Array, " l"]]:
-    """What a trained network adds to its initial outputs at the tests, in single precision."""
-    x, tests, labels = (array.astype(jnp.float32) for array in (x, tests, labels))
-    drawn = two_layer.init(key, width, x.shape[1])
-    network = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), drawn)
-
-    def one(y: Float[Array, " n"]) -> tuple[Float[Array, " n2"], Float[Array, ""]]:
-        step = jnp.asarray(rate, jnp.float32)
-        after = two_layer.descend(network, x, y, step, 1, num_steps).network
-        added = two_layer.outputs(after, tests) - two_layer.outputs(network, tests)
-        return added, jnp.linalg.norm(after.weights - network.weights)
-
-    outputs, movement = jax.lax.map(one, labels.T)
-    return outputs.T, movement
 
 
 @partial(jax.jit, static_argnums=2)
