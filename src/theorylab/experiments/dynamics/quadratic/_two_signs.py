@@ -16,6 +16,7 @@ from theorylab.typing import Apply, RandomKey, Scalar
 
 MEAN, HALF_SUM = squared("mean"), squared("half_sum")
 PLACES = 0.17, 0.83  # from where to where learning rates are between the ends of their regime
+FARTHEST = 1.8  # λ₁/λ₂ up to which both directions can catapult; they diverge from 2n/λ₁ on
 BELOW, BETWEEN, BEYOND = 0, 1, 2  # regimes: below both thresholds, between them, beyond both
 
 
@@ -62,11 +63,13 @@ def start(num_samples: int, width: int, key: RandomKey) -> Start:
 def learning_rates(thresholds: Float[Array, " 2"], num_rates: int) -> Float[Array, " e"]:
     """So many in each regime: below both thresholds, between them, beyond both and below 2n/λ₁.
 
+    Where n/λ₂ is beyond 1.8 n/λ₁, that takes its place, so that no run diverges.
+
     Args:
         thresholds: n/λ₁ and n/λ₂.
         num_rates: How many in each regime.
     """
-    low, high = thresholds
+    low, high = thresholds[0], jnp.minimum(thresholds[1], FARTHEST * thresholds[0])
     begin, end = jnp.stack([0.5 * low, low, high]), jnp.stack([0.95 * low, high, 1.9 * low])
     places = jnp.linspace(*PLACES, num_rates)
     return (begin[:, None] + places[None, :] * (end - begin)[:, None]).reshape(-1)

@@ -184,7 +184,7 @@ def _images(width: int, num_steps: int, data: Dataset, key: RandomKey) -> Float[
 
 def _last_ratios(travel: Travel) -> Float[np.ndarray, " s"]:
     """The largest ηλ at the end, of runs beyond the threshold."""
-    return (travel.curvature * np.array(RATIOS)[:, None, None])[1:].max(axis=(0, 2))
+    return np.asarray(travel.curvature * np.array(RATIOS)[:, None, None])[1:].max(axis=(0, 2))
 
 
 SLOPE = "lab: set on 5 seeds at widths 10² to 10⁵, where slopes were 0.04 below 2 and 0.46 to 0.5"

@@ -119,6 +119,7 @@ CLAIMS = (
         "The wider the network, the higher the peak.",
         lambda r, c: trend(r.peaks[:, :, -1].T),
         quote=EFFECT,
+        regime="num_seeds >= 10 and len(widths) >= 3",
         demand="source",
     ),
     FIGURE.claim(
