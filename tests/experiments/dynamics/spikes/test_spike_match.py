@@ -37,7 +37,6 @@ def test_the_match_rate_of_the_source_would_be_supported(smoke, verdict):
 def test_a_base_rate_of_one_explains_everything(smoke, verdict):
     """Always above: every rise matches, and Fisher's test sees that it means nothing."""
     always = with_high(smoke, critical=0 * smoke.high.critical)
-    assert verdict("three of four steps", always) == Verdict.SUPPORTED
     assert verdict("Fisher's test", always) == Verdict.REFUTED
 
 

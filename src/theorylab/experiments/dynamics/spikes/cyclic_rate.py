@@ -43,7 +43,7 @@ from theorylab.training import Batches, empirical_risk, follow_critical, probed_
 from theorylab.training.sgd import Batch
 from theorylab.typing import Params, RandomKey, Scalar
 
-from ._runs import LOSS, Draw, at_every
+from ._runs import LOSS, NOT_KEPT, Draw, at_every
 from ._shares import kernel_falls, median_top_share
 from ._tasks import SgdTask, image_network, watched_bytes
 
@@ -220,7 +220,7 @@ CLAIMS = (
         "Spikes are in the top direction of the kernel: it has four fifths of them, in the median.",
         lambda r, c: median_at_least(median_top_share(r.fixed.loss, r.fixed.top[..., 0]), 0.8),
         quote="loss spikes occur in the top eigenspace of the tangent kernel",
-        demand="lab: chosen for this experiment; the runs it was set on were not kept",
+        demand=NOT_KEPT,
     ),
     FIGURE.claim(
         "‖K‖ decreases according to each spike: it is smaller three steps later, at 95 % of them.",

@@ -48,7 +48,7 @@ from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import RandomKey, Scalar
 
-from ._runs import Draw, watched_sgd
+from ._runs import NOT_KEPT, Draw, watched_sgd
 from ._shares import WAIT, followed_spikes, kernel_falls, later_changes, median_top_share
 from ._tasks import SgdTask, image_network, watched_bytes
 
@@ -58,8 +58,6 @@ FORMULA = r"\|K(t + 3)\| < \|K(t)\| \text{ if } L(t + 1) \gg L(t)"
 DROP = Source("zhu", "sgd-ntk-drop", "Fig. 4.7")
 TOP = Source("zhu", "sgd-ntk-drop", "§4.3, Fig. 4.7, C.8")
 TORCH = Source("zhu", "torch-param", "C.3, Fig. C.9")
-
-NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 
 @dataclass(frozen=True)

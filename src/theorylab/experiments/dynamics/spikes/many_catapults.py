@@ -53,7 +53,7 @@ from theorylab.training.descent import updated
 from theorylab.training.trajectory import run_and_record
 from theorylab.typing import Measured, Params, RandomKey, Scalar
 
-from ._runs import LOSS, Draw, at_every, begin
+from ._runs import LOSS, NOT_KEPT, Draw, at_every, begin
 from ._tasks import image_network, task_data, task_shape, watched_bytes
 
 PRECISION = "float32"
@@ -64,7 +64,6 @@ FIGURE = Source("zhu", "multi-catapult", "Fig. 4.4")
 DIVERGES = Source("zhu", "multi-catapult", "Fig. C.7")
 SPACE = Source("zhu", "multi-catapult", "Fig. C.6")
 
-NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 SIZE = 10  # top directions of Fig. C.6
 DIMENSION = 50  # inputs of the product, of which the first two count

@@ -62,7 +62,7 @@ from theorylab.models import Architecture, network
 from theorylab.progress import report
 from theorylab.typing import RandomKey, Scalar
 
-from ._runs import Draw, at_every, watched_sgd
+from ._runs import NOT_KEPT, Draw, at_every, watched_sgd
 from ._shares import median_top_share
 from ._tasks import check_samples, image_network, task_data, task_shape, watched_bytes
 
@@ -76,7 +76,6 @@ COUNT = Source("zhu", "agop-sgd", "§4.4, number of catapults")
 NETWORKS = ("two layers", "deep", "convolutional")
 PHOTOGRAPHS = ("cifar10", "svhn")
 CONTROL_RATIO = 0.3  # η over η_crit in the control
-NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 
 @dataclass(frozen=True)
@@ -303,19 +302,12 @@ CLAIMS = (
         lambda r, c: ordered(*_chance(r, c)),
     ),
     TABLE.found(
-        "With unequal contrast three of four steps that raise the loss are above the critical one.",
-        lambda r, c: probability_at_least(
-            *_counts(min(_contrast(r), key=lambda match: match.match_rate)), 0.75
-        ),
-        demand=NOT_KEPT,
-    ),
-    TABLE.found(
-        "But that has a base rate: a quarter of all steps or more are above the critical rate.",
+        "Any step up has a base rate: a quarter of all steps or more are above the critical rate.",
         lambda r, c: median_at_least(_above(r.high)[_photographs(c)].mean(axis=-1), 0.25),
         demand=NOT_KEPT,
     ),
     TABLE.found(
-        "So its lift is small: not twice as many steps that raise the loss are above as of all.",
+        "So the lift is small: not twice as many steps that raise the loss are above as of all.",
         lambda r, c: median_at_most(_lifts(r, c), 2.0),
         formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > L) < 2 P(\eta > \eta_{\mathrm{crit}})",
         demand=NOT_KEPT,
