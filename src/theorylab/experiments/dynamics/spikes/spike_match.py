@@ -27,7 +27,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -136,17 +135,6 @@ PRESETS = {
 }
 
 
-class Rates(NamedTuple):
-    """A match rate and what it must be read with, one number for each task."""
-
-    raw_match: Float[np.ndarray, " tasks"]  # P(above | up), for any step up
-    base_rate: Float[np.ndarray, " tasks"]  # P(above), of steps up and of spikes
-    lift: Float[np.ndarray, " tasks"]  # raw match over base rate
-    up_above: Float[np.ndarray, " tasks"]  # P(up | above)
-    up_below: Float[np.ndarray, " tasks"]  # P(up | not above)
-    spike_match: Float[np.ndarray, " tasks"]  # P(above | spike)
-
-
 class Result(NamedTuple):
     """What was seen before every step: axes tasks, seeds, steps.
 
@@ -155,7 +143,6 @@ class Result(NamedTuple):
 
     high: WatchedSteps  # above the critical rate
     low: WatchedSteps  # the control
-    rates: Rates  # above the critical rate, all seeds together
 
 
 class _Task(NamedTuple):
@@ -193,8 +180,7 @@ def run(config: Config) -> Result:
         report(name, number / len(tasks))
         seen.append(at_every(partial(_train, config, task), ratios, keys))
     joined = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *seen)
-    high, low = (jax.tree.map(lambda leaf, i=i: leaf[i], joined) for i in range(2))
-    return Result(high, low, _rates(high))
+    return Result(*(jax.tree.map(lambda leaf, i=i: leaf[i], joined) for i in range(2)))
 
 
 def _photographs(config: Config) -> int:
@@ -227,16 +213,6 @@ def _any_rise(watched: WatchedSteps, *where: int) -> Match:
 def _of_spikes(watched: WatchedSteps, *where: int) -> Match:
     """The match rate of spikes: of everything, a task, or one seed of it."""
     return spike_match(spikes(watched.loss[where]), _above(watched)[where])
-
-
-def _rates(watched: WatchedSteps) -> Rates:
-    """The six numbers of every task."""
-    each = []
-    for task in range(len(watched.loss)):
-        raw, spiking = _any_rise(watched, task), _of_spikes(watched, task)
-        parts = (raw.match_rate, raw.base_rate, raw.lift, raw.up_above, raw.up_below)
-        each.append((*parts, spiking.match_rate))
-    return Rates(*np.array(each).T)
 
 
 def _counts(match: Match) -> tuple[int, int]:
@@ -348,20 +324,21 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw the loss of the first seed with its super-critical steps, and all rates of all tasks."""
+    """Draw the loss of the first seed with its super-critical steps, and the rates of all tasks."""
     names, watched = _names(len(result.high.loss)), result.high
     figure, axes = panels(*names, "shares; L: the lift of any step up")
     for number, axis in enumerate(axes[:-1]):
         loss, above = watched.loss[number, 0, :-1], _above(watched)[number, 0]
-        axis.semilogy(loss, linewidth=0.8)
-        axis.semilogy(np.flatnonzero(above), loss[above], ".", markersize=2, label="η > η_crit")
-        axis.semilogy(result.low.loss[number, 0], linewidth=0.8, label="control")
+        axis.plot(loss, linewidth=0.8)
+        axis.plot(np.flatnonzero(above), loss[above], ".", markersize=2, label="η > η_crit")
+        axis.plot(result.low.loss[number, 0], linewidth=0.8, label="control")
         label_axes(axis, "step", logarithmic="y")
         axis.legend(fontsize=7)
-    for name, values in result.rates._asdict().items():
-        if name != "lift":
-            axes[-1].plot(values, "o", label=name.replace("_", " "))
-    lifts = [f"{i + 1}: L = {lift:.2g}" for i, lift in enumerate(result.rates.lift)]
-    axes[-1].set_xticks(range(len(names)), lifts)
+    tasks = range(len(names))
+    rises, peaks = ([match(watched, task) for task in tasks] for match in (_any_rise, _of_spikes))
+    for name in ("match_rate", "base_rate", "up_above", "up_below"):
+        axes[-1].plot([getattr(rise, name) for rise in rises], "o", label=name.replace("_", " "))
+    axes[-1].plot([spike.match_rate for spike in peaks], "o", label="match rate of spikes")
+    axes[-1].set_xticks(tasks, [f"{i + 1}: L = {rise.lift:.2g}" for i, rise in enumerate(rises)])
     axes[-1].legend(fontsize=6)
     return figure

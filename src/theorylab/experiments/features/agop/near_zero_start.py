@@ -95,11 +95,6 @@ class Result(NamedTuple):
     losses: Float[Measured, "3 t"]  # training loss over time, first seed
 
 
-def memory(config: Config) -> int:
-    """Bytes of two runs at once, and of the losses of all runs."""
-    return catapults.bytes_of(config, 3 * config.num_seeds)
-
-
 def run(config: Config) -> Result:
     """Descend in the three ways."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
@@ -112,18 +107,18 @@ def run(config: Config) -> Result:
         lambda key: catapults.catapulted(_pose(key, 1.0, config), config.num_raises, config), keys
     )
     every = jax.tree.map(
-        lambda one, other: np.concatenate([one, other]).reshape(3, len(keys), *one.shape[1:]),
+        lambda one, other: jnp.concatenate([one, other]).reshape(3, len(keys), *one.shape[1:]),
         calm,
         thrown,
     )
-    rates = np.asarray(ensemble(lambda pair: _critical_rate(*pair, config=config), pairs))
+    rates = ensemble(lambda pair: _critical_rate(*pair, config=config), pairs)
     small = every.losses[SMALL]
     return Result(
         test=every.test,
         alignment=every.alignment,
         reached=every.reached,
         rate_ratio=rates[: len(keys)] / rates[len(keys) :],
-        rises=np.nanmax(small, axis=1) / small[:, 0],
+        rises=jnp.nanmax(small, axis=1) / small[:, 0],
         losses=every.losses[:, 0],
     )
 
