@@ -46,6 +46,8 @@ def test_runs_without_spikes_and_controls_with_them_are_told(smoke, verdict):
     restless = smoke._replace(low=smoke.high)
     assert verdict("nothing spikes", restless) == Verdict.REFUTED
     assert verdict("decreases monotonically", restless) == Verdict.REFUTED
+    falling = smoke.low._replace(loss=np.sort(smoke.low.loss)[..., ::-1])
+    assert verdict("decreases monotonically", smoke._replace(low=falling)) == Verdict.SUPPORTED
     assert verdict("top 5 directions", with_high(smoke, top=smoke.high.top / 2)) == Verdict.REFUTED
 
 
