@@ -18,6 +18,9 @@ def test_a_start_without_features_is_refuted(smoke, verdict):
     assert verdict("Both have better features", poor) == Verdict.REFUTED
     same = smoke._replace(rate_ratio=np.ones_like(smoke.rate_ratio))
     assert verdict("1/σ² times", same) == Verdict.REFUTED
+    unfitted = smoke._replace(reached=np.zeros_like(smoke.reached))
+    assert verdict("same training loss", unfitted) == Verdict.REFUTED
+    assert verdict("smallest test loss", unfitted) == Verdict.INCONCLUSIVE
     thrown = smoke._replace(rises=smoke.rises + 10)
     assert verdict("needs no catapult", thrown) == Verdict.REFUTED
 

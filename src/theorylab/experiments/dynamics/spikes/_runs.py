@@ -23,6 +23,7 @@ from theorylab.training import ensemble, squared
 from theorylab.typing import Params, RandomKey, Scalar
 
 LOSS = squared("mean")
+NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 Draw = Callable[[RandomKey], Dataset]
 
 

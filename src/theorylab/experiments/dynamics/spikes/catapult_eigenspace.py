@@ -45,7 +45,7 @@ from theorylab.progress import report
 from theorylab.training import descend, every, gradient_descent, squared
 from theorylab.typing import Measured, Params, RandomKey
 
-from ._runs import Draw, at_every
+from ._runs import NOT_KEPT, Draw, at_every
 from ._tasks import MOST_IMAGES, image_network, task_data, watched_bytes
 
 PRECISION = "float32"
@@ -70,7 +70,6 @@ NAMES = (
 SHALLOW = slice(3)  # the first tasks, whose network has two layers
 DIMENSION = 100  # inputs of the product, of which the first two count
 CONTROL_RATIO = 0.5  # η over η_crit in the control
-NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 
 @dataclass(frozen=True)

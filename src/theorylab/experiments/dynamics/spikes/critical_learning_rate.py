@@ -10,16 +10,12 @@ at every step of SGD that is driven above η_crit on purpose, on the batch of th
 near the diagonal, spikes included. With labels thirty times as large they do not.
 
 A step of descent in function space, f′ − y = (I − (2η/n)K)(f − y) + Δ_H, has ½ in Δ_H = ½dᵀ∇²f d,
-d = w′ − w, which the source leaves out. And where the loss is the mean over the entries of ten
-outputs, η̃_crit is some seven times that of one output. The source has 34 against 3.6 for its fully
-connected network, and 16 against 4.5 for its convolutional one, on two sets of classes.
+d = w′ − w, which the source leaves out.
 
-Source: zhu · eta-crit · §4.2, C.1, Fig. C.1; zhu · ntk-decomp · Eq. 4.3; zhu · catapult-gd · Fig.
-C.5.
+Source: zhu · eta-crit · §4.2, C.1, Fig. C.1; zhu · ntk-decomp · Eq. 4.3.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -34,35 +30,18 @@ from theorylab.claims import (
     identity,
     median_at_least,
     median_at_most,
-    median_between,
 )
-from theorylab.data import Dataset, image_set
+from theorylab.data import Dataset
 from theorylab.dynamics import critical_learning_rate, exact_critical_learning_rate, kernel_matrix
 from theorylab.experiments.drawing import agreement, label_axes, panels, scaling
 from theorylab.fields import Classes, Count, Increasing, Plural, Positive, Several
-from theorylab.models import (
-    Architecture,
-    Flatten,
-    Model,
-    Serial,
-    cnn,
-    mlp,
-    network,
-    quadratize,
-)
+from theorylab.models import mlp, quadratize
 from theorylab.progress import report
-from theorylab.training import (
-    Batches,
-    empirical_risk,
-    ensemble,
-    gradient_descent,
-    probed_sgd,
-    squared,
-)
+from theorylab.training import Batches, empirical_risk, ensemble, gradient_descent, probed_sgd
 from theorylab.training.sgd import Batch
 from theorylab.typing import Measured, Params, RandomKey
 
-from ._runs import LOSS, Draw, begin
+from ._runs import LOSS, NOT_KEPT, Draw, begin
 from ._tasks import SgdTask, image_network, task_shape, watched_bytes
 
 PRECISION = "float64"
@@ -71,11 +50,8 @@ FORMULA = r"\frac{2}{\lambda_{\max}(\nabla^2 L)} \approx \frac{n}{\lambda_{\max}
 RATES = Source("zhu", "eta-crit", "C.1")
 SCATTER = Source("zhu", "eta-crit", "Fig. C.1")
 STEP = Source("zhu", "ntk-decomp", "Eq. 4.3")
-CLASSES = Source("zhu", "catapult-gd", "Fig. C.5")
 
-ENTRIES = squared("mean_entries")
 FAR = 30.0  # the factor of the labels in the control
-NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 
 @dataclass(frozen=True)
@@ -89,7 +65,6 @@ class Config(SgdTask):
     num_samples: Count = 48  # n
     ratio: Positive = 1.5  # η over η_crit at the start
     num_steps: Count = 40  # of SGD
-    channels: Count = 32  # of the convolutional network with ten outputs
     num_products: Count = 16  # Hessian–vector products for one exact rate
     num_seeds: Count = 24  # draws of data and weights, of which some hardly spike
 
@@ -101,7 +76,7 @@ class Config(SgdTask):
 
 
 PRESETS = {
-    "smoke": Config(widths=(16, 128, 1024), ratio=1.4, depths=(2,), channels=16, num_seeds=16),
+    "smoke": Config(widths=(16, 128, 1024), ratio=1.4, depths=(2,), num_seeds=16),
     "paper": Config(
         data="images",
         images="cifar10",
@@ -111,7 +86,6 @@ PRESETS = {
         num_samples=128,
         batch_size=32,
         num_steps=500,
-        channels=512,
         num_products=60,
         num_seeds=10,
     ),
@@ -147,22 +121,20 @@ class Result(NamedTuple):
     start: Start  # axes: widths, seeds
     trained: Training  # axes: depths, seeds, steps
     step: Step  # axes: seeds, samples
-    one_output: Float[Measured, "nets s"]  # η̃_crit of one output: connected, convolutional
-    ten_outputs: Float[Measured, "nets s"]  # of ten
 
 
 def memory(config: Config) -> int:
-    """Bytes of Lanczos' basis for the largest network, and of the ten-output kernel."""
+    """Bytes of Lanczos' basis for the largest network."""
     n, kind = config.num_samples, config.architecture
     flat = task_shape("mlp", config.data, config.images)
     basis = 2 + config.num_products // 6  # of a run's weights, which are counted twelve times
     start = watched_bytes("mlp", max(config.widths), 2, n, flat)
     trained = watched_bytes(kind, config.width, max(config.depths), n, config.input_shape)
-    return 2 * basis * max(start, trained) + 32 * (10 * n) ** 2
+    return 2 * basis * max(start, trained)
 
 
 def run(config: Config) -> Result:
-    """Measure at the start, during SGD, in one step, and with ten outputs."""
+    """Measure at the start, during SGD, and in one step."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)
     report("at the start", 0.0)
     flat, draw = replace(config, architecture="mlp").drawing(), config.drawing()
@@ -171,24 +143,11 @@ def run(config: Config) -> Result:
     for number, depth in enumerate(config.depths):
         report(f"SGD, {depth} layers", 0.2 + 0.5 * number / len(config.depths))
         trained.append(ensemble(lambda key, depth=depth: _train(config, draw, key, depth), keys))
-    report("one step, and ten outputs", 0.8)
-    step = ensemble(lambda key: _step(config, flat, key), keys)
-    images = image_set(config.images, "standard").subset(slice(config.num_samples // 2))
-    one, ten = (
-        np.stack(
-            [
-                ensemble(partial(_initial_rate, network(net, images.input_shape), images), keys)
-                for net in _image_networks(config, outputs)
-            ]
-        )
-        for outputs in (1, 10)
-    )
+    report("one step", 0.8)
     return Result(
         start=jax.tree.map(lambda *widths: np.stack(widths), *starts),
         trained=jax.tree.map(lambda *depths: np.stack(depths), *trained),
-        step=step,
-        one_output=one,
-        ten_outputs=ten,
+        step=ensemble(lambda key: _step(config, flat, key), keys),
     )
 
 
@@ -248,22 +207,6 @@ def _step(config: Config, draw: Draw, key: RandomKey) -> Step:
     return Step(remainder=after - linear, second=jax.jvp(along, (params,), (d,))[1].ravel())
 
 
-def _image_networks(config: Config, num_outputs: int) -> list[Architecture]:
-    """A connected and a convolutional network for images, with two layers."""
-    return [
-        Serial(Flatten(), *mlp([8 * config.channels], num_outputs).layers),
-        cnn([config.channels], (3, 3), num_outputs),
-    ]
-
-
-def _initial_rate(model: Model, images: Dataset, key: RandomKey) -> Float[Array, ""]:
-    """η̃_crit at the start for the mean over entries."""
-    params = model.init(key)
-    labels = jnp.zeros_like(model.apply(params, images.x))
-    data = Dataset(images.x, labels, "images", images.source)
-    return critical_learning_rate(model.apply, params, data, ENTRIES)
-
-
 def _start_error(result: Result) -> np.ndarray:
     """The relative difference of the two rates at the start, by seed and width."""
     return np.abs(result.start.exact / result.start.kernel - 1).T
@@ -281,10 +224,6 @@ def _correlation(result: Result) -> np.ndarray:
     )
     norms = np.linalg.norm(exact, axis=-1) * np.linalg.norm(kernel, axis=-1)
     return ((exact * kernel).sum(axis=-1) / norms).min(axis=0)
-
-
-def _times(result: Result, net: int) -> np.ndarray:
-    return result.ten_outputs[net] / result.one_output[net]
 
 
 CLAIMS = (
@@ -335,28 +274,6 @@ CLAIMS = (
         ),
         formula=r"f' - y = (I - \tfrac{2\eta}{n} K)(f - y) + \tfrac12 d^\top \nabla^2 f\, d",
         quote="w^{t+1} - w^t, ∇_w^2 f( )(w^{t+1} - w^t)",
-    ),
-    CLASSES.claim(
-        "With ten outputs the critical rate of the fully connected network is 34/3.6 = 9.4 times"
-        " that of one output: 5 to 12 times.",
-        lambda r, c: median_between(_times(r, 0), 5.0, 12.0),
-        formula=r"\tilde\eta_{\mathrm{crit}} = kn / \lambda_{\max}(K)",
-        quote="The critical learning rate for FCN and CNN are 34 and 16 respectively",
-        demand="lab: k = 10 times, and less by up to (1 + √(k/m))² where k outputs share m neurons",
-    ),
-    CLASSES.claim(
-        "That of the convolutional network is 16/4.5 = 3.6 times: at most 4 times.",
-        lambda r, c: median_at_most(_times(r, 1), 4.0),
-        quote="The critical learning rate for FCN and CNN are 34 and 16 respectively",
-        expected="refuted",
-        why="both networks have the same k outputs, so the same factor is expected. The source does"
-        " not say its loss for ten outputs, and has other images for one output.",
-        demand="source",
-    ),
-    CLASSES.found(
-        "For the convolutional network, too, it is 5 to 12 times.",
-        lambda r, c: median_between(_times(r, 1), 5.0, 12.0),
-        demand="lab: as for the fully connected network",
     ),
 )
 

@@ -53,7 +53,7 @@ from theorylab.training.descent import updated
 from theorylab.training.trajectory import run_and_record
 from theorylab.typing import Measured, Params, RandomKey, Scalar
 
-from ._runs import LOSS, Draw, at_every, begin
+from ._runs import LOSS, NOT_KEPT, Draw, at_every, begin
 from ._tasks import image_network, task_data, task_shape, watched_bytes
 
 PRECISION = "float32"
@@ -64,7 +64,6 @@ FIGURE = Source("zhu", "multi-catapult", "Fig. 4.4")
 DIVERGES = Source("zhu", "multi-catapult", "Fig. C.7")
 SPACE = Source("zhu", "multi-catapult", "Fig. C.6")
 
-NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 SIZE = 10  # top directions of Fig. C.6
 DIMENSION = 50  # inputs of the product, of which the first two count
@@ -220,39 +219,43 @@ def _constant(config: Config, draw: Draw, final: Scalar, key: RandomKey) -> tupl
     return largest, last_loss(final)
 
 
-def _raise_steps(result: Result, level: int, seed: int) -> np.ndarray:
-    """The steps at which η was raised, then the end of the run."""
-    raised = np.flatnonzero(np.diff(result.num_raises[level, seed]))
-    return np.append(raised, result.loss.shape[-1] - 1)
+class _Catapults(NamedTuple):
+    """The longest run of one seed, and the steps at which η was raised, with the last step."""
+
+    loss: np.ndarray
+    top: np.ndarray
+    norm: np.ndarray
+    steps: np.ndarray
+
+
+def _longest(result: Result) -> list[_Catapults]:
+    """The longest run of every seed."""
+    raised = [np.flatnonzero(np.diff(counts)) for counts in result.num_raises[-1]]
+    steps = [np.append(each, result.loss.shape[-1] - 1) for each in raised]
+    runs = (result.loss[-1], result.top[-1], result.kernel_norm[-1], steps)
+    return [_Catapults(*seed) for seed in zip(*runs, strict=True)]
 
 
 def _drops(result: Result) -> tuple[int, int]:
     """After how many raises of the longest run ‖K‖ is smaller before the next, of how many."""
-    ratios = []
-    for seed in range(result.loss.shape[1]):
-        norms = result.kernel_norm[-1, seed, _raise_steps(result, -1, seed)]
-        ratios += list(norms[1:] / norms[:-1])
-    return int((np.array(ratios) < 1).sum()), len(ratios)
+    falls = np.concatenate([np.diff(run.norm[run.steps]) < 0 for run in _longest(result)])
+    return int(falls.sum()), falls.size
 
 
 def _spiking_raises(result: Result) -> tuple[int, int]:
     """After how many raises the loss is 1.5 times as large before the next, and of how many."""
-    heights = []
-    for seed in range(result.loss.shape[1]):
-        loss, steps = result.loss[-1, seed], _raise_steps(result, -1, seed)
-        for first, last in itertools.pairwise(steps):
-            heights.append(loss[first : last + 1].max() / loss[first])
-    return int((np.array(heights) > 1.5).sum()), len(heights)
+    high = [
+        run.loss[first : last + 1].max() > 1.5 * run.loss[first]
+        for run in _longest(result)
+        for first, last in itertools.pairwise(run.steps)
+    ]
+    return sum(map(int, high)), len(high)
 
 
 def _top_share(result: Result) -> np.ndarray:
     """The share of L_≤10 in the rise from the first raise to the peak, of the longest run."""
-    shares = []
-    for seed in range(result.loss.shape[1]):
-        loss, top = result.loss[-1, seed], result.top[-1, seed]
-        first, peak = _raise_steps(result, -1, seed)[0], loss.argmax()
-        shares.append((top[peak] - top[first]) / (loss[peak] - loss[first]))
-    return np.array(shares)
+    ends = [(run, [run.steps[0], run.loss.argmax()]) for run in _longest(result)]
+    return np.array([np.diff(run.top[at])[0] / np.diff(run.loss[at])[0] for run, at in ends])
 
 
 def _critical_growth(result: Result) -> np.ndarray:

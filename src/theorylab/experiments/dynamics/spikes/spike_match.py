@@ -9,7 +9,8 @@ P(η > η_crit), with the lift, P(up | above), P(up | not above) and Fisher's ex
 
     L′ > 1.5 L  and  L′ − L > 0.1,
 
-the match is nearly perfect, far above the same base rate. The "number of catapults" of the source
+the match is nearly perfect, far above the same base rate. Far below η_crit nothing spikes, but the
+loss does not fall at every step, as the source has it. The "number of catapults" of the source
 counts super-critical steps: many times the number of spikes.
 
 Networks with two layers, with several, and convolutional ones learn inputs that have the contrast
@@ -27,7 +28,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from theorylab.claims import (
@@ -62,7 +62,7 @@ from theorylab.models import Architecture, network
 from theorylab.progress import report
 from theorylab.typing import RandomKey, Scalar
 
-from ._runs import Draw, at_every, watched_sgd
+from ._runs import NOT_KEPT, Draw, at_every, watched_sgd
 from ._shares import median_top_share
 from ._tasks import check_samples, image_network, task_data, task_shape, watched_bytes
 
@@ -76,7 +76,6 @@ COUNT = Source("zhu", "agop-sgd", "§4.4, number of catapults")
 NETWORKS = ("two layers", "deep", "convolutional")
 PHOTOGRAPHS = ("cifar10", "svhn")
 CONTROL_RATIO = 0.3  # η over η_crit in the control
-NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 
 
 @dataclass(frozen=True)
@@ -137,17 +136,6 @@ PRESETS = {
 }
 
 
-class Rates(NamedTuple):
-    """A match rate and what it must be read with, one number for each task."""
-
-    raw_match: Float[np.ndarray, " tasks"]  # P(above | up), for any step up
-    base_rate: Float[np.ndarray, " tasks"]  # P(above), of steps up and of spikes
-    lift: Float[np.ndarray, " tasks"]  # raw match over base rate
-    up_above: Float[np.ndarray, " tasks"]  # P(up | above)
-    up_below: Float[np.ndarray, " tasks"]  # P(up | not above)
-    spike_match: Float[np.ndarray, " tasks"]  # P(above | spike)
-
-
 class Result(NamedTuple):
     """What was seen before every step: axes tasks, seeds, steps.
 
@@ -156,7 +144,6 @@ class Result(NamedTuple):
 
     high: WatchedSteps  # above the critical rate
     low: WatchedSteps  # the control
-    rates: Rates  # above the critical rate, all seeds together
 
 
 class _Task(NamedTuple):
@@ -194,8 +181,7 @@ def run(config: Config) -> Result:
         report(name, number / len(tasks))
         seen.append(at_every(partial(_train, config, task), ratios, keys))
     joined = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *seen)
-    high, low = (jax.tree.map(lambda leaf, i=i: leaf[i], joined) for i in range(2))
-    return Result(high, low, _rates(high))
+    return Result(*(jax.tree.map(lambda leaf, i=i: leaf[i], joined) for i in range(2)))
 
 
 def _photographs(config: Config) -> int:
@@ -228,16 +214,6 @@ def _any_rise(watched: WatchedSteps, *where: int) -> Match:
 def _of_spikes(watched: WatchedSteps, *where: int) -> Match:
     """The match rate of spikes: of everything, a task, or one seed of it."""
     return spike_match(spikes(watched.loss[where]), _above(watched)[where])
-
-
-def _rates(watched: WatchedSteps) -> Rates:
-    """The six numbers of every task."""
-    each = []
-    for task in range(len(watched.loss)):
-        raw, spiking = _any_rise(watched, task), _of_spikes(watched, task)
-        parts = (raw.match_rate, raw.base_rate, raw.lift, raw.up_above, raw.up_below)
-        each.append((*parts, spiking.match_rate))
-    return Rates(*np.array(each).T)
 
 
 def _counts(match: Match) -> tuple[int, int]:
@@ -303,19 +279,12 @@ CLAIMS = (
         lambda r, c: ordered(*_chance(r, c)),
     ),
     TABLE.found(
-        "With unequal contrast three of four steps that raise the loss are above the critical one.",
-        lambda r, c: probability_at_least(
-            *_counts(min(_contrast(r), key=lambda match: match.match_rate)), 0.75
-        ),
-        demand=NOT_KEPT,
-    ),
-    TABLE.found(
-        "But that has a base rate: a quarter of all steps or more are above the critical rate.",
+        "Any step up has a base rate: a quarter of all steps or more are above the critical rate.",
         lambda r, c: median_at_least(_above(r.high)[_photographs(c)].mean(axis=-1), 0.25),
         demand=NOT_KEPT,
     ),
     TABLE.found(
-        "So its lift is small: not twice as many steps that raise the loss are above as of all.",
+        "So the lift is small: not twice as many steps that raise the loss are above as of all.",
         lambda r, c: median_at_most(_lifts(r, c), 2.0),
         formula=r"P(\eta > \eta_{\mathrm{crit}} \mid L' > L) < 2 P(\eta > \eta_{\mathrm{crit}})",
         demand=NOT_KEPT,
@@ -346,7 +315,11 @@ CLAIMS = (
         " steps.",
         lambda r, c: median_at_least(_falling(r, c), 0.98),
         quote="monotonically decreases until convergence without any spike",
-        demand="lab: 2 % are for rounding and for rises of some thousandths (seed 0: 0.5 %)",
+        regime="num_samples >= 128",
+        expected="refuted",
+        why="at one step in ten the loss rises by some thousandths, at a quarter of the rate that"
+        " spikes. The source has an eighth of it, on CIFAR-10 (`paper`), which was not run.",
+        demand="lab: 2 % are for rounding and noise",
     ),
     FIGURE.control(
         "Far below the critical rate of all data nothing spikes.",
@@ -356,20 +329,21 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw the loss of the first seed with its super-critical steps, and all rates of all tasks."""
+    """Draw the loss of the first seed with its super-critical steps, and the rates of all tasks."""
     names, watched = _names(len(result.high.loss)), result.high
     figure, axes = panels(*names, "shares; L: the lift of any step up")
     for number, axis in enumerate(axes[:-1]):
         loss, above = watched.loss[number, 0, :-1], _above(watched)[number, 0]
-        axis.semilogy(loss, linewidth=0.8)
-        axis.semilogy(np.flatnonzero(above), loss[above], ".", markersize=2, label="η > η_crit")
-        axis.semilogy(result.low.loss[number, 0], linewidth=0.8, label="control")
+        axis.plot(loss, linewidth=0.8)
+        axis.plot(np.flatnonzero(above), loss[above], ".", markersize=2, label="η > η_crit")
+        axis.plot(result.low.loss[number, 0], linewidth=0.8, label="control")
         label_axes(axis, "step", logarithmic="y")
         axis.legend(fontsize=7)
-    for name, values in result.rates._asdict().items():
-        if name != "lift":
-            axes[-1].plot(values, "o", label=name.replace("_", " "))
-    lifts = [f"{i + 1}: L = {lift:.2g}" for i, lift in enumerate(result.rates.lift)]
-    axes[-1].set_xticks(range(len(names)), lifts)
+    tasks = range(len(names))
+    rises, peaks = ([match(watched, task) for task in tasks] for match in (_any_rise, _of_spikes))
+    for name in ("match_rate", "base_rate", "up_above", "up_below"):
+        axes[-1].plot([getattr(rise, name) for rise in rises], "o", label=name.replace("_", " "))
+    axes[-1].plot([spike.match_rate for spike in peaks], "o", label="match rate of spikes")
+    axes[-1].set_xticks(tasks, [f"{i + 1}: L = {rise.lift:.2g}" for i, rise in enumerate(rises)])
     axes[-1].legend(fontsize=6)
     return figure

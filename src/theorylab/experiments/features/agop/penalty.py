@@ -96,12 +96,6 @@ class Result(NamedTuple):
     penalized: Network
 
 
-def memory(config: Config) -> int:
-    """Bytes of activations, Jacobians and G on each of two cores, a few times over."""
-    samples, d = config.num_train + config.num_test, config.dimension
-    return 2 * 4 * (12 * samples * (d + config.width) + 8 * d**2 + 8 * d * config.width)
-
-
 def run(config: Config) -> Result:
     """Train without a penalty and with both, from the same starts."""
     strengths = np.asarray(config.strengths)

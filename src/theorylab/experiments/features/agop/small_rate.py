@@ -86,11 +86,6 @@ class Result(NamedTuple):
     runs: PolynomialTraining
 
 
-def memory(config: Config) -> int:
-    """Bytes of the data and networks of all seeds."""
-    return polynomials.bytes_of(config, config.num_seeds)
-
-
 def run(config: Config) -> Result:
     """Train with both batch sizes at both rates, from the same starts."""
     fractions = np.array([config.small_fraction, config.large_fraction])

@@ -107,11 +107,6 @@ class Result(NamedTuple):
     other_test: Float[Measured, "b s"]  # of rank 3 over Var f*, at the source's rate
 
 
-def memory(config: Config) -> int:
-    """Bytes of the data and networks of all seeds, once as drawn and once for each run."""
-    return polynomials.bytes_of(config, 4 * config.num_seeds)
-
-
 def run(config: Config) -> Result:
     """Train with both batch sizes at both rates, from the same starts; and rank 3 at one."""
     report("data, networks and their critical learning rates", 0.0)
