@@ -18,7 +18,7 @@ def test_verdicts_are_as_expected(surprises):
         ("Averaged over parities", "mean", 1.0),
         ("printed bound holds", "loss", 0.0),
         ("There it is loose", "loss", 0.0),
-        ("twenty times as strong", "loss", 1.0),
+        ("hundred times as strong", "loss", 1.0),
         ("sharper bound", "floor", 0.0),
         ("As kernels", "floor", 0.0),
         ("Short weights gain", "own", 0.5),

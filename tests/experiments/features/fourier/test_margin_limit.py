@@ -14,6 +14,7 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("half of the sums", "halved_margin", 0.9),
         ("tends to γ*", "path", 0.9),
+        ("With p = 7", "path", 0.9),
     ],
 )
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, value):
