@@ -18,6 +18,7 @@ def test_verdicts_are_as_expected(surprises):
         ("2p_A on all blocks", "moments", lambda v: 0 * v),
         ("is p_A on it", "inside", lambda v: 2 * v),
         ("0 elsewhere", "outside", lambda v: v + 0.5),
+        ("Without the bias", "unbiased", lambda v: 0 * v),
         ("1/√(4r − 3)", "mirrored", lambda v: v + 0.1),
         ("in place of r", "term", lambda v: 10 * v),
     ],

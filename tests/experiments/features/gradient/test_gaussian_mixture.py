@@ -14,7 +14,7 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ("moderate biases", "probability", 0.1),
+        ("a third as often", "probability", 0.1),
         ("below 1e-20", "exponent", -3.0),
         ("random features", "network", 0.6),
         ("at most by a point", "tangent", 0.5),

@@ -163,8 +163,8 @@ def _sweet_spot(result: Result) -> np.ndarray:
 
 
 CLAIMS = (
-    FEATURES.found(
-        "Directions are found at moderate biases: 3 times as often as at the smallest or largest.",
+    FEATURES.control(
+        "At the smallest and at the largest bias directions are found a third as often, or less.",
         lambda r, c: median_at_least(_sweet_spot(r), 3.0),
     ),
     FEATURES.found(
