@@ -208,7 +208,7 @@ def parity_step(start: ReluNetwork, num_bits: int, learning_rate: Scalar) -> Rel
     Example:
         >>> start = parity_start(jax.random.key(0), width=2, dimension=5, num_bits=2)
         >>> moved = parity_step(start, 2, parity_rate(5, 2))
-        >>> jnp.abs(moved.weights[0]).round(4).tolist()
+        >>> [round(abs(weight), 4) for weight in moved.weights[0].tolist()]
         [0.5, 0.5, 0.1667, 0.1667, 0.1667]
     """
     gradients = parity_gradients(start.weights, num_bits)

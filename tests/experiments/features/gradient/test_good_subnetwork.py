@@ -43,7 +43,7 @@ def test_the_printed_sign_would_be_believed_if_it_left_some(smoke, verdict):
         ({"dimension": 4}, "num_clusters must be below dimension = 4"),
         ({"threshold": 0.0}, "threshold must be a finite number, positive, got 0"),
         ({"widths": (100, 10)}, "two or more and increasing"),
-        ({"opening": 0.5}, "opening must be below 0.3, got 0.5"),
+        ({"opening": 0.5}, "opening must be a finite number, between 0 and 1, from 0 to 0.29"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

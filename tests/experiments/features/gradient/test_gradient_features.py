@@ -47,7 +47,7 @@ def test_the_printed_covariance_could_be_right(smoke, verdict):
     [
         ({"num_clusters": 64}, "num_clusters must be below dimension = 64, got 64"),
         ({"threshold": 0.0}, "threshold must be a finite number, positive, got 0"),
-        ({"opening": 0.5}, "opening must be below 0.3, got 0.5"),
+        ({"opening": 0.5}, "opening must be a finite number, between 0 and 1, from 0 to 0.29"),
         ({"width": 10**10}, "width must be below 2³¹"),
     ],
 )

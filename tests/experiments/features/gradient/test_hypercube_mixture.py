@@ -51,9 +51,9 @@ def test_smaller_settings_are_padded_by_what_changes_nothing():
     ("fields", "message"),
     [
         ({"bits": (4,)}, "dimensions, bits and noises must be as many"),
-        ({"bits": (4, 4, 60)}, "bits must be at most 12"),
+        ({"bits": (4, 4, 60)}, "each from 1 to 12"),
         ({"noises": (1.0, 0.0, 1.0)}, "noises must be finite numbers, one or more, each positive"),
-        ({"dimensions": (100, 7, 100)}, "dimensions at least 2 bits"),
+        ({"dimensions": (100, 7, 100)}, "dimensions must be at least 2 bits"),
         ({"width": 0}, "width must be a whole number, at least 1"),
         ({"batch_size": 6000}, "batch_size must be at most num_samples = 5000"),
         ({"learning_rate": 0.0}, "learning_rate must be a finite number, positive"),

@@ -42,9 +42,9 @@ def test_a_slow_ticket_would_be_seen(smoke, verdict):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"opening": 0.5}, "opening must be below 0.3, got 0.5"),
+        ({"opening": 0.5}, "opening must be a finite number, between 0 and 1, from 0 to 0.29"),
         ({"noise": 0.0}, "noise must be a finite number, positive, got 0"),
-        ({"width": 9}, "width must be at least 10, got 9"),
+        ({"width": 9}, "width must be a whole number, at least 10, got 9"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -48,9 +48,9 @@ def test_many_steps_at_once_are_gradient_descent():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dimensions": (32,)}, "dimensions must be two or more"),
-        ({"ratios": (2.0, 1.0)}, "ratios must increase"),
-        ({"ratios": (1e9,)}, "at most 10⁸ samples"),
+        ({"dimensions": (32,)}, "dimensions must be whole numbers, two or more and increasing"),
+        ({"ratios": (2.0, 1.0)}, "ratios must be finite numbers, two or more and increasing"),
+        ({"ratios": (1.0, 1e9)}, "at most 10⁸ samples"),
         ({"width": 0}, "width must be a whole number, at least 1, got 0"),
     ],
 )

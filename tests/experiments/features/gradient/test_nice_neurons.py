@@ -29,7 +29,7 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
     ("fields", "message"),
     [
         ({"num_clusters": 1}, "num_clusters must be a whole number, at least 2, got 1"),
-        ({"opening": 0.3}, "opening must be below 0.3, got 0.3"),
+        ({"opening": 0.3}, "opening must be a finite number, between 0 and 1, from 0 to 0.29"),
         ({"num_seeds": 0}, "num_seeds must be a whole number, at least 1"),
     ],
 )

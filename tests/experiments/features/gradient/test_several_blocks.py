@@ -34,7 +34,10 @@ def test_the_theorem_would_be_believed_if_fair_signs_were_learned(smoke, verdict
     ("fields", "message"),
     [
         ({"block_size": 4}, "block_size must be a whole number, odd"),
-        ({"num_blocks": 1}, "num_blocks must be at least 3, got 1"),
+        (
+            {"num_blocks": 1},
+            "odd and at least 1, at least 3, got 1",
+        ),
         ({"num_steps": 0}, "num_steps must be a whole number, at least"),
         ({"bias": 0.0}, "bias must be a finite number, positive"),
     ],

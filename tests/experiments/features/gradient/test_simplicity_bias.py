@@ -34,7 +34,7 @@ def test_a_loss_above_the_best_of_fewer_features_is_seen(smoke, verdict):
     [
         ({"num_pairs": 2}, "num_pairs must be at least 3 and below half of dimension"),
         ({"ratio": 1.0}, "ratio must be a finite number, between 0 and 1, got 1"),
-        ({"num_steps": 5}, "num_steps must be at least 10"),
+        ({"num_steps": 5}, "num_steps must be a whole number, at least 10"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

@@ -47,11 +47,17 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"block_size": 4}, "block_size must be a whole number, odd and at least 1, got 4"),
-        ({"block_size": 17}, "block_size must be from 3 to 15, got 17"),
+        (
+            {"block_size": 4},
+            "odd and at least 1, from 3 to 15, got 4",
+        ),
+        (
+            {"block_size": 17},
+            "odd and at least 1, from 3 to 15, got 17",
+        ),
         ({"dimension": 5}, "dimension must exceed block_size, got 5"),
         ({"widths": (100, 10)}, "two or more and increasing"),
-        ({"opening": 0.5}, "opening must be below 0.3, got 0.5"),
+        ({"opening": 0.5}, "opening must be a finite number, between 0 and 1, from 0 to 0.29"),
     ],
 )
 def test_bad_configs_are_refused(fields, message):

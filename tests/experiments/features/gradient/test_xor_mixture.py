@@ -66,7 +66,7 @@ def test_a_law_that_steepens_does_not_flatten(smoke, verdict):
     [
         ({"dimensions": (64, 32, 128)}, "two or more and increasing"),
         ({"dimensions": (64, 128)}, "dimensions must be three or more"),
-        ({"dimension": 8}, "dimensions must be from 16 to 10"),
+        ({"dimension": 8}, "dimension must be a whole number, from 16 to 10"),
         ({"dimension": 66}, "dimension must be divisible by 4, got 66"),
         ({"num_steps": 0}, "num_steps must be a whole number, at least 1, got 0"),
     ],

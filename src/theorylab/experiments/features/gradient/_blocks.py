@@ -20,13 +20,17 @@ FIRST_RATE = 0.1  # η⁽¹⁾, small: outputs are drawn large instead
 LEARNING_RATE = 0.006  # η after the first step, falling to 0
 
 
+def block_law(dimension: int, block_size: int, num_blocks: int) -> BlockParity:
+    """So many blocks, one of which is shown in half of the samples."""
+    return BlockParity(dimension, block_size, num_blocks, 1 / (4 * num_blocks), BACKGROUND)
+
+
 @dataclass(frozen=True)
 class Blocks(Seeded):
     """A parity of blocks, and a network that learns it online."""
 
     dimension: Count = 48  # d
     block_size: Odd = 5  # k
-    num_blocks: Odd = 3  # r; p_A is 1/(4r)
     width: Count = 64  # m; the networks have 4m neurons
     bias: Positive = 4.0  # b̃, with weights of variance 1
     batch_size: Count = 512  # fresh samples in each step
@@ -36,12 +40,11 @@ class Blocks(Seeded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.law(self.num_blocks)  # refuses what does not fit together
+        _ = self.law(1)  # refuses what does not fit together
 
     def law(self, num_blocks: int) -> BlockParity:
         """The law with so many blocks."""
-        shown = 1 / (4 * num_blocks)
-        return BlockParity(self.dimension, self.block_size, num_blocks, shown, BACKGROUND)
+        return block_law(self.dimension, self.block_size, num_blocks)
 
 
 def falling(num_steps: int) -> Float[Array, " t"]:

@@ -9,7 +9,7 @@ Source: shi · case-mog · §3.4.1, B.5.2; shi · gradient-features · Def. 3.7.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,11 @@ from jaxtyping import Array, Float, Int
 from theorylab.data import Dataset, GaussianMixture
 from theorylab.data.mixtures import orthogonal_mixture
 from theorylab.features import gradient
-from theorylab.fields import Count, OpenFraction, Plural, Positive, Seeded
+from theorylab.fields import Count, OpenFraction, Plural, Positive, Seeded, within
 from theorylab.typing import Measured, RandomKey, Scalar
 
+# The cones of two orthogonal directions overlap from γ = 1 − 1/√2 on.
+Opening = Annotated[OpenFraction, within(0, 0.29)]
 DEVIATION = 0.5  # standard deviation of a cluster where first gradients are measured
 
 
@@ -28,13 +30,7 @@ DEVIATION = 0.5  # standard deviation of a cluster where first gradients are mea
 class Cones(Seeded):
     """First gradients, counted in cones."""
 
-    opening: OpenFraction = 0.1  # γ
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # The cones of two orthogonal directions overlap from 1 − 1/√2 on.
-        if not self.opening < 0.3:
-            raise ValueError(f"opening must be below 0.3, got {self.opening}.")
+    opening: Opening = 0.1  # γ
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,12 @@ from theorylab.claims import (
 )
 from theorylab.data import GaussianMixture
 from theorylab.features import gradient
-from theorylab.fields import Count, Increasing, OpenFraction, Plural, Positive
+from theorylab.fields import Count, Increasing, Plural, Positive
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
 
-from ._clusters import Clusters, drawn_gradients
+from ._clusters import Clusters, Opening, drawn_gradients
 from ._subnetworks import (
     COUNT,
     NEURONS,
@@ -70,7 +70,7 @@ class Config(Clusters):
     dimension: Plural = 128
     num_clusters: Plural = 4
     threshold: Positive = 1.0
-    opening: OpenFraction = 0.02
+    opening: Opening = 0.02
     widths: Increasing[Count] = (2000, 8000, 32000, 128000)  # m
     num_test: Count = 2000
 

@@ -212,7 +212,7 @@ def _tail_law() -> SeparableLaw:
     return separable_law(jnp.ones(4), margin=0.5, spread=1.0, radius=1.0)
 
 
-def _tail(key: RandomKey, num_repetitions: int) -> dict[str, np.ndarray]:
+def _tail(key: RandomKey, num_repetitions: int) -> dict[str, Any]:
     """How often means over few samples of a bounded law are farther from G than z."""
     law = _tail_law()
     neuron = {"weights": jnp.array([[1.0, -0.5, 0.5, 0.0]]), "biases": jnp.array([0.2])}

@@ -20,7 +20,7 @@ is ours.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,7 @@ from theorylab.data import Dataset, GaussianMixture
 from theorylab.data.mixtures import xor_mixture
 from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.features import gradient
-from theorylab.fields import Count, Positive
+from theorylab.fields import Count, Positive, within
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
@@ -61,20 +61,14 @@ NUM_TEST = 2000
 class Config(Cones):
     """XOR clusters, a network, and small parts of it after one step."""
 
-    dimension: Count = 64
+    dimension: Annotated[int, within(4)] = 64
     noise: Positive = 2.5  # standard deviation of a cluster; means are √d long
-    width: Count = 80  # m, a quarter of the neurons
+    width: Annotated[int, within(10)] = 80  # m, a quarter of the neurons
     least: Positive = 0.0625  # B_G/√d; below ‖μ‖/4√d = ¼, for a neuron sees a part of a cluster
     num_steps: Count = 150
     batch_size: Count = 500  # fresh samples in every step
     num_first: Count = 4000  # samples of the first step
     num_seeds: Count = 32  # so many for the number of steps, which varies
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, least in (("dimension", 4), ("width", 10)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
 
     @property
     def num_kept(self) -> int:

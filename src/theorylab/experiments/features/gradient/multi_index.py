@@ -31,7 +31,7 @@ from theorylab.claims import Source, at_most, median_at_least, median_at_most
 from theorylab.data import MultiIndex, quadratic_index
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features import gradient
-from theorylab.fields import Count, Positive, Seeded, Several
+from theorylab.fields import Count, Increasing, Positive, Seeded
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
@@ -51,8 +51,8 @@ SHARE = "lab: chosen for this experiment; the runs it was set on were not kept"
 class Config(Seeded):
     """Quadratic targets of some directions, at some dimensions and numbers of samples."""
 
-    dimensions: Several[Count] = (32, 48, 64)  # d; output layers are trained at the first
-    ratios: Several[Positive] = (0.5, 2.0, 5.0, 20.0)  # n/d², increasing
+    dimensions: Increasing[Count] = (32, 48, 64)  # d; output layers are trained at the first
+    ratios: Increasing[Positive] = (0.5, 2.0, 5.0, 20.0)  # n/d²
     num_directions: Count = 2  # r
     width: Count = 64  # m; the network has 4m neurons
     num_train: Count = 20480  # samples of the whole Algorithm 7, where an output layer is trained
@@ -61,13 +61,9 @@ class Config(Seeded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.dimensions) < 2 or min(self.dimensions) < 2 * self.num_directions:
-            raise ValueError(
-                f"dimensions must be two or more, each at least {2 * self.num_directions}, "
-                f"got {self.dimensions}."
-            )
-        if list(self.ratios) != sorted(self.ratios):
-            raise ValueError(f"ratios must increase, got {self.ratios}.")
+        least = 2 * self.num_directions
+        if min(self.dimensions) < least:
+            raise ValueError(f"dimensions must be at least {least}, got {self.dimensions}.")
         if max(self.ratios) * max(self.dimensions) ** 2 > 10**8:
             raise ValueError("the largest ratio must leave at most 10⁸ samples.")
 

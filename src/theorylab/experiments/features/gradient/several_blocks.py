@@ -13,7 +13,7 @@ Source: shi · case-parity · §3.4.2, Lemma 3.21, Theorem 3.22.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from theorylab.claims import Source, median_at_least, median_at_most, ordered
 from theorylab.experiments.drawing import label_axes, panels
 from theorylab.features import gradient
-from theorylab.fields import Count, Plural, Positive
+from theorylab.fields import Count, Odd, Plural, Positive, within
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
@@ -47,6 +47,7 @@ COSINE = "lab: chosen for this experiment; bias and scales were set on seeds 101
 class Config(Blocks):
     """A parity of several blocks, and networks with two biases."""
 
+    num_blocks: Annotated[Odd, within(3)] = 3  # r; p_A is 1/(4r)
     width: Count = 512
     bias: Positive = 6.0
     num_first: Count = 20000  # samples of the first step
@@ -54,8 +55,7 @@ class Config(Blocks):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_blocks < 3:
-            raise ValueError(f"num_blocks must be at least 3, got {self.num_blocks}.")
+        _ = self.law(self.num_blocks)  # refuses what does not fit together
 
 
 PRESETS = {

@@ -15,7 +15,7 @@ Source: shi · simplicity-bias · §B.3.1.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ from theorylab.data import GaussianMixture
 from theorylab.data.mixtures import orthogonal_mixture
 from theorylab.experiments.drawing import THEORY, curves, label_axes, panels
 from theorylab.features import gradient
-from theorylab.fields import Count, OpenFraction, Plural, Positive, Seeded
+from theorylab.fields import Count, OpenFraction, Plural, Positive, Seeded, within
 from theorylab.numerics import spearman
 from theorylab.progress import report
 from theorylab.training import ensemble, logarithmic
@@ -53,7 +53,7 @@ class Config(Seeded):
     ratio: OpenFraction = 0.5  # mass of a pair over that of the one before
     noise: Positive = 1.0  # standard deviation of a cluster; means are √d long
     width: Count = 100  # m, a quarter of the neurons
-    num_steps: Count = 1000
+    num_steps: Annotated[int, within(10)] = 1000
     learning_rate: Positive = 0.05
     batch_size: Count = 300  # fresh samples in every step
 
@@ -64,8 +64,6 @@ class Config(Seeded):
                 "num_pairs must be at least 3 and below half of dimension, "
                 f"got {self.num_pairs} and {self.dimension}."
             )
-        if self.num_steps < 10:
-            raise ValueError(f"num_steps must be at least 10, got {self.num_steps}.")
 
     @property
     def steps(self) -> np.ndarray:

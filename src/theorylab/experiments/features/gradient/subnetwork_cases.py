@@ -16,7 +16,7 @@ Source: shi · good-subnet · Lemmas 3.14, B.6; shi · case-linear; shi · case-
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,12 +28,12 @@ from theorylab.claims import Source, holds, median_at_least, median_at_most, ord
 from theorylab.data import BlockParity
 from theorylab.data.mixtures import separable_law
 from theorylab.features import gradient
-from theorylab.fields import Count, Increasing, Odd, OpenFraction, Plural
+from theorylab.fields import Count, Increasing, Odd, Plural, within
 from theorylab.progress import report
 from theorylab.training import ensemble
 from theorylab.typing import Measured, RandomKey
 
-from ._clusters import Cones
+from ._clusters import Cones, Opening
 from ._subnetworks import (
     COUNT,
     NEURONS,
@@ -62,16 +62,14 @@ class Config(Cones):
     """Two laws, networks of growing width after one step, and their good subnetworks."""
 
     dimension: Count = 48  # d
-    block_size: Odd = 5  # k of the parity
-    opening: OpenFraction = 0.05  # γ
+    block_size: Annotated[Odd, within(3, 15)] = 5  # k of the parity
+    opening: Opening = 0.05  # γ
     widths: Increasing[Plural] = (16000, 45000, 128000)  # m; half of the biases are negative
     num_samples: Count = 1000  # of either law
     num_seeds: Count = 8
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 3 <= self.block_size <= 15:
-            raise ValueError(f"block_size must be from 3 to 15, got {self.block_size}.")
         if not self.block_size < self.dimension:
             raise ValueError(f"dimension must exceed block_size, got {self.dimension}.")
 

@@ -152,8 +152,11 @@ def _aligned_share(bits: int, dimension: int) -> float:
 
 def _exponents(result: Result, config: Config) -> np.ndarray:
     """Of ‖G‖ as a power of d, over (k − 1)/2, for two bits and for four."""
-    pairs = [config.only(bits, config.dimensions, result.lengths) for bits in (2, 4)]
-    return np.array([np.polyfit(*np.log(pair), 1)[0] for pair in pairs]) / [0.5, 1.5]
+    slopes = []
+    for bits in (2, 4):
+        dimensions, lengths = config.only(bits, config.dimensions, result.lengths)
+        slopes.append(np.polyfit(np.log(dimensions), np.log(lengths), 1)[0])
+    return np.array(slopes) / [0.5, 1.5]
 
 
 def _limits(result: Result, config: Config) -> np.ndarray:
