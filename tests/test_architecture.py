@@ -196,9 +196,7 @@ STILL_MANY_CLAIMS = {
     "dynamics/quadratic/learning_rate_phases",
     "dynamics/quadratic/remainder",
     "dynamics/quadratic/several_examples",
-    "features/local_signal/infinite_patch_kernel",
     "generalization/concentration",
-    "kernels/infinite/dual_activations",
     "kernels/prediction/spectral_bias",
     "kernels/solvers/many_points",
 }
