@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
-from theorylab.data import Dataset
+from theorylab.data import Dataset, on_background
 from theorylab.experiments.features.local_signal import mnist_on_noise as experiment
 
 SMOKE = experiment.PRESETS["smoke"]
@@ -66,7 +66,7 @@ def test_widths_and_the_controls_can_fail(smoke, verdict):
 
 def test_other_canvases_would_be_seen(smoke, verdict, monkeypatch):
     """Planted: pasting adds the object to the background; a background of deviation σ²."""
-    true = experiment.on_background
+    true = on_background
 
     def added(key, images, *given):
         canvas = true(key, images, *given)
