@@ -187,8 +187,6 @@ STILL_LONG = {
     "training/until.py:train_until",
 }
 STILL_MANY_CLAIMS = {
-    "features/local_signal/infinite_patch_kernel",
-    "kernels/infinite/dual_activations",
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from theorylab.claims import Verdict
 from theorylab.experiments.kernels import width_convergence as experiment
+from theorylab.kernels import infinite_kernels
 from theorylab.lab.conduct import as_numpy
 from theorylab.progress import listening
 
@@ -66,7 +67,7 @@ def test_a_limit_that_is_wrong_at_one_depth_is_refuted(smoke, verdict, place):
 
 def test_a_wrong_arc_cosine_is_seen(monkeypatch):
     """Planted: 10 % too much of every entry off the diagonal, as of a wrong √(1 − λ²)."""
-    true = experiment.infinite_kernels
+    true = infinite_kernels
 
     def wrong(*given, **options):
         kernels = true(*given, **options)

@@ -13,7 +13,7 @@ Source: golikov · abc-dichotomy · Def. 3.4.5, Thm 3.4.6.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from theorylab.claims import Source, at_least, at_most
 from theorylab.experiments.drawing import THEORY, label_axes, panels
 from theorylab.fields import Count, Increasing, Positive, Seeded
 from theorylab.models import ABC, regime
-from theorylab.models.parameters import draw_weights
+from theorylab.models.parameters import Law, draw_weights
 from theorylab.models.parametrization import Exponents
 from theorylab.numerics import power_law_exponents
 from theorylab.progress import report
@@ -40,7 +40,7 @@ FORMULA = (
 DICHOTOMY = Source("golikov", "abc-dichotomy", "Thm 3.4.6")
 DEFINITION = Source("golikov", "abc-dichotomy", "Def. 3.4.5")
 
-LAWS = ("normal", "uniform", "rademacher", "exponential")
+LAWS: tuple[Law, ...] = ("normal", "uniform", "rademacher", "exponential")
 HEAVY = len(LAWS)  # the place of Student's t with one degree of freedom, after the laws
 UNSTABLE, TRIVIAL, KERNEL, FEATURES = range(4)
 LOSS = squared("half_sum")
@@ -138,7 +138,9 @@ def _abc(exponents: tuple[tuple[float, ...], tuple[float, ...], float]) -> ABC:
     return ABC(*(Exponents(*pair, c) for pair in zip(a, b, strict=True)))
 
 
-def _draw(shapes: list[tuple[int, int]], law: str, key: RandomKey) -> list[Float[Array, "..."]]:
+def _draw(
+    shapes: list[tuple[int, int]], law: Law | Literal["heavy"], key: RandomKey
+) -> list[Float[Array, "..."]]:
     keys = jax.random.split(key, len(shapes))
     if law == "heavy":
         return [jax.random.t(key, 1.0, shape) for key, shape in zip(keys, shapes, strict=True)]
@@ -164,11 +166,11 @@ def _sizes(
         h2 = jnp.where(units, jnp.tanh(h1) @ second, 0.0)
         return h1, h2, (jnp.tanh(h2) @ last)[:, 0]
 
-    def step(weights: list[Array], _: None) -> tuple[list[Array], tuple[Array, Array]]:
+    def step(weights: list[Array], _) -> tuple[list[Array], tuple[Array, Array]]:
         slopes = jax.grad(lambda weights: LOSS(layers(weights)[2][:, None], y[:, None]))(weights)
         rate = config.learning_rate * width**-c
         weights = [w - rate * slope for w, slope in zip(weights, slopes, strict=True)]
-        _, hidden, outputs = layers(weights)
+        hidden, outputs = layers(weights)[1:]
         return weights, (_size(hidden - h2, width), _size(outputs - before))
 
     h1, h2, before = layers(start)
@@ -203,7 +205,7 @@ def measured_exponents(sizes: Sizes, widths: tuple[int, ...]) -> Sizes:
         flat = power_law_exponents(np.asarray(widths), values.reshape(-1, len(widths)))
         return flat.reshape(values.shape[:2])
 
-    return Sizes(*(fitted(np.asarray(values, float)) for values in sizes))
+    return jax.tree.map(lambda values: fitted(np.asarray(values, float)), sizes)
 
 
 def measured_regimes(result: Result, config: Config) -> Int[np.ndarray, "p l"]:

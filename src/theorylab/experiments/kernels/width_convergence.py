@@ -337,7 +337,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result, config: Config) -> Figure:
+def plot(result: Any, config: Config) -> Figure:
     """Draw errors and movements over the width."""
     figure, (error, movement) = panels("kernel before training: error", "in training: movement")
     errors, training = result.errors, result.training

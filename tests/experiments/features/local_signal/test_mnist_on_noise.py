@@ -1,4 +1,4 @@
-import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
-from theorylab.data import Dataset
+from theorylab.data import Dataset, on_background
 from theorylab.experiments.features.local_signal import mnist_on_noise as experiment
 
 SMOKE = experiment.PRESETS["smoke"]
@@ -53,31 +53,42 @@ def test_widths_and_the_controls_can_fail(smoke, verdict):
     fallen = smoke._replace(by_width=smoke.by_width[::-1])
     for words in ("gets better with its width", "the nearer"):
         assert verdict(words, fallen) == Verdict.REFUTED
-    factors = tuple(factor * experiment.ENOUGH for factor in SMOKE.width_factors)
-    wide = dataclasses.replace(SMOKE, width_factors=factors)
     there = np.stack([smoke.by_width[0], smoke.limit])
     near = smoke._replace(by_width=there)
-    assert verdict("the nearer", near, wide) == Verdict.SUPPORTED
+    assert verdict("From a width factor of 50", near) == Verdict.SUPPORTED
     far = near._replace(by_width=there - 0.03)
-    assert verdict("the nearer", far, wide) == Verdict.REFUTED
+    assert verdict("From a width factor of 50", far) == Verdict.REFUTED
     blind = smoke._replace(tangent=np.full_like(smoke.tangent, 0.1))
     assert verdict("On black", blind) == Verdict.REFUTED
     hasty = smoke._replace(gained=smoke.gained + 0.1)
     assert verdict("It is solved", hasty) == Verdict.REFUTED
 
 
-def test_one_factor_of_the_level_would_be_seen(smoke, verdict):
-    once = smoke._replace(printed=np.array(experiment.PRINTED_LEVELS))
-    assert verdict("calls σ", once) == Verdict.SUPPORTED
-    assert verdict("twice", once) == Verdict.REFUTED
+def test_other_canvases_would_be_seen(smoke, verdict, monkeypatch):
+    """Planted: pasting adds the object to the background; a background of deviation σ²."""
+    true = on_background
+
+    def added(key, images, *given):
+        canvas = true(key, images, *given)
+        return canvas + jax.random.normal(key, canvas.shape)
+
+    monkeypatch.setattr(experiment, "on_background", added)
+    wrong = smoke._replace(**experiment._canvas_pixels(SMOKE))
+    assert verdict("as they were", wrong) == Verdict.REFUTED
+    squared = functools.partial(true, squared_level=True)
+    monkeypatch.setattr(experiment, "on_background", squared)
+    wrong = smoke._replace(**experiment._canvas_pixels(SMOKE))
+    assert verdict("have the deviation σ", wrong) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"levels": ()}, "levels must be positive and increasing"),
-        ({"width_factors": (4, 2)}, "width_factors must be positive and increasing"),
-        ({"width_factors": (1, 10**9)}, "width_factors must be two or more, up to 1000"),
+        ({"levels": (2.0, 1.0)}, "levels must be increasing"),
+        (
+            {"width_factors": (4, 2)},
+            "width_factors must be whole numbers, two or more",
+        ),
         ({"batch_size": 30000}, "batch_size must be at most num_train 2500"),
         ({"num_kernel_seeds": 7}, "num_kernel_seeds must be at most num_seeds 6"),
         ({"tangent_rates": (0.0,)}, "tangent_rates must be positive"),

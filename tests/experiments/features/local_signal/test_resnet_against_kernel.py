@@ -14,7 +14,8 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ("keeps 93 %", "network", 0.5),
+        ("larger images 93 %", "network", 0.5),
+        ("over 96 %", "network", 0.5),
         ("5 points more", "kernel", 0.99),
         ("gap grows", "kernel", 0.99),
         ("It is solved", "halfway", 0.1),
@@ -49,15 +50,15 @@ def test_a_wide_resnet_is_compared_too():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"levels": (0.5, 0.2)}, "levels must be positive and increasing"),
-        ({"num_train": 0}, "num_train must be in"),
-        ({"base": 0}, "base must be in"),
+        ({"levels": (0.5, 0.2)}, "levels must be increasing"),
+        ({"num_train": 0}, "num_train must be a whole number, at least 1, got 0"),
+        ({"base": 0}, "base must be a whole number, at least 1, got 0"),
         ({"background": "tiles", "classes": tuple(range(10))}, "classes must leave out some"),
         (
             {"tangent_rates": (-1.0,)},
             "tangent_rates must be finite numbers, one or more, each positive",
         ),
-        ({"placement_seeds": 9}, "placement_seeds must be in"),
+        ({"placement_seeds": 9}, "placement_seeds must be at most num_seeds"),
         ({"batch_size": 3000}, "batch_size must be at most num_train"),
     ],
 )

@@ -16,14 +16,14 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """A drift that is the same at all widths, one with slope −1/2, a loss that stays."""
     flat = smoke._replace(drift=np.repeat(smoke.drift[:, :1], smoke.drift.shape[1], axis=1))
-    assert verdict("moves at most like", flat) == Verdict.REFUTED
+    assert verdict("moves by O(1/√m)", flat) == Verdict.REFUTED
     assert verdict("the wider the network", flat) != Verdict.SUPPORTED
     other = smoke._replace(kept=smoke.num_edges - smoke.kept)
     assert verdict("kept with probability p", other) == Verdict.SUPPORTED
     assert verdict("kept with probability 1", other) == Verdict.REFUTED
     widths = np.asarray(experiment.PRESETS["smoke"].widths)
     root = smoke._replace(drift=flat.drift * widths[None, :, None] ** -0.5)
-    assert verdict("moves exactly like", root) == Verdict.SUPPORTED
+    assert verdict("follows Θ(1/√m)", root) == Verdict.SUPPORTED
     one = smoke.last_loss.copy()
     one[0, 0] = 0.002
     assert verdict("converges", smoke._replace(last_loss=one)) == Verdict.REFUTED
@@ -34,7 +34,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
 
 
 def test_bad_configs_are_told():
-    with pytest.raises(ValueError, match="drop must be below 1"):
+    with pytest.raises(ValueError, match="drop must be a finite number, between 0 and 1"):
         experiment.Config(drop=1.0)
     with pytest.raises(ValueError, match="widths must be three or more"):
         experiment.Config(widths=(8, 16))

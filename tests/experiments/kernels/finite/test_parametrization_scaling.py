@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
@@ -22,30 +23,31 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
     assert surprises == []
 
 
+def test_limit_is_the_mean_over_weights(smoke):
+    """Oracle: E[φφ′ + a²φ′φ′xx′] by Gauss–Hermite quadrature."""
+    np.testing.assert_allclose(smoke.limit, smoke.expected_limit, rtol=1e-10)
+
+
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Kernels that stay away, or move at every width, or do not grow; a missing residual."""
     wrong = smoke._replace(
         start_error=smoke.wrong_error,
         start_projection=1.02 * smoke.start_projection,
         mean_movement=smoke.wrong_error,
-        movement=smoke.wrong_error,
         standard_start=smoke.driven_movement,
         standard_projection=1.2 * smoke.standard_projection,
         driven_movement=smoke.standard_movement,
         wrong_error=smoke.start_error,
-        limit=1.001 * smoke.limit,
         motion=smoke.motion._replace(corrected=-smoke.motion.corrected),
     )
     for words in (
         "goes to the mean over w and a",
         "falls as m^(−1/2)",
         "moves the mean kernel by O(1/m)",
-        "A single network's kernel",
         "diverges as the width",
         "it goes to E φφ′",
         "With residuals held",
         "of the a alone",
-        "by quadrature",
         "sums over residuals",
     ):
         assert verdict(words, wrong) == Verdict.REFUTED, words

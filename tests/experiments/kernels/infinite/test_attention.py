@@ -30,7 +30,6 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
             smoke.heads_kurtosis[:, :1], smoke.heads_kurtosis.shape[1], axis=1
         ),
         kernel_error=smoke.uniform_error,
-        num_logits=smoke.printed_logits,
         logit_size=smoke.printed_size,
     )
     for words in (
@@ -40,7 +39,6 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         "goes to its average",
         "falls as 1/n",
         "stay twice as far",
-        "G = QKᵀ/√n has",
         "The entries of QKᵀ/√n",
     ):
         assert verdict(words, wrong) == Verdict.REFUTED, words

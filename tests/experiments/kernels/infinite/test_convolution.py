@@ -40,7 +40,10 @@ def test_bad_configs_are_refused():
         experiment.Config(widths=(8,))
     with pytest.raises(ValueError, match="num_pixels must be a whole number, at least 3"):
         experiment.Config(num_pixels=2)
-    with pytest.raises(ValueError, match="pixel_counts must be at least the window, 3"):
+    with pytest.raises(
+        ValueError,
+        match="two or more and increasing, each at least 3",
+    ):
         experiment.Config(pixel_counts=(2, 4))
 
 

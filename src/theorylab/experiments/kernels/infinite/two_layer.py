@@ -17,7 +17,7 @@ Source: arora · ntk-2layer · §9.2, Eqs 9.6, 9.8, Lemmas 9.2.2–9.2.3, Ex. 9.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -249,12 +249,12 @@ def _descended(
     return two_layer.descend(network, task.x, y, task.learning_rate, *steps, activation)
 
 
-def _rms(errors: Float[np.ndarray, "q s w"]) -> Float[np.ndarray, "s w"]:
+def _rms(errors: Any) -> Float[np.ndarray, "s w"]:
     """The root mean square over draws: the error of a single network varies much."""
     return np.sqrt(np.mean(errors**2, axis=0))
 
 
-def _entries(result: Result) -> Float[np.ndarray, "q s w"]:
+def _entries(result: Any) -> Float[np.ndarray, "q s w"]:
     """The largest entry of |H(0) − H*| over the ε/n = 4√(log(n/δ)/m) of its width."""
     return result.start.largest_entry / result.entry_bound[None, None]
 
@@ -345,7 +345,7 @@ CLAIMS = (
 )
 
 
-def plot(result: Result, config: Config) -> Figure:
+def plot(result: Any, config: Config) -> Figure:
     """Draw the kernel's errors, the movements and the loss."""
     start, training, widths = result.start, result.training, config.widths
     figure, (kernel, movement, total, loss) = panels(
