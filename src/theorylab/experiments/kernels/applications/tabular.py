@@ -53,28 +53,12 @@ BIAS_SCALE = 1.0  # as large as inputs are: without biases a kernel does not see
 NUM_FOLDS = 3
 COLUMNS = 64  # inputs are filled up to so many with zeros: one shape, compiled once
 # Tables of the UCI repository, by their names at OpenML.
-UCI = (
-    "openml:balance-scale",
-    "openml:banknote-authentication",
-    "openml:blood-transfusion-service-center",
-    "openml:breast-w",
-    "openml:climate-model-simulation-crashes",
-    "openml:diabetes",
-    "openml:ecoli",
-    "openml:glass",
-    "openml:haberman",
-    "openml:heart-statlog",
-    "openml:ilpd",
-    "openml:ionosphere",
-    "openml:liver-disorders",
-    "openml:parkinsons",
-    "openml:qsar-biodeg",
-    "openml:seeds",
-    "openml:sonar",
-    "openml:vehicle",
-    "openml:vertebra-column",
-    "openml:yeast",
-)
+_UCI = """
+balance-scale banknote-authentication blood-transfusion-service-center breast-w
+climate-model-simulation-crashes diabetes ecoli glass haberman heart-statlog ilpd ionosphere
+liver-disorders parkinsons qsar-biodeg seeds sonar vehicle vertebra-column yeast
+"""
+UCI = tuple(f"openml:{name}" for name in _UCI.split())
 
 
 @dataclass(frozen=True)
