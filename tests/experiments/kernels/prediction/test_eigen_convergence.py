@@ -24,8 +24,6 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("Random labels are fitted sooner", exchanged) == Verdict.REFUTED
     assert verdict("Labels along the least", exchanged) == Verdict.REFUTED
     assert verdict("a larger part lies", exchanged) != Verdict.SUPPORTED
-    assert verdict("three times as fast", exchanged) == Verdict.REFUTED
-    assert verdict("four fifths", exchanged) == Verdict.REFUTED
     assert verdict("at the rate of", smoke._replace(rates=1.1 * smoke.rates)) == Verdict.REFUTED
     slow = smoke._replace(loss=smoke.loss**0.7)
     assert verdict("The loss is the predicted one", slow) == Verdict.REFUTED

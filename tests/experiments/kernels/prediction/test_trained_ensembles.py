@@ -19,24 +19,27 @@ def test_smoke_run_has_the_expected_verdicts(surprises):
 
 def test_what_is_not_so_is_not_supported(smoke, verdict):
     """Networks of the other way of training, and a variance that is off by a third."""
+    full, last, made = smoke.full, smoke.last, smoke.made
+    other = smoke.bayes._replace(spread=smoke.tangent_spread[:, None])
+    mean, covariance = 1.01 * made.mean, smoke.bayes_covariance
     refuted = {
-        "The mean of fully trained": smoke._replace(full_scores=smoke.wrong_scores),
-        "Their variance is predicted": smoke._replace(full_spread=1.33 * smoke.full_spread),
-        "alone, the variance": smoke._replace(last_spread=smoke.last_spread / 1.33),
-        "covariance of Bayes' posterior": smoke._replace(last_limit=1.01 * smoke.last_limit),
-        "have the posterior's variance": smoke._replace(bayes_spread=smoke.tangent_spread),
-        "no posterior of the prior K": smoke._replace(prior_spread=smoke.tangent_spread),
-        "Nor of the prior Θ": smoke._replace(tangent_spread=smoke.bayes_spread),
-        "for its posterior": smoke._replace(made_mean=1.01 * smoke.made_mean),
-        "last-layer training fails": smoke._replace(wrong_scores=smoke.full_scores),
+        "The mean of fully trained": {"full": full._replace(scores=smoke.wrong_scores)},
+        "Their variance is predicted": {"full": full._replace(spread=1.33 * full.spread)},
+        "alone, the variance": {"last": last._replace(spread=last.spread / 1.33)},
+        "covariance of Bayes' posterior": {"last_limit": 1.01 * smoke.last_limit},
+        "have the posterior's variance": {"bayes": other},
+        "no posterior of the prior K": {"prior_spread": smoke.tangent_spread},
+        "Nor of the prior Θ": {"tangent_spread": smoke.bayes.spread[:, 0]},
+        "for its posterior": {"made": made._replace(mean=mean)},
+        "last-layer training fails": {"wrong_scores": full.scores},
     }
-    for words, result in refuted.items():
-        assert verdict(words, result) == Verdict.REFUTED, words
-    other = smoke._replace(made_covariance=smoke.bayes_covariance)
-    assert verdict("No prior has", other) == Verdict.SUPPORTED
-    one_bad_step = smoke.full_spread.copy()
+    for words, fields in refuted.items():
+        assert verdict(words, smoke._replace(**fields)) == Verdict.REFUTED, words
+    another = smoke._replace(made=made._replace(covariance=covariance))
+    assert verdict("No prior has", another) == Verdict.SUPPORTED
+    one_bad_step = full.spread.copy()
     one_bad_step[:, 1] *= 1.5
-    broken = smoke._replace(full_spread=one_bad_step)
+    broken = smoke._replace(full=full._replace(spread=one_bad_step))
     assert verdict("Their variance is predicted", broken) == Verdict.REFUTED
 
 

@@ -48,9 +48,7 @@ SMALL = 8  # pixels, where shifts are looked at
 class Config(Checked):
     """Digits with missing pixels, filled in by two networks and by interpolation."""
 
-    halvings: Annotated[int, within(0, 1)] = (
-        0  # how often images are made half as large first, from 28 × 28
-    )
+    halvings: Annotated[int, within(0, 1)] = 0  # times that images of 28 × 28 are halved
     missing: OpenFraction = 0.3  # share of missing pixels
     num_images: Annotated[int, within(1, 5000)] = 24  # digits
     seed: Seed = 0  # of all randomness

@@ -79,7 +79,7 @@ class Designs(NamedTuple):
     """Densities y and the compliance of the beams that they make; axes s seeds, w frequencies ω."""
 
     density: Float[np.ndarray, "*sw c r"]
-    compliance: Float[np.ndarray, "*sw"]
+    compliance: Float[np.ndarray, "*sw"] | float
 
 
 class Result(NamedTuple):

@@ -70,9 +70,7 @@ class Config(Seeded):
     dimension: Count = 4  # inputs d
     num_samples: Count = 6  # training points n, on the sphere
     num_test: Count = 5  # other points
-    num_steps: Annotated[int, within(1001)] = (
-        20000  # steps of descent of the linearised network, to its end
-    )
+    num_steps: Annotated[int, within(1001)] = 20000  # of descent, to its end
     num_seeds: Count = 12  # random data and networks
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ from theorylab.experiments.drawing import THEORY, label_axes, medians, panels
 from theorylab.fields import AboveOne, Count, Increasing, OpenFraction, Seeded
 from theorylab.kernels import two_layer
 from theorylab.progress import report
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = (
@@ -88,14 +88,14 @@ PRESETS = {
 class Training(NamedTuple):
     """What training does to a network, beside what theorems say."""
 
-    smallest: Float[np.ndarray, "*n s"]  # λ₀
-    smallest_ratio: Float[np.ndarray, "*n s w"]  # least λ_min(H(t)) in training, over λ₀
-    decay: Float[np.ndarray, "*n s w"]  # least of −log(loss/first loss)/λ₀t; the bound asks for 1
-    row_bound: Float[np.ndarray, "*n s w"]  # 2√n ‖y‖/(λ₀√m) over the largest ‖wᵣ(t) − wᵣ(0)‖
-    row_movement: Float[np.ndarray, "*n s w"]  # the largest ‖wᵣ(t) − wᵣ(0)‖
-    start_error: Float[np.ndarray, "*n s w"]  # ‖H(0) − H*‖
-    start_projection: Float[np.ndarray, "*n s w"]  # ⟨H(0), H*⟩/‖H*‖²
-    flipped: Float[np.ndarray, "*n s w"]  # share of activation patterns that changed
+    smallest: Float[Measured, "*n s"]  # λ₀
+    smallest_ratio: Float[Measured, "*n s w"]  # least λ_min(H(t)) in training, over λ₀
+    decay: Float[Measured, "*n s w"]  # least of −log(loss/first loss)/λ₀t; the bound asks for 1
+    row_bound: Float[Measured, "*n s w"]  # 2√n ‖y‖/(λ₀√m) over the largest ‖wᵣ(t) − wᵣ(0)‖
+    row_movement: Float[Measured, "*n s w"]  # the largest ‖wᵣ(t) − wᵣ(0)‖
+    start_error: Float[Measured, "*n s w"]  # ‖H(0) − H*‖
+    start_projection: Float[Measured, "*n s w"]  # ⟨H(0), H*⟩/‖H*‖²
+    flipped: Float[Measured, "*n s w"]  # share of activation patterns that changed
 
     def where_wide(self, values: Float[np.ndarray, "*n s w"]) -> Float[np.ndarray, " cases"]:
         """Those of the values where H(t) ≥ λ₀/2 held."""

@@ -44,7 +44,7 @@ AMPLITUDE = 0.1  # of every wave of the target; small, so that the kernel stays
 class Config(Seeded):
     """When networks on a circle have learned a wave."""
 
-    width: Count = 4096  # of the one hidden layer
+    width: Count = 2048  # of the one hidden layer
     num_modes: Annotated[int, within(3, 16)] = 8  # waves of the target
     num_seeds: Count = 8  # trained networks
 

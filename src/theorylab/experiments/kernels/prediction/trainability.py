@@ -55,9 +55,7 @@ class Config(Seeded):
 
     num_cells: Annotated[int, within(10)] = 60  # networks in a population
     num_seeds: Plural = 10  # populations
-    num_samples: Annotated[int, within(1, 1597)] = (
-        40  # digits m on which κ is measured and the network trained
-    )
+    num_samples: Annotated[int, within(1, 1597)] = 40  # digits m that are trained on
     width: Count = 64  # of every hidden layer
     max_depth: Count = 6  # hidden layers at most
     num_steps: Count = 150  # of gradient descent

@@ -47,7 +47,7 @@ from theorylab.kernels.prediction import EnsembleMoments
 from theorylab.models import NTK, mlp, network
 from theorylab.progress import report
 from theorylab.training import descend, ensemble, gradient_descent, squared
-from theorylab.typing import RandomKey
+from theorylab.typing import Measured, RandomKey
 
 PRECISION = "float32"
 FORMULA = (
@@ -89,31 +89,32 @@ PRESETS = {
 }
 
 
-class Result(NamedTuple):
-    """Axes: s networks, t steps, m test points, k outputs.
+class Comparison(NamedTuple):
+    """Trained networks beside a prediction.
 
     A score is (mean over networks − predicted mean)/standard error; a spread is a network's mean of
     (output − predicted mean)²/predicted variance over points and outputs, 1 if theory is right.
     """
 
-    full_scores: Float[np.ndarray, "t m k"]  # all layers trained
-    full_spread: Float[np.ndarray, "s t"]
-    last_scores: Float[np.ndarray, "t m k"]  # the last layer alone
-    last_spread: Float[np.ndarray, "s t"]
-    bayes_scores: Float[np.ndarray, "m k"]  # the last layer at the end, against the posterior
-    bayes_spread: Float[np.ndarray, " s"]
+    scores: Float[np.ndarray, "t m k"]
+    spread: Float[np.ndarray, "s t"]
+
+
+class Result(NamedTuple):
+    """Axes: s networks, t steps, m test points, k outputs."""
+
+    full: Comparison  # all layers trained
+    last: Comparison  # the last layer alone
+    bayes: Comparison  # the last layer at the end, against the posterior
     wrong_scores: Float[np.ndarray, "t m k"]  # all layers, against the theory of the last one
     prior_spread: Float[np.ndarray, " s"]  # all layers at the end, against the posterior of K
     tangent_spread: Float[np.ndarray, " s"]  # and against the posterior of the prior Θ
-    last_limit: Float[np.ndarray, "m m"]  # covariance of last-layer training after infinite time
-    bayes_covariance: Float[np.ndarray, "m m"]  # of the posterior
-    full_limit: Float[np.ndarray, "m m"]  # covariance of full training after infinite time
-    made_covariance: Float[np.ndarray, "m m"]  # of the posterior of the prior C + AKAᵀ
-    full_end: Float[np.ndarray, "m k"]  # mean of full training after infinite time
-    made_mean: Float[np.ndarray, "m k"]  # of the posterior of the prior C + AKAᵀ
-    full_mean: Float[np.ndarray, "t m"]  # first output: measured and predicted, for the figure
-    full_prediction: Float[np.ndarray, "t m"]
-    variances: Float[np.ndarray, "2 t m"]  # full training, mean over outputs: measured, predicted
+    last_limit: Float[Measured, "m m"]  # covariance of last-layer training after infinite time
+    bayes_covariance: Float[Measured, "m m"]  # of the posterior
+    full_limit: EnsembleMoments  # of full training after infinite time
+    made: Any  # the posterior of the prior C + AKAᵀ
+    means: Float[np.ndarray, "2 t m"]  # full training, first output: predicted, measured
+    variances: Float[np.ndarray, "2 t m"]  # full training, mean over outputs: predicted, measured
 
 
 class Task(NamedTuple):
@@ -142,34 +143,28 @@ def run(config: Config) -> Result:
     data_key, network_key = jax.random.split(jax.random.key(config.seed))
     task = _task(data_key, config)
     theory = _predictions(task, config)
-    full, last, bayes = theory.full, theory.last, theory.bayes
     report(f"training {config.num_networks} networks", 0.1)
     keys = jax.random.split(network_key, config.num_networks)
     trained = ensemble(lambda key: _trained(key, task, config), keys)
-    full_outputs, last_outputs = (np.asarray(outputs, float) for outputs in trained)
+    full, last = (np.asarray(outputs, float) for outputs in trained)
     report("comparing", 0.95)
-    last_end, full_end = last_outputs[:, -1:], full_outputs[:, -1:]
-    own_mean, posterior_variance = full.mean[-1:], np.diag(bayes.covariance)[None]
+    bayes, (mean, variance) = theory.bayes, _marginals(theory.full)
+    posterior_variance = np.diag(bayes.covariance)[None]
+    # Around their own mean, so that it is the covariance that differs.
+    at_end = partial(_spread, full[:, -1:], mean[-1:])
     return Result(
-        full_scores=_scores(full_outputs, full.mean),
-        full_spread=_spread(full_outputs, *_marginals(full)),
-        last_scores=_scores(last_outputs, last.mean),
-        last_spread=_spread(last_outputs, *_marginals(last)),
-        bayes_scores=_scores(last_end, bayes.mean[None])[0],
-        bayes_spread=_spread(last_end, bayes.mean[None], posterior_variance)[:, 0],
-        wrong_scores=_scores(full_outputs, last.mean),
-        # Around their own mean, so that it is the covariance that differs.
-        prior_spread=_spread(full_end, own_mean, posterior_variance)[:, 0],
-        tangent_spread=_spread(full_end, own_mean, theory.tangent_variance[None])[:, 0],
-        last_limit=np.asarray(theory.last_limit),
-        bayes_covariance=np.asarray(bayes.covariance),
-        full_limit=np.asarray(theory.full_limit.covariance[0]),
-        made_covariance=np.asarray(theory.made.covariance),
-        full_end=np.asarray(theory.full_limit.mean[0]),
-        made_mean=np.asarray(theory.made.mean),
-        full_mean=full_outputs.mean(axis=0)[..., 0],
-        full_prediction=np.asarray(full.mean)[..., 0],
-        variances=np.stack([full_outputs.var(axis=0).mean(axis=-1), _marginals(full)[1]]),
+        full=_compared(full, mean, variance),
+        last=_compared(last, *_marginals(theory.last)),
+        bayes=_compared(last[:, -1:], np.asarray(bayes.mean)[None], posterior_variance),
+        wrong_scores=_scores(full, theory.last.mean),
+        prior_spread=at_end(posterior_variance)[:, 0],
+        tangent_spread=at_end(theory.tangent_variance[None])[:, 0],
+        last_limit=theory.last_limit,
+        bayes_covariance=bayes.covariance,
+        full_limit=theory.full_limit,
+        made=theory.made,
+        means=np.stack([mean[..., 0], full.mean(axis=0)[..., 0]]),
+        variances=np.stack([variance, full.var(axis=0).mean(axis=-1)]),
     )
 
 
@@ -263,6 +258,10 @@ def _marginals(moments: EnsembleMoments) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(moments.mean), np.diagonal(moments.covariance, axis1=1, axis2=2)
 
 
+def _compared(outputs: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> Comparison:
+    return Comparison(_scores(outputs, mean), _spread(outputs, mean, variance))
+
+
 def _scores(outputs: np.ndarray, mean: Any) -> np.ndarray:
     """How many standard errors the networks' mean is from the predicted one."""
     error = outputs.std(axis=0, ddof=1) / math.sqrt(len(outputs))
@@ -285,24 +284,24 @@ def _at_every_step(spread: np.ndarray) -> Finding:
 CLAIMS = (
     TRAINED.claim(
         "The mean of fully trained networks is predicted within 4 standard errors, at every step.",
-        lambda r, c: at_most(np.abs(r.full_scores).max(), 4.0),
+        lambda r, c: at_most(np.abs(r.full.scores).max(), 4.0),
         formula=r"\operatorname{E} f_t = \Theta_{xX} \Theta^{-1} (I - e^{-t\Theta})\, y",
         demand="derived: of 192 standard normal scores one is beyond 4 with probability 1.2 %",
     ),
     TRAINED.claim(
         "Their variance is predicted within 15 %, at every step.",
-        lambda r, c: _at_every_step(r.full_spread),
+        lambda r, c: _at_every_step(r.full.spread),
         demand="lab: chosen before the first run, for the finite width",
     ),
     LAST.claim(
         "With the last layer trained alone, the mean is predicted within 4 standard errors.",
-        lambda r, c: at_most(np.abs(r.last_scores).max(), 4.0),
+        lambda r, c: at_most(np.abs(r.last.scores).max(), 4.0),
         formula=r"\operatorname{E} f_t = K_{xX} K^{-1} (I - e^{-tK})\, y",
         demand="derived: of 192 standard normal scores one is beyond 4 with probability 1.2 %",
     ),
     LAST.claim(
         "With the last layer trained alone, the variance is predicted within 15 %.",
-        lambda r, c: _at_every_step(r.last_spread),
+        lambda r, c: _at_every_step(r.last.spread),
         demand="lab: chosen before the first run, for the finite width",
     ),
     BAYES.claim(
@@ -312,25 +311,27 @@ CLAIMS = (
     ),
     BAYES.claim(
         "Networks whose last layer was trained to the end have the posterior's mean.",
-        lambda r, c: at_most(np.abs(r.bayes_scores).max(), 4.0),
+        lambda r, c: at_most(np.abs(r.bayes.scores).max(), 4.0),
         demand="derived: of 64 standard normal scores one is beyond 4 with probability 0.4 %",
     ),
     BAYES.claim(
         "They have the posterior's variance, within 15 %.",
-        lambda r, c: mean_between(r.bayes_spread, 0.85, 1.15),
+        lambda r, c: mean_between(r.bayes.spread[:, 0], 0.85, 1.15),
         demand="lab: chosen before the first run, for the finite width",
     ),
     *TRAINED.erratum(
         printed=(
             "No prior has the fully trained ensemble for a posterior: C + AKAᵀ has another one.",
-            lambda r, c: at_least(np.abs(r.made_covariance - r.full_limit).max(), 1e-6),
+            lambda r, c: at_least(
+                np.abs(r.made.covariance - r.full_limit.covariance[0]).max(), 1e-6
+            ),
         ),
         corrected=(
             "Given the training inputs, the prior C + AKAᵀ has the fully trained ensemble for its"
             " posterior.",
             lambda r, c: identity(
-                np.concatenate([r.made_covariance, r.made_mean], axis=1),
-                np.concatenate([r.full_limit, r.full_end], axis=1),
+                np.concatenate([r.made.covariance, r.made.mean], axis=1),
+                np.concatenate([r.full_limit.covariance[0], r.full_limit.mean[0]], axis=1),
                 1e-9,
             ),
             r"P = C + A K A^\top,\ A = \Theta_{xX} \Theta^{-1}:\ P_{xX} P^{-1} = A",
@@ -364,10 +365,9 @@ def plot(result: Result, config: Config) -> Figure:
         "mean, all layers trained", "variance, all layers trained", "variance over prediction"
     )
     names = [f"step {step}" for step in num_steps]
-    means = zip(result.full_prediction, result.full_mean, strict=True)
-    agreement(mean, dict(zip(names, means, strict=True)))
-    agreement(variance, dict(zip(names, zip(*result.variances[::-1], strict=True), strict=True)))
-    for values, label in ((result.full_spread, "all layers"), (result.last_spread, "last layer")):
+    agreement(mean, dict(zip(names, zip(*result.means, strict=True), strict=True)))
+    agreement(variance, dict(zip(names, zip(*result.variances, strict=True), strict=True)))
+    for values, label in ((result.full.spread, "all layers"), (result.last.spread, "last layer")):
         error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
         spread.errorbar(num_steps, values.mean(axis=0), 2 * error, fmt="o-", label=label)
     spread.axhline(1.0, **THEORY)

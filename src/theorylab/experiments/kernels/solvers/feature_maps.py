@@ -49,9 +49,7 @@ class Config(Seeded):
     """Kernels between random points of the unit sphere in three dimensions."""
 
     num_points: Annotated[int, within(22)] = 40  # of Gram matrices; 22 is twice the least rank
-    max_order: Annotated[int, within(2, 10)] = (
-        8  # highest tensor power of the Gaussian kernel's features, of 3ᵏ entries
-    )
+    max_order: Annotated[int, within(2, 10)] = 8  # highest tensor power of features, of 3ᵏ entries
     num_seeds: Count = 20  # random sets of points
 
 
@@ -78,16 +76,10 @@ class Result(NamedTuple):
     grams: Grams
     truncation_error: Float[Measured, "s q"]  # of the Gaussian kernel's features to order q
     truncation_bound: Float[np.ndarray, " q"]  # the rest of its series
-    coefficients: Float[np.ndarray, "3 k"]  # of the Gaussian, Laplace and tangent kernels
-    wrong_coefficients: Float[np.ndarray, " k"]  # of e^(+√(2 − 2t))
+    coefficients: Float[Measured, "3 k"]  # of the Gaussian, Laplace and tangent kernels
+    wrong_coefficients: Float[Measured, " k"]  # of e^(+√(2 − 2t))
     cosines: Float[np.ndarray, " c"]
     laplace: Float[Measured, " c"]  # e^(−‖x − x′‖) at unit vectors with these cosines
-
-
-def memory(config: Config) -> int:
-    """Tensor powers of a few points, and Gram matrices of all; in bytes."""
-    powers = 3 ** (config.max_order + 1)
-    return 8 * (3 * powers * FEW + 12 * config.num_seeds * config.num_points**2)
 
 
 def run(config: Config) -> Result:
@@ -106,7 +98,7 @@ def run(config: Config) -> Result:
         grams=grams,
         truncation_error=truncation_error,
         truncation_bound=np.array([1 - sum(series[: q + 1]) for q in range(len(series))]),
-        coefficients=np.stack([_taylor(profile) for profile in (_gaussian, _laplace, _tangent)]),
+        coefficients=jnp.stack([_taylor(profile) for profile in (_gaussian, _laplace, _tangent)]),
         wrong_coefficients=_taylor(lambda t: jnp.exp(jnp.sqrt(2 - 2 * t))),
         cosines=cosines,
         laplace=kernels.laplace_kernel(jnp.array([[1.0, 0.0]]), away)[0],
@@ -127,8 +119,8 @@ def _tangent(t: Array) -> Array:
     return t * (jnp.pi - arccos) / (2 * jnp.pi)
 
 
-def _taylor(profile: Callable[[Array], Array]) -> np.ndarray:
-    return np.asarray(kernels.taylor_coefficients(profile, NUM_COEFFICIENTS))
+def _taylor(profile: Callable[[Array], Array]) -> Float[Array, " k"]:
+    return kernels.taylor_coefficients(profile, NUM_COEFFICIENTS)
 
 
 @jax.jit

@@ -42,9 +42,7 @@ JITTER = 1e-3
 class Config(Seeded):
     """Kernel regressions on random points of the unit sphere in three dimensions."""
 
-    num_samples: Annotated[int, within(2, 8)] = (
-        5  # training points n, fewer than the nine quadratic functions
-    )
+    num_samples: Annotated[int, within(2, 8)] = 5  # training points n
     num_test: Annotated[int, within(3)] = 20  # points where predictions are made
     num_steps: Annotated[int, within(1000)] = 30000  # steps of descent on features, to its end
     num_seeds: Count = 20  # random sets of points and targets
