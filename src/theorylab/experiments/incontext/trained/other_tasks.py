@@ -119,7 +119,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the activations of a batch and of the tests."""
-    return config.activations(config.num_examples + 1, config.num_test)
+    return config.activations(config.num_examples + 1)
 
 
 def run(config: Config) -> Result:
