@@ -4,7 +4,7 @@ A transformer is trained on prompts of each kind of function, sparse linear ones
 answers a query after fewer examples than there are dimensions. Least squares, ridge regression with
 the best λ of a sweep, the lasso with the best penalty, and some steps of gradient descent answer
 the same queries. None of them is trained, but each is told its best setting, which favours them.
-Sparse functions are hardly learned in so short a training: least squares is better.
+Sparse functions are learned in part only, in so short a training: least squares is better.
 
 The source has the linear task alone; what is found here is ours.
 
