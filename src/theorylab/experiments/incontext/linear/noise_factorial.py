@@ -60,7 +60,7 @@ class Config(Checked):
 
 PRESETS = {
     "smoke": Config(ranks=(1, 3), num_examples=8, num_prompts=4000),
-    "paper": Config(ranks=(8, 32), num_examples=64, num_prompts=400000),
+    "paper": Config(ranks=(8, 32), num_examples=64, num_prompts=200000),
 }
 
 

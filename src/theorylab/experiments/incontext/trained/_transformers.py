@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.axes import Axes
@@ -20,6 +20,7 @@ from theorylab.incontext.trained import learn_prompts, prompt_model, prompt_pred
 from theorylab.models import Transformer
 from theorylab.typing import RandomKey
 
+TESTED = 100  # prompts that are tested at once
 Test = Callable[[Prompts], Float[Array, ""]]  # the mean square error on prompts
 
 
@@ -54,10 +55,10 @@ class TrainedOnPrompts(Seeded):
             self.num_steps, self.batch_size, self.num_examples, self.learning_rate
         )
 
-    def activations(self, num_places: int, batch_size: int) -> int:
-        """Bytes of the activations of so many sequences, on two cores."""
+    def activations(self, num_places: int) -> int:
+        """Bytes of the activations of a batch or of a block of tests, on two cores."""
         block = num_places * (12 * self.width + 4 * self.num_heads * num_places)
-        return 4 * 2 * self.depth * block * max(self.batch_size, batch_size)
+        return 4 * 2 * self.depth * block * max(self.batch_size, TESTED)
 
 
 def trained(
@@ -69,9 +70,12 @@ def trained(
     """Train on what `draw` gives: the trained transformer's error as a function, and losses."""
     learner = learn_prompts(key, model, draw, recipe)
 
+    def square(prompt: Prompts) -> Float[Array, ""]:
+        one = jax.tree.map(lambda leaf: leaf[None], prompt)
+        return (prompt_predictions(model, learner.params, one)[0] - prompt.target) ** 2
+
     def test(prompts: Prompts) -> Float[Array, ""]:
-        predicted = prompt_predictions(model, learner.params, prompts)
-        return jnp.mean((predicted - prompts.target) ** 2)
+        return jax.lax.map(square, prompts, batch_size=TESTED).mean()
 
     return test, learner.losses
 

@@ -86,8 +86,8 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of the activations of a batch and of the longest tests."""
-    return config.activations(4 * config.num_examples + 1, config.num_test)
+    """Bytes of the activations of a batch and of a block of the longest tests."""
+    return config.activations(4 * config.num_examples + 1)
 
 
 def run(config: Config) -> Result:

@@ -4,7 +4,7 @@ A transformer is trained on prompts of each kind of function, sparse linear ones
 answers a query after fewer examples than there are dimensions. Least squares, ridge regression with
 the best λ of a sweep, the lasso with the best penalty, and some steps of gradient descent answer
 the same queries. None of them is trained, but each is told its best setting, which favours them.
-Sparse functions are hardly learned in so short a training: least squares is better.
+Sparse functions are learned in part only, in so short a training: least squares is better.
 
 The source has the linear task alone; what is found here is ours.
 
@@ -119,7 +119,7 @@ class Result(NamedTuple):
 
 def memory(config: Config) -> int:
     """Bytes of the activations of a batch and of the tests."""
-    return config.activations(config.num_examples + 1, config.num_test)
+    return config.activations(config.num_examples + 1)
 
 
 def run(config: Config) -> Result:

@@ -136,7 +136,7 @@ def memory(config: Config) -> int:
     """Bytes of all tests, and of the activations of a part of them."""
     cells, places = len(config.noises) + len(FRACTIONS), config.num_examples + 1
     tests = 4 * cells * config.num_test * places * (config.dimension + 1)
-    return tests + config.activations(places, config.num_test)
+    return tests + config.activations(places)
 
 
 def run(config: Config) -> Result:
