@@ -215,12 +215,12 @@ CLAIMS = (
         "The peak loss of quadratic models, trained in their weights, grows as the width.",
         lambda r, c: exponent_between(c.widths, r.quadratic_peaks, 0.9, 1.02),
         formula=r"\max_t L(t) \propto m",
-        demand="lab: set on 5 other seeds at widths 10² to 10⁵, where the slope was 0.95 to 0.97",
+        demand="lab: set on another run at widths 10² to 10⁵, where the slope was 0.95 to 0.97",
     ),
     NETWORK.found(
         "So does the peak loss of the ReLU networks themselves.",
         lambda r, c: exponent_between(c.widths, r.network_peaks, 0.9, 1.02),
-        demand="lab: set on 5 other seeds at widths 10² to 10⁵, where the slope was 0.91 to 0.94",
+        demand="lab: set on another run at widths 10² to 10⁵, where the slope was 0.91 to 0.94",
     ),
     LINEAR.claim(
         "Linear models follow the closed form.",

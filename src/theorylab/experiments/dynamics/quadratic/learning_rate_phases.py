@@ -187,7 +187,9 @@ def _last_ratios(travel: Travel) -> Float[np.ndarray, " s"]:
     return np.asarray(travel.curvature * np.array(RATIOS)[:, None, None])[1:].max(axis=(0, 2))
 
 
-SLOPE = "lab: set on 5 seeds at widths 10² to 10⁵, where slopes were 0.04 below 2 and 0.46 to 0.5"
+SLOPE = (
+    "lab: set on another run at widths 10² to 10⁵, where slopes were 0.04 below 2 and 0.46 to 0.5"
+)
 CLAIMS = (
     BALL.claim(
         "Below the critical rate quadratic models stay in a ball of finite radius: the distance"

@@ -55,7 +55,7 @@ SMOOTH = 4  # the first δ, for which it hardly matters that a peak is between t
 BELOW = (0.5, 1.0, 1.5)  # ηλ₀ below the threshold
 GAPS = np.minimum(BELOW, 2 - np.array(BELOW))  # δ there: min(ηλ₀, 2 − ηλ₀)
 ERROR = abs(FIRST_OUTPUT - TARGET)  # |g − y| at first
-PILOT = "lab: set on a run from g = 0.7, y = 1 at m = 10⁶, before this experiment was written"
+PILOT = "lab: set on another run, from g = 0.7 and y = 1 at m = 10⁶"
 
 
 @dataclass(frozen=True)
