@@ -62,7 +62,7 @@ class Config(Seeded):
     num_samples: Count = 4  # training inputs, evenly from −2 to 2
     num_steps: Count = 10  # of gradient descent, in the NTK parametrization
     num_seeds: Count = 600  # random networks in the NTK parametrization
-    num_standard: Count = 40  # and in the standard one
+    num_standard: Count = 100  # and in the standard one
     num_groups: Count = 10  # groups of networks, over each of which means are taken
 
     def __post_init__(self) -> None:
@@ -287,7 +287,7 @@ CLAIMS = (
             r"\tilde\Theta_t - \tilde\Theta_0 \propto m^{-2}",
         ),
         quote="the normalized kernel keeps evolving with time even in the limit of infinite width",
-        regime="num_standard >= 40",
+        regime="num_standard >= 100",
     ),
     STANDARD.found(
         "With residuals held, as the printed equations of motion have it, it does move by O(1).",
