@@ -79,7 +79,7 @@ class Designs(NamedTuple):
     """Densities y and the compliance of the beams that they make; axes s seeds, w frequencies ω."""
 
     density: Float[np.ndarray, "*sw c r"]
-    compliance: Float[np.ndarray, "*sw"] | float
+    compliance: Float[np.ndarray, "*sw"]
 
 
 class Result(NamedTuple):
@@ -127,12 +127,12 @@ def run(config: Config) -> Result:
     bent = [elasticity.bend(plate, limit.density) for limit in limits]
     uniform = topology.design(plate, np.zeros(plain.shape), config.volume)
     return Result(
-        plain=Designs(plain, plain_compliance),
+        plain=Designs(plain, np.asarray(plain_compliance)),
         uniform_compliance=uniform.compliance,
         networks=networks,
         detail=np.array([[topology.mean_frequency(one.density) for one in row] for row in found]),
         kernels=_designs(limits),
-        odd=Designs(odd.density, odd.compliance),
+        odd=Designs(odd.density, np.asarray(odd.compliance)),
         work=np.array([one.compliance for one in bent]),
         energy=np.array(
             [-np.sum(limit.density * one.slope) for limit, one in zip(limits, bent, strict=True)]
