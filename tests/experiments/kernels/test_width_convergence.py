@@ -15,7 +15,7 @@ from theorylab.lab.conduct import as_numpy
 from theorylab.progress import listening
 
 TINY = experiment.Config(
-    widths=(8, 16), num_hidden=2, num_samples=3, num_steps=2, num_seeds=2, num_draws=2
+    widths=(8, 16), depth=3, num_samples=3, num_steps=2, num_seeds=2, num_draws=2
 )
 
 
@@ -87,7 +87,7 @@ def test_figure_has_two_panels(smoke):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_hidden", 1, "num_hidden must be a whole number, at least 2, got 1"),
+        ("depth", 2, "depth must be a whole number, at least 3, got 2"),
         ("num_draws", 0, "num_draws must be a whole number, at least 1, got 0"),
         ("num_samples", 1, "num_samples must be a whole number, at least 2, got 1"),
         ("widths", (64,), "widths must be whole numbers, two or more and increasing"),

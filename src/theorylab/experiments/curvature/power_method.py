@@ -47,7 +47,7 @@ class Config(Seeded):
 
     num_samples: Plural = 30  # that the loss of the small network is about
     num_neurons: Count = 10  # of the small network
-    num_iterations: Count = 200  # of the power method
+    num_steps: Count = 200  # of the power method
     num_seeds: Count = 20  # Hessians of each kind
 
 
@@ -77,13 +77,13 @@ def _one(key: RandomKey, config: Config) -> Result:
     loss = _loss_hessian(loss_key, config)
     number = jnp.linspace(-1.0, 3.0, 40).at[0].set(NEGATIVE)
     sign = rotated(matrix_key, number)
-    values = [_power(matrix, start_key, config.num_iterations) for matrix in (loss, sign)]
+    values = [_power(matrix, start_key, config.num_steps) for matrix in (loss, sign)]
     drawn = jax.random.normal(pair_key, ((DIMENSION + 1) * WIDTH + DIMENSION,))
     params, x = drawn[DIMENSION:], drawn[:DIMENSION]
     operator = output_hessian(_two_layers, params, x)
     exact = jnp.linalg.norm(x) / jnp.sqrt(WIDTH * DIMENSION)
     start = jax.random.normal(start_key, params.shape)
-    pair = numerics.power_iteration(operator, start, config.num_iterations)
+    pair = numerics.power_iteration(operator, start, config.num_steps)
     diagonal = jnp.append(jnp.linspace(0.0, 1.0, 99), 4.0)
     plain = _without_care(diagonal, drawn[: len(diagonal)])
     largest = jnp.abs(jnp.linalg.eigvalsh(loss)).max()

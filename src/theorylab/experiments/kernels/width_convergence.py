@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ from theorylab.claims import (
 )
 from theorylab.data import sphere
 from theorylab.experiments.drawing import label_axes, panels, scaling
-from theorylab.fields import Count, Increasing, OpenFraction, Plural, Seeded
+from theorylab.fields import Count, Increasing, OpenFraction, Seeded, within
 from theorylab.kernels import infinite_kernels, ntk, relative_frobenius
 from theorylab.models import NTK, Model, MuP, mlp, network
 from theorylab.progress import report
@@ -69,7 +69,7 @@ class Config(Seeded):
     """Random networks of growing width: their tangent kernels before and after training."""
 
     widths: Increasing[Count] = (64, 160, 400, 1000)  # width m of every hidden layer
-    num_hidden: Plural = 3  # hidden layers L of the deepest networks
+    depth: Annotated[int, within(3)] = 4  # layers of the deepest networks, L + 1
     dimension: Count = 8  # inputs d
     num_samples: Plural = 8  # points on the sphere, where kernels are compared and trained
     num_steps: Count = 40  # steps of gradient descent
@@ -79,7 +79,7 @@ class Config(Seeded):
 
 
 PRESETS = {
-    "smoke": Config(widths=(64, 500), num_hidden=2, num_seeds=40, num_draws=12),
+    "smoke": Config(widths=(64, 500), depth=3, num_seeds=40, num_draws=12),
     "paper": Config(widths=(64, 128, 256, 512, 1024, 2048, 4096, 8192), num_seeds=100),
 }
 
@@ -138,7 +138,7 @@ def run(config: Config) -> Result:
         keys = jax.random.split(jax.random.fold_in(network_key, width), config.num_seeds)
         measured.append(_networks(task, keys, width, config.num_steps, config.num_draws))
     errors, training = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *measured)
-    hidden = jnp.arange(1, config.num_hidden + 1)[:, None]
+    hidden = jnp.arange(1, config.depth)[:, None]
     return Result(
         errors=errors,
         training=training,
@@ -152,7 +152,7 @@ def _task(key: RandomKey, config: Config) -> Task:
     x = sphere(key, config.num_samples, config.dimension, radius=math.sqrt(config.dimension))
 
     def limits(activation: str, parametrization: NTK) -> Float[Array, "L n n"]:
-        depths = range(1, config.num_hidden + 1)
+        depths = range(1, config.depth)
         infinite = [mlp([1] * depth, activation=activation) for depth in depths]
         found = [infinite_kernels(each, x, parametrization=parametrization) for each in infinite]
         return jnp.stack([kernels.ntk for kernels in found])
@@ -341,7 +341,7 @@ def plot(result: Any, config: Config) -> Figure:
     """Draw errors and movements over the width."""
     figure, (error, movement) = panels("kernel before training: error", "in training: movement")
     errors, training = result.errors, result.training
-    depths = range(1, config.num_hidden + 1)
+    depths = range(1, config.depth)
     curves = {f"ReLU, L = {depth}": errors.relu[..., depth - 1] for depth in depths}
     curves |= {f"erf, L = {depth}": errors.erf[..., depth - 1] for depth in depths}
     curves["erf, L = 1, against ReLU"] = errors.wrong[..., SHALLOW]
