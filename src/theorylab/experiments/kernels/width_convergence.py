@@ -39,7 +39,7 @@ from theorylab.claims import (
 )
 from theorylab.data import sphere
 from theorylab.experiments.drawing import label_axes, panels, scaling
-from theorylab.fields import Count, Increasing, OpenFraction, Seeded, within
+from theorylab.fields import Count, Increasing, OpenFraction, Plural, Seeded, within
 from theorylab.kernels import infinite_kernels, ntk, relative_frobenius
 from theorylab.models import NTK, Model, MuP, mlp, network
 from theorylab.progress import report
