@@ -42,7 +42,7 @@ def test_weights_move_as_the_mirror_flow_where_the_product_is_the_squared_scale(
 
 
 def test_two_parameters_with_equal_weights_have_different_speeds():
-    """Oracle: the catalogue's numbers, 4 and 12 at w = 1."""
+    """Oracle: numbers worked out by hand, 4 and 12 at w = 1."""
     params = bias.DiagonalParams(jnp.array([1.0, 2.0**0.5]), jnp.array([0.0, 1.0]))
     np.testing.assert_allclose(bias.diagonal_weights(params), [1, 1], rtol=1e-12)
     np.testing.assert_allclose(bias.diagonal_speed(params), [4, 12], rtol=1e-12)

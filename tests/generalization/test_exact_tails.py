@@ -39,7 +39,7 @@ def test_a_far_tail_agrees_with_scipy_and_goes_on_where_scipy_underflows():
     """Oracle: SciPy's survival function; beyond it, the leading atom and a geometric bound."""
     far = exact_tails.log_binomial_above(10_000, 1e-3, 60.0)
     np.testing.assert_allclose(far, math.log(stats.binom.sf(59, 10_000, 1e-3)), rtol=1e-10)
-    np.testing.assert_allclose(np.exp(far), 5.8e-27, rtol=0.02)  # the catalogue's number
+    np.testing.assert_allclose(np.exp(far), 5.8e-27, rtol=0.02)  # computed apart
     further = exact_tails.log_binomial_above(10_000, 1e-3, 1000.0)
     atom = stats.binom.logpmf(1000, 10_000, 1e-3)
     assert np.isfinite(further)

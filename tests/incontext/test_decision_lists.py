@@ -72,7 +72,7 @@ def test_a_short_list_is_filled_up_with_its_own_token():
 
 
 def test_deltas_are_least_probabilities(lists):
-    """Oracle: brute force over all triples; catalogue: 0.05 at (6, 3, 2) for any lists."""
+    """Oracle: brute force over all triples; by hand: 0.05 at (6, 3, 2) for any lists."""
     tokens = all_sets(6, 3)
     assert triple_delta(lists, tokens) == pytest.approx(chance_by_hand(lists, tokens))
     assert triple_delta(random_lists(jax.random.key(1), 6, 2), tokens) == pytest.approx(0.05)
@@ -100,7 +100,7 @@ def test_one_step_is_the_gradient_on_all_sets(lists, size):
 
 
 def test_one_step_has_the_values_of_the_circulant_example():
-    """Oracle: the catalogue's four values, 7.000, −0.70, 0.63 and −0.035."""
+    """Oracle: four values computed apart, 7.000, −0.70, 0.63 and −0.035."""
     values = one_step_values(circulant_lists(200, (10, 20, 30), 20), 25, 200.0**2)
     column = values[20]  # label 20, of token 0
     expected = {0: 7.0, 10: -0.70, 30: -0.70, 190: 0.63, 170: 0.63, 5: -0.035}

@@ -17,8 +17,8 @@ L, N, M = 6, 3, 3
 CHECK = jax.jit(audit)
 
 
-def test_constants_are_the_catalogues():
-    """Oracle: the numbers of the catalogue: c = 1,290, 2,329, 19,680; bounds of 2.9·10⁵ steps."""
+def test_constants_are_those_computed_by_hand():
+    """Oracle: numbers computed by hand: c = 1,290, 2,329, 19,680; bounds of 2.9·10⁵ steps."""
     assert attention_scale(4, 8, 4 / 70) == pytest.approx(2329, rel=1e-3)
     assert attention_scale(3, 12, 1 / 220) == pytest.approx(19680, rel=1e-3)
     assert attention_steps(2, 8.2e3, 6) == pytest.approx(2.9e5, rel=0.02)

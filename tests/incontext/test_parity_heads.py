@@ -50,7 +50,7 @@ def test_four_heads_solve_all_tasks_in_any_dimension(dimension):
     assert margins.min() == pytest.approx(1.0)
 
 
-def test_norms_and_losses_are_the_catalogues():
+def test_norms_and_losses_are_those_computed_apart():
     """Oracle: 62,000, 4,000 and 1,200 at d = 16, γ = 0.1, and the loss by its definition."""
     nets = [binary_heads(2, 16, GAMMA), binary_heads(4, 16, GAMMA), four_heads(16, GAMMA)]
     assert [float(squared_norm(net)) for net in nets] == pytest.approx(

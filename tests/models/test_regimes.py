@@ -26,7 +26,7 @@ STANDARD_OVER_N = source(a=(0, 0, 0), b=(0, 0.5, 0.5), c=1)
     ],
 )
 def test_presets_have_the_regime_of_the_source(parametrization, exponent, learns_features):
-    """Oracle: the values of r that the catalogue gives."""
+    """Oracle: values of r worked out by hand."""
     found = regime(parametrization)
     assert found.feature_exponent == pytest.approx(exponent, abs=1e-12)
     assert found.stable

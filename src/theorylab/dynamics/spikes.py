@@ -34,10 +34,9 @@ def spikes(
 
     A step to a loss that is not finite is none: it is a divergence.
 
-    This is a rule for single steps. `features.catapult_descent.num_spikes` has another, for runs
-    whose η is raised now and then: a spike there is a loss 1.5 times that at the raise, at any step
-    before the next raise. It sees slow catapults of a small loss, which no single step shows; this
-    one sees spikes that no raise has caused.
+    This is a rule for single steps. Where η is raised now and then, another one counts losses that
+    are 1.5 times that at the raise, at any step before the next raise: it sees slow catapults of a
+    small loss, which no single step shows; this one sees spikes that no raise has caused.
 
     Args:
         loss: The loss before every step, and after the last; time is the last axis.

@@ -8,7 +8,7 @@
 The critical rate η_crit(w) is that of `theorylab.dynamics.critical_learning_rate`, or any function
 of the parameters. Above it the loss must rise; a moderate c throws the network to a flatter place,
 where η_crit is larger, and the loss comes back: a catapult. With c = 1.2 this ended well in every
-pilot of the catalogue; with c = 1.6 half of them diverged.
+pilot run; with c = 1.6 half of them diverged.
 
 The first two are optax schedules. The last two depend on the weights, which no optax schedule sees,
 so they are optax transformations; their state shows the rate, `state.learning_rate`. They end the

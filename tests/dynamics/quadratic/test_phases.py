@@ -58,7 +58,7 @@ def test_the_map_diverges_at_four(width, expected):
     assert abs(float(found) - expected) < 0.01
 
 
-def test_band_is_the_catalogued_one():
+def test_band_is_the_one_worked_out_by_hand():
     """Oracle: 2 log m / √m at m = e² and at m = 10⁴, by hand."""
     expected = [4 / np.e, 2 * np.log(10) * 4 / 100]
     np.testing.assert_allclose(phases.band(jnp.array([np.e**2, 1e4])), expected)

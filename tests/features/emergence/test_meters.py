@@ -138,7 +138,7 @@ def test_the_ceiling_is_the_best_of_all_classifiers_of_the_count(changes, balanc
         np.testing.assert_allclose(threshold_ceiling(law, changes, balanced), max(values))
 
 
-def test_plateaus_of_five_patterns_are_the_catalogues():
+def test_plateaus_of_five_patterns_are_those_worked_out_before():
     """Oracle: 27/32 for one threshold of the count, 59/64 for three changes of sign."""
     ceilings = [threshold_ceiling(parity_mixture(5, 5), changes) for changes in (1, 3)]
     np.testing.assert_allclose(ceilings, [27 / 32, 59 / 64], rtol=1e-12)

@@ -54,7 +54,7 @@ def test_constants_of_clusters_by_hand():
 def test_constants_of_xor_by_hand():
     case = xor_case(xor_mixture(64, deviation=1.0))
     slow = math.log(math.log(64))
-    expected = math.log(64) ** -0.72 / math.sqrt(slow)  # 0.30 in the catalogue
+    expected = math.log(64) ** -0.72 / math.sqrt(slow)  # 0.30 by hand
     assert case.constants.probability == pytest.approx(expected)
     assert case.constants.probability == pytest.approx(0.30, abs=0.005)
     assert (case.constants.opening, case.constants.gradient_norm) == (0.125, 1.6)

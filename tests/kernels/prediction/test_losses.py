@@ -24,7 +24,7 @@ TIMES = [0.0, 0.2, 1.5]
 
 
 def test_squared_loss_is_the_closed_form():
-    """The catalogue's acceptance: closed form and ODE solver agree to 1e-8."""
+    """Oracle: an ODE solver, which the closed form must meet to its tolerance of 1e-8."""
     found = loss_coefficients(squared("half_sum"), KERNEL, Y, TIMES, START, solver=TIGHT)
     np.testing.assert_allclose(found, coefficients(KERNEL, Y, TIMES, start=START), atol=1e-8)
 

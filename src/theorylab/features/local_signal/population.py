@@ -15,7 +15,7 @@ and so are its derivatives, with x = Z/s and the slope q = φ_b′(Z):
 
 The noise pulls w back, by ∂L/∂s · σ w/‖w‖ along w* and along w − c w* alike. The integrands are
 even and analytic, so that the midpoint rule with spacing h errs by e^{−(2π/h − |f|)} only; with
-the default grid outputs may reach |f| ≈ 35. (The catalogue's engine, masses on a grid and a Fourier
+the default grid outputs may reach |f| ≈ 35. (Another engine, masses on a grid and a Fourier
 transform, is `accuracy.error_rate`, which agrees.)
 
 Source: karp · lsa-pop · 3.4, B.1.
