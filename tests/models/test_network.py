@@ -223,7 +223,7 @@ def test_tangent_kernel_and_variance_have_their_exact_means_at_every_width(width
         assert standard_error < 0.1 * expected  # so that a factor 2 would be seen
 
 
-# Values of pilot runs in NumPy, of one seed: two layers, width 1024, 128 inputs from N(0, I₁₀₀); and
+# Pilot runs in NumPy, of one seed: two layers, width 1024, 128 inputs from N(0, I₁₀₀); and
 # their standard deviation over seeds (measured over 12 others). Two single seeds: 3√2 of it apart.
 @pytest.mark.parametrize(
     ("bias", "output_bias", "expected", "deviation"),
