@@ -297,7 +297,7 @@ CLAIMS = (
         "With many Gaussians the best student grows with its teacher.",
         lambda r, c: trend(r.minimum[:, :, -1].T),
     ),
-    SIZES.found(
+    SIZES.control(
         "With many Gaussians it is at least 1.5 times as large as the best teacher.",
         lambda r, c: median_at_least(_ratio(r, -1), 1.5),
         demand=LAB,

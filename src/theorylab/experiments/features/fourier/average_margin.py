@@ -216,7 +216,7 @@ CLAIMS = (
         ),
         formula=r"h \le \mathbb{E} g' \le \gamma^* \|\theta\|^{k+1}",
     ),
-    DUALITY.found(
+    DUALITY.control(
         "For random networks the bound is loose: their average margin is below half of it.",
         lambda r, c: at_most(r.random_average.max(), 0.5),
         demand="lab: seed 0 of the smoke preset has 0.21",
