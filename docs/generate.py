@@ -10,7 +10,7 @@ import argparse
 import html
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_reference(REFERENCE)
     outcomes = obtained(options.preset, Store(options.store))
     descriptions = {entry.name: entry.description for entry in EXPERIMENTS.entries()}
-    write_gallery(outcomes, descriptions, GALLERY)
-    (GALLERY / "systems.md").write_text(systems_page(), encoding="utf-8")
+    write_gallery(outcomes, descriptions, GALLERY, {"systems": systems_page()})
 
 
 def obtained(preset: str, store: Store) -> list[Outcome]:
@@ -58,13 +57,19 @@ def obtained(preset: str, store: Store) -> list[Outcome]:
     return found.outcomes
 
 
-def write_gallery(outcomes: Sequence[Outcome], descriptions: dict[str, str], folder: Path) -> None:
+def write_gallery(
+    outcomes: Sequence[Outcome],
+    descriptions: dict[str, str],
+    folder: Path,
+    others: Mapping[str, str] | None = None,
+) -> None:
     """Write a page and a figure for each outcome, and an index of every folder above them.
 
     Args:
         outcomes: What was found, from wherever it comes; names are of any depth.
         descriptions: What each experiment is about, by its name.
         folder: Where the gallery goes; what was there goes.
+        others: Further pages, by the names of their files.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -75,8 +80,11 @@ def write_gallery(outcomes: Sequence[Outcome], descriptions: dict[str, str], fol
         page.write_text(experiment_page(outcome, description), encoding="utf-8")
         if outcome.figure:
             page.with_suffix(".svg").write_text(outcome.figure, encoding="utf-8")
+    for name, text in (others or {}).items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
     for parent in sorted({"", *above(outcome.experiment for outcome in outcomes)}):
-        (folder / parent / "index.md").write_text(index_page(outcomes, parent), encoding="utf-8")
+        text = index_page(outcomes, parent, () if parent else tuple(others or ()))
+        (folder / parent / "index.md").write_text(text, encoding="utf-8")
 
 
 def systems_page() -> str:
@@ -130,12 +138,13 @@ def above(names: Iterable[str]) -> set[str]:
     return {path.as_posix() for each in parents for path in each} - {"."}
 
 
-def index_page(outcomes: Sequence[Outcome], parent: str = "") -> str:
+def index_page(outcomes: Sequence[Outcome], parent: str = "", others: Sequence[str] = ()) -> str:
     """The index of a folder: its own experiments with their figures, then the folders below.
 
     Args:
         outcomes: Those of the whole gallery.
         parent: The folder, as names have it; nothing for the gallery's own.
+        others: Further pages of the folder.
     """
     prefix = f"{parent}/" if parent else ""
     inside = [each for each in outcomes if each.experiment.startswith(prefix)]
@@ -153,7 +162,7 @@ def index_page(outcomes: Sequence[Outcome], parent: str = "") -> str:
         parts += [markdown(summarise([outcome]).sentence)]
     children = [f"{name} <{name}/index>" for name in folders]
     children += [f"{name} <{name}>" for _, name in own]
-    children += [] if parent else ["Systems and errata <systems>"]
+    children += [f"{name.capitalize()} <{name}>" for name in others]
     parts += [toctree(children)] if children else []
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -46,7 +46,8 @@ def test_every_outcome_gets_a_page_and_a_figure_at_any_depth(gallery, tmp_path, 
 
 def test_every_link_of_an_index_leads_somewhere_and_every_page_is_in_one(gallery, tmp_path, make):
     names = ["dynamics/catapult", "features/agop/sgd", "features/lone"]
-    gallery.write_gallery([make(name) for name in names], {}, tmp_path / "gallery")
+    others = {"systems": "# Systems"}
+    gallery.write_gallery([make(name) for name in names], {}, tmp_path / "gallery", others)
     reached = set()
     for index in (tmp_path / "gallery").rglob("index.md"):
         text = index.read_text(encoding="utf-8")

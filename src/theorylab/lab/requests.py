@@ -6,6 +6,7 @@ What is wrong is `Refused` before any work is done, in the same words in the she
 """
 
 import difflib
+import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -32,6 +33,18 @@ Notice = Callable[[str], None]  # hears one line about something the user should
 Reading = Callable[[Field, Any], Literals]  # from what the user gave to the value of a field
 
 
+class _Uncompiled(importlib.machinery.SourceFileLoader):
+    """Reads a module from its source alone.
+
+    Kept bytecode counts as current if second and size are the same, so that a file that was
+    changed twice in one second could be run as it was.
+    """
+
+    def path_stats(self, path: str) -> Any:
+        """Say nothing of the file's age: then no bytecode is looked for, and none is written."""
+        raise OSError(f"{path} is read anew")
+
+
 @dataclass(frozen=True)
 class Found:
     """An experiment that was found, not imported yet."""
@@ -44,7 +57,8 @@ class Found:
         """Import it, and JAX with it; a file of the user's is read anew each time."""
         if not self.own:
             return importlib.import_module(self.module)
-        spec = importlib.util.spec_from_file_location(self.module, self.entry.path)
+        loader = _Uncompiled(self.module, str(self.entry.path))
+        spec = importlib.util.spec_from_file_location(self.module, self.entry.path, loader=loader)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
