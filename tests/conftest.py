@@ -52,35 +52,16 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kept_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+def kept_programs(pytestconfig: pytest.Config) -> Iterator[None]:
     """Nearly all of the tests' time is compiling: programs are kept in pytest's cache.
 
-    All processes and the next run read what one has compiled. `pytest --cache-clear` forgets it.
+    Every process of pytest-xdist has a folder of its own, for JAX may read what another one has
+    half written. The next run reads what it finds there; `pytest --cache-clear` forgets it.
     """
-    config = request.config
-    kept = getattr(config, "workerinput", {}).get("programs") or _programs(config)
-    with kept_compilations(Path(kept)):
+    assert pytestconfig.cache is not None
+    process = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    with kept_compilations(pytestconfig.cache.mkdir("programs") / process):
         yield
-
-
-class Programs:
-    """Tells every process of pytest-xdist where the programs are."""
-
-    @staticmethod
-    def pytest_configure_node(node) -> None:
-        node.workerinput["programs"] = _programs(node.config)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Register what only pytest-xdist asks for."""
-    if config.pluginmanager.hasplugin("xdist") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Programs())
-
-
-def _programs(config: pytest.Config) -> str:
-    cache = config.cache
-    assert cache is not None
-    return str(cache.mkdir("programs"))
 
 
 @pytest.fixture(scope="module", autouse=True)
