@@ -41,6 +41,26 @@ def test_a_run_says_where_it_differs_from_the_record(theorylab, records):
     assert theorylab("list").code == 0
 
 
+def test_a_drawn_seed_stays_until_it_is_recorded(theorylab, records, monkeypatch, folders):
+    """A run that is stopped is recorded on its seed, so nobody draws until a verdict pleases."""
+    seen = []
+
+    def stopped(asked, *rest):
+        seen.append([request.values["seed"] for request in asked])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("theorylab.cli.running.obtain", stopped)
+        for repeat in ("0", "1"):
+            assert theorylab("record", "toys/dice", "--repeat", repeat).code == 130
+    (first,), (again, second) = seen
+    assert first == again != second
+    assert theorylab("record", "toys/dice").code == 0
+    assert json.loads((records / "toys/dice.json").read_text())["seed"] == first
+    assert theorylab("record", "toys/dice").code == 0
+    assert json.loads((records / "toys/dice.json").read_text())["seed"] not in (first, second)
+
+
 def test_what_cannot_be_recorded_is_refused(theorylab, records):
     for arguments, message in (
         ((), "record needs the name of an experiment"),
@@ -54,7 +74,8 @@ def test_what_cannot_be_recorded_is_refused(theorylab, records):
     assert not records.exists()
 
 
-def test_without_a_checkout_nothing_is_recorded(theorylab):
+def test_without_a_checkout_nothing_is_recorded(theorylab, folders):
     answer = theorylab("record", "toys/dice")
     assert answer.code == 2
     assert "needs a checkout" in answer.err
+    assert not any((folders / "store").rglob(".drawn"))

@@ -1,9 +1,11 @@
 """What the command line asks to run, checked as far as reading the tree can."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from theorylab.experiments.tree import Tree
-from theorylab.lab.records import fresh_seed
+from theorylab.folders import store_folder
+from theorylab.lab.records import drawn_seeds
 from theorylab.lab.requests import Request, find, request
 
 from .commands import Parsed
@@ -38,12 +40,14 @@ def tour_requests(tree: Tree, parsed: Parsed) -> list[Request]:
 
 
 def record_requests(tree: Tree, parsed: Parsed) -> list[Request]:
-    """What `theorylab record` was asked for: every experiment on seeds drawn now.
+    """What `theorylab record` was asked for: every experiment on seeds drawn for it.
 
     An experiment without a seed gives the same on every one, so it is asked for once.
     """
     if not parsed.words:
         raise Usage("record needs the name of an experiment, got none. theorylab list shows them.")
+    if tree.records is None:
+        raise Usage("record needs a checkout of theorylab, and there is none.")
     repeat = parsed.options.get("--repeat", "0")
     if not repeat.isdecimal() or int(repeat) > MOST_REPEATS:
         raise Usage(f"--repeat must be a whole number from 0 to {MOST_REPEATS}, got {repeat!r}.")
@@ -52,12 +56,18 @@ def record_requests(tree: Tree, parsed: Parsed) -> list[Request]:
         found = find(tree, name, notice)
         if found.own:
             raise Usage(f"record takes experiments of the tree, got the file {name}.")
+        seeds: list[dict[str, int]] = [{}]
         if any(field.name == "seed" for field in found.entry.fields):
-            seeds = [{"seed": fresh_seed()} for _ in range(1 + int(repeat))]
-        else:
-            seeds = [{}]
+            number = 1 + int(repeat)
+            drawn = drawn_seeds(store_path(parsed), found.entry.name, preset, number)
+            seeds = [{"seed": seed} for seed in drawn]
         asked += [request(found, preset, seed) for seed in seeds]
     return asked
+
+
+def store_path(parsed: Parsed) -> Path:
+    """The folder of the store: the one that the user named, or the one in the data folder."""
+    return Path(parsed.options["--out"]) if "--out" in parsed.options else store_folder()
 
 
 def require_no_words(command: str, parsed: Parsed) -> None:

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from theorylab.experiments.tree import Tree
-from theorylab.folders import store_folder
 from theorylab.lab import Outcome, Store
 from theorylab.lab.folders import require_writable
 from theorylab.lab.outcome_json import outcome_json
-from theorylab.lab.records import disagreements, write_record
+from theorylab.lab.records import disagreements, forget_drawn, write_record
 from theorylab.lab.requests import Request
 from theorylab.lab.session import Obtained, obtain
 from theorylab.report import LiveProgress, print_claims, write_page
 
 from .commands import Parsed
 from .listing import print_json, recorded_of
+from .requests import store_path
 from .usage import Usage, notice
 
 OK, SURPRISE, RUN_FAILED = 0, 1, 3
@@ -39,15 +39,15 @@ def run(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
 
 def record(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
     """`theorylab record`: the paths of the records, each written as soon as its runs are done."""
-    if tree.records is None:
-        raise Usage("record needs a checkout of theorylab, and there is none.")
+    assert tree.records is not None, "record_requests has asked for it"
     store, failed = store_of(parsed), False
     by_name = groupby(asked, key=lambda request: request.entry.name)
-    for _, requests in by_name:
+    for name, requests in by_name:
         outcomes, failures = _obtain(list(requests), store, parsed)
         failed |= bool(failures)
         if not failures:
             print(write_record(tree.records, [outcome_json(outcome) for outcome in outcomes]))
+            forget_drawn(store.root, name, outcomes[0].preset)
     return RUN_FAILED if failed else OK
 
 
@@ -104,7 +104,7 @@ def _code(obtained: Obtained) -> int:
 
 def store_of(parsed: Parsed) -> Store:
     """The store that the user named, or the one in the data folder."""
-    return Store(Path(parsed.options["--out"]) if "--out" in parsed.options else store_folder())
+    return Store(store_path(parsed))
 
 
 def _record(store: Store, outcome: Outcome) -> dict[str, Any]:

@@ -6,6 +6,9 @@
 A record has the seed, the date, versions, the key of the code, seconds and every finding, and the
 verdicts of further seeds; claims whose verdict differs among these are unstable. `theorylab record`
 writes it, and a digest shows whether anybody else did. Reading one loads neither JAX nor NumPy.
+
+A seed that was drawn stays with the store until it is recorded: a run that was stopped goes on with
+it, and nobody draws until a verdict pleases.
 """
 
 import datetime
@@ -13,6 +16,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,6 +82,36 @@ class Record:
 def fresh_seed() -> int:
     """Draw a seed that nobody has looked at."""
     return FIRST_SEED + secrets.randbelow(LAST_SEED - FIRST_SEED)
+
+
+def drawn_seeds(store: Path, experiment: str, preset: str, number: int) -> list[int]:
+    """Seeds to be recorded: those drawn before and not recorded yet, then new ones.
+
+    Args:
+        store: The folder of the store, which keeps them.
+        experiment: Its name.
+        preset: Which preset is recorded.
+        number: How many are needed.
+    """
+    path = _drawn_path(store, experiment, preset)
+    kept: list[int] = []
+    with suppress(OSError, ValueError):
+        kept = [int(seed) for seed in json.loads(path.read_text(encoding="utf-8"))]
+    missing = max(0, number - len(kept))
+    seeds = kept + [fresh_seed() for _ in range(missing)]
+    if missing:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(seeds).encode())
+    return seeds[:number]
+
+
+def forget_drawn(store: Path, experiment: str, preset: str) -> None:
+    """Forget the seeds of an experiment, because they are recorded."""
+    _drawn_path(store, experiment, preset).unlink(missing_ok=True)
+
+
+def _drawn_path(store: Path, experiment: str, preset: str) -> Path:
+    return store / ".drawn" / preset / f"{experiment}.json"
 
 
 def record_path(folder: Path, experiment: str, preset: str) -> Path:

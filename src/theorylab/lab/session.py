@@ -2,6 +2,7 @@
 
     requests ─► key ─► store ─► outcome
                         └► import, check, run, judge, draw ─► store ─► outcome
+                                           └► blocks that are done, should the run be stopped
 
 The shell, Python and whatever else runs experiments come through here. An experiment is read once,
 its key and its memory are computed once. JAX is loaded only if something must be run.
@@ -16,10 +17,12 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from theorylab.blocks import keeping
 from theorylab.folders import cache_folder
 from theorylab.progress import listening
 
 from .background import in_background
+from .blocks import BlockFolder, sweep_forgotten
 from .failure import RunFailed, one_line
 from .folders import require_writable
 from .key import key
@@ -117,6 +120,7 @@ def obtain(
     """
     cache = cache_folder()
     store.prepare()
+    sweep_forgotten(store.root)
     require_writable(cache, "cache folder")
     jobs = [_stored_or_ready(request, store, force, notice) for request in asked]
     obtained = Obtained([], [])
@@ -128,7 +132,7 @@ def obtain(
                 obtained.outcomes.append(job)
                 continue
             try:
-                obtained.outcomes.append(_run(job, store, cache, display, force))
+                obtained.outcomes.append(_run(job, store, cache, display, force, notice))
             except RunFailed as error:
                 display.finish(job.request.entry.name, note="failed")
                 notice(f"{error} (traceback in {_kept_traceback(cache, error)})")
@@ -159,17 +163,24 @@ def _stored_or_ready(
     return _Ready(request, address, experiment, config)
 
 
-def _run(ready: _Ready, store: Store, cache: Path, display: Display, force: bool) -> Outcome:
-    """Run, judge, draw and store."""
+def _run(
+    ready: _Ready, store: Store, cache: Path, display: Display, force: bool, notice: Notice
+) -> Outcome:
+    """Run, judge, draw and store; what a stopped run has finished is not computed again."""
     from .compilation import kept_compilations
     from .conduct import perform
 
     request, name = ready.request, ready.request.entry.name
     known = expected_seconds(cache, name, request.preset) if request.is_preset else None
     display.start(name, known)
+    blocks = BlockFolder(store.root, ready.key)
+    if force:
+        blocks.remove()
+    elif len(blocks):
+        notice(f"{name} goes on where it was stopped: {len(blocks)} blocks are finished.")
 
     def work() -> Outcome:
-        with listening(display.update):
+        with listening(display.update), keeping(blocks):
             return perform(request.entry, ready.experiment, ready.config, request.preset, ready.key)
 
     with kept_compilations(cache):
@@ -178,6 +189,7 @@ def _run(ready: _Ready, store: Store, cache: Path, display: Display, force: bool
         store.write(outcome, replace=force)
     except (OSError, ValueError) as error:
         raise RunFailed(f"{name} was run but cannot be stored: {one_line(error)}") from error
+    blocks.remove()
     if request.is_preset:
         remember(cache, name, request.preset, outcome.seconds)
     display.finish(name)

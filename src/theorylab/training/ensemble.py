@@ -4,13 +4,17 @@ A run is a pure function of its key, so `jax.jit(jax.vmap(run))(keys)` is alread
 on an accelerator the fastest one. On a CPU another is: one network trains inside a core's cache,
 many at once stream through memory, and a compiled loop keeps only one core busy. So the program is
 compiled once, and every core calls it for one seed after another (`benchmarks/training.py`).
+
+Every call is a block. Where blocks are kept (`theorylab.blocks`), those that an earlier run has
+finished are read instead of being computed again.
 """
 
 import os
 import re
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +22,8 @@ import numpy as np
 from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jaxtyping import Array, Int
+
+from theorylab.blocks import current_keeper
 
 # LLVM's higher levels take two to three times as long to compile, and run no faster: the time goes
 # into matrix products, which are compiled already.
@@ -52,6 +58,7 @@ def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(inputs)):
         return jax.lax.map(run, inputs, batch_size=size)
     program, num_threads = _compiled(run, inputs, size, on_cpu)
+    program = _kept(program)
     # The last call may overlap the one before, so that all have one size and one program.
     firsts = [min(first, num_seeds - size) for first in range(0, num_seeds, size)]
     with ThreadPoolExecutor(num_threads) as pool:
@@ -59,9 +66,42 @@ def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None)
     return jax.tree.map(lambda *leaves: _joined(leaves, num_seeds), *parts)
 
 
+class _Program(NamedTuple):
+    """First seed ─► results of a block of seeds, and the shapes and types of these results."""
+
+    call: Callable[[int], Any]
+    results: Any  # a tree of `jax.ShapeDtypeStruct`
+
+
+def _kept(program: _Program) -> Callable[[int], Any]:
+    """The program's call; blocks that are kept are read, and those computed are offered."""
+    keeper = current_keeper()
+    expected, structure = jax.tree.flatten(program.results)
+    if keeper is None or any(jnp.issubdtype(e.dtype, jax.dtypes.extended) for e in expected):
+        return program.call
+    series = keeper.series()
+
+    def call(first: int) -> Any:
+        kept = keeper.read(series, first)
+        if kept is not None and list(map(_kind, kept)) == list(map(_kind, expected)):
+            return jax.tree.unflatten(structure, kept)
+        began = time.perf_counter()
+        results = program.call(first)
+        arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
+        keeper.write(series, first, arrays, time.perf_counter() - began)
+        return results
+
+    return call
+
+
+def _kind(leaf: Any) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of an array."""
+    return leaf.shape, np.dtype(leaf.dtype)
+
+
 def _compiled(
     run: Callable[[Any], Any], inputs: Any, size: int, on_cpu: bool
-) -> tuple[Callable[[int], Any], int]:
+) -> tuple[_Program, int]:
     """The program, first seed ─► results of `size` seeds, and how many of it may run at once."""
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), inputs)
     hoisted, constants = _hoisted(run, one)
@@ -87,7 +127,7 @@ def _compiled(
     def call(first: int) -> Any:
         return jax.block_until_ready(compiled(constants, inputs, np.int32(first)))
 
-    return call, num_threads
+    return _Program(call, lowered.out_info), num_threads
 
 
 def _hoisted(run: Callable[[Any], Any], example: Any) -> tuple[Callable[..., Any], list[Any]]:
@@ -105,7 +145,7 @@ def _hoisted(run: Callable[[Any], Any], example: Any) -> tuple[Callable[..., Any
     return hoisted, closed.consts
 
 
-def _joined(parts: tuple[jax.Array, ...], num_seeds: int) -> jax.Array:
+def _joined(parts: tuple[jax.Array | np.ndarray, ...], num_seeds: int) -> jax.Array:
     """The parts end to end, without the overlap of the last two."""
     *whole, last = map(np.asarray, parts)
     missing = num_seeds - sum(map(len, whole))
