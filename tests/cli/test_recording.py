@@ -61,10 +61,35 @@ def test_a_drawn_seed_stays_until_it_is_recorded(theorylab, records, monkeypatch
     assert json.loads((records / "toys/dice.json").read_text())["seed"] not in (first, second)
 
 
+def test_seeds_are_added_to_a_record(theorylab, records):
+    """The seeds that are there stay, and their runs are read from the store."""
+    path = records / "toys/dice.json"
+    theorylab("record", "toys/dice", "--repeat", "1")
+    before = json.loads(path.read_text())
+    assert theorylab("record", "toys/dice", "--more", "2").err.count("read from the store") == 2
+    after = json.loads(path.read_text())
+    assert after["findings"] == before["findings"]
+    assert after["seed"] == before["seed"]
+    assert after["repeats"][:1] == before["repeats"]
+    assert len({after["seed"], *(each["seed"] for each in after["repeats"])}) == 4
+
+
+def test_seeds_are_not_added_to_no_record_or_one_of_other_code(theorylab, records, monkeypatch):
+    answer = theorylab("record", "toys/dice", "--more", "2")
+    assert (answer.code, answer.out) == (2, "")
+    assert "toys/dice has none" in answer.err
+    theorylab("record", "toys/dice")
+    monkeypatch.setattr("theorylab.cli.requests.key", lambda *_: "0")
+    answer = theorylab("record", "toys/dice", "--more", "2")
+    assert (answer.code, answer.out) == (2, "")
+    assert "is of other code" in answer.err
+
+
 def test_what_cannot_be_recorded_is_refused(theorylab, records):
     for arguments, message in (
         ((), "record needs the name of an experiment"),
         (("toys/dice", "--repeat", "-1"), "--repeat must be a whole number from 0 to 100"),
+        (("toys/dice", "--more", "x"), "--more must be a whole number from 0 to 100"),
         (("toys/dice", "--preset", "smoke"), "--preset must be one of default, paper"),
         (("toys/dice", "--seed", "3"), "record has no option --seed"),
     ):

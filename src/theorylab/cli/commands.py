@@ -84,6 +84,7 @@ COMMANDS = (
         (
             Option("--preset", "PRESET", "default or paper: how large it is.", RECORDED),
             Option("--repeat", "N", "On how many further seeds; 0 unless told otherwise."),
+            Option("--more", "N", "Add so many seeds to the record that is there."),
             _OUT,
         ),
     ),

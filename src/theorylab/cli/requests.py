@@ -5,8 +5,9 @@ from pathlib import Path
 
 from theorylab.experiments.tree import Tree
 from theorylab.folders import store_folder
-from theorylab.lab.records import drawn_seeds
-from theorylab.lab.requests import Request, find, request
+from theorylab.lab.key import key
+from theorylab.lab.records import drawn_seeds, read_record
+from theorylab.lab.requests import Found, Request, find, request
 
 from .commands import Parsed
 from .flags import value_of
@@ -48,9 +49,7 @@ def record_requests(tree: Tree, parsed: Parsed) -> list[Request]:
         raise Usage("record needs the name of an experiment, got none. theorylab list shows them.")
     if tree.records is None:
         raise Usage("record needs a checkout of theorylab, and there is none.")
-    repeat = parsed.options.get("--repeat", "0")
-    if not repeat.isdecimal() or int(repeat) > MOST_REPEATS:
-        raise Usage(f"--repeat must be a whole number from 0 to {MOST_REPEATS}, got {repeat!r}.")
+    repeat, more = (_number(parsed, option) for option in ("--repeat", "--more"))
     preset, asked = parsed.options.get("--preset", "default"), []
     for name in parsed.words:
         found = find(tree, name, notice)
@@ -58,11 +57,35 @@ def record_requests(tree: Tree, parsed: Parsed) -> list[Request]:
             raise Usage(f"record takes experiments of the tree, got the file {name}.")
         seeds: list[dict[str, int]] = [{}]
         if any(field.name == "seed" for field in found.entry.fields):
-            number = 1 + int(repeat)
+            recorded = _recorded_seeds(tree.records, found, preset) if more else []
+            number = more or 1 + repeat
             drawn = drawn_seeds(store_path(parsed), found.entry.name, preset, number)
-            seeds = [{"seed": seed} for seed in drawn]
+            seeds = [{"seed": seed} for seed in (*recorded, *drawn)]
         asked += [request(found, preset, seed) for seed in seeds]
     return asked
+
+
+def _number(parsed: Parsed, option: str) -> int:
+    """The number behind an option, 0 if it is not there."""
+    given = parsed.options.get(option, "0")
+    if not given.isdecimal() or int(given) > MOST_REPEATS:
+        raise Usage(f"{option} must be a whole number from 0 to {MOST_REPEATS}, got {given!r}.")
+    return int(given)
+
+
+def _recorded_seeds(records: Path, found: Found, preset: str) -> tuple[int, ...]:
+    """The seeds of a record that the present code made, so that others can stand beside them."""
+    name = found.entry.name
+    try:
+        recorded = read_record(records, name, preset)
+    except ValueError as error:
+        raise Usage(f"{error}.") from None
+    if recorded is None:
+        raise Usage(f"--more adds seeds to a record, and {name} has none.")
+    values = request(found, preset, {"seed": recorded.seeds[0]}).config
+    if key(found.entry, found.module, values) != recorded.key:
+        raise Usage(f"--more adds seeds to a record, and that of {name} is of other code.")
+    return recorded.seeds
 
 
 def store_path(parsed: Parsed) -> Path:

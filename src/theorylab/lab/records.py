@@ -65,6 +65,12 @@ class Record:
     key: str  # of the code that was run
     config: Mapping[str, Any]
     claims: tuple[RecordedClaim, ...]
+    repeat_seeds: tuple[int, ...] = ()
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed, and those of the repeats; none if nothing is random."""
+        return () if self.seed is None else (self.seed, *self.repeat_seeds)
 
     @property
     def sentence(self) -> str:
@@ -225,4 +231,8 @@ def _record(content: dict[str, Any]) -> Record:
         for place, finding in enumerate(content["findings"])
     ]
     names = ("experiment", "preset", "seed", "date", "seconds", "key", "config")
-    return Record(**{name: content[name] for name in names}, claims=tuple(claims))
+    return Record(
+        **{name: content[name] for name in names},
+        claims=tuple(claims),
+        repeat_seeds=tuple(each["seed"] for each in content["repeats"]),
+    )
