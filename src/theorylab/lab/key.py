@@ -17,7 +17,7 @@ import theorylab
 from theorylab.experiments.entry import Entry
 
 from .definitions import Definitions
-from .outcome import Value
+from .requests import Value
 
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "optax", "diffrax", "scikit-learn", "matplotlib")
 FORMAT = 2  # of what the store keeps; another number, and everything is run anew
