@@ -181,8 +181,9 @@ def _contest(
     """Test curves, training accuracies and places of the chosen rates, in one compiled program."""
     start_key, wave_key, batch_key = keys
 
-    def contest(*parts: Dataset) -> tuple[Array, ...]:
-        contenders = _contenders(start_key, wave_key, architecture, width, parts[0])
+    def contest(train: Dataset, validation: Dataset, test: Dataset) -> tuple[Array, ...]:
+        contenders = _contenders(start_key, wave_key, architecture, width, train)
+        parts = (train, validation, test)
         found = [_tuned(one, *parts, batches, batch_key, steps, rates) for one in contenders]
         return tuple(jnp.stack(each) for each in zip(*found, strict=True))
 
