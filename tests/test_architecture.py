@@ -176,19 +176,6 @@ def test_a_room_shows_about_forty_names_and_only_re_exports(room):
 LONGEST = 60  # lines of a function
 MOST_CLAIMS = 12  # of an experiment: more are two questions
 
-# What is still larger. Whoever makes one of them smaller takes it off the list; nothing is added.
-STILL_LONG = {
-    "curvature/ball.py:hessian_in_ball",
-    "features/compare.py:compare_features",
-    "features/gradient/optimum.py:frozen_optimum",
-    "kernels/solvers/nystrom.py:nystrom_solve",
-    "numerics/certificates.py:certified_eigenpairs",
-    "training/schedules.py:catapults",
-    "training/to_target.py:descend_until",
-    "training/until.py:train_until",
-}
-STILL_MANY_CLAIMS: set[str] = set()
-
 
 def long_functions(source: str) -> set[str]:
     """The functions and methods of a source text that have too many lines, docstring included."""
@@ -202,15 +189,13 @@ def test_functions_fit_on_a_screen():
         for path in FILES
         for name in long_functions(path.read_text(encoding="utf-8"))
     }
-    assert found - STILL_LONG == set(), f"a function has at most {LONGEST} lines"
-    assert STILL_LONG - found == set(), "these are short now: take them off STILL_LONG"
+    assert found == set(), f"a function has at most {LONGEST} lines"
 
 
 def test_an_experiment_asks_one_question():
     counts = {entry.name: len(entry.claims) for entry in EXPERIMENTS.entries()}
     found = {name for name, count in counts.items() if count > MOST_CLAIMS}
-    assert found - STILL_MANY_CLAIMS == set(), f"an experiment has at most {MOST_CLAIMS} claims"
-    assert STILL_MANY_CLAIMS - found == set(), "take these off STILL_MANY_CLAIMS"
+    assert found == set(), f"an experiment has at most {MOST_CLAIMS} claims"
 
 
 def test_a_long_function_is_seen():

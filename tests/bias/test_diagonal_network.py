@@ -55,6 +55,12 @@ def flows():
     return {alpha: follow(alpha) for alpha in (10.0, 0.1, 0.001)}
 
 
+def test_single_precision_is_refused():
+    """In float32 the implicit solver cannot meet its tolerance, and the end would be NaN."""
+    with jax.enable_x64(False), pytest.raises(ValueError, match="float64"):
+        bias.follow(jnp.array([[2.0, 1.0]]), jnp.array([[1.0]]), 0.1, 1.0, TIMES)
+
+
 def log_flow(alpha):
     """The exact flow in z = log(θ⁺/α) = −log(θ⁻/α): dz/dt = −2 ∇L(w), w = 2α² sinh 2z."""
 

@@ -58,11 +58,12 @@ GRAPHS = {
     ),
     # Thirty vertices that read one neuron each: summed edge by edge.
     "sparse": dag(
-        [(0, v) for v in range(1, 31)] + [(v, v + 30) for v in range(1, 31)]
+        [(0, v) for v in range(1, 31)]
+        + [(v, v + 30) for v in range(1, 31)]
         + [(v, 61) for v in range(31, 61)],
         activation="tanh",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", GRAPHS)

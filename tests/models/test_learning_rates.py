@@ -15,9 +15,12 @@ def test_a_model_gives_its_factors_in_the_structure_of_its_parameters():
     """Oracle: MuP's learning rates by hand; also for parameters stacked over seeds."""
     model = network(mlp([8, 4]), (3,), MuP(), bias="zero")
     expected = (
-        {"bias": 8.0, "weight": 8.0}, (), {"bias": 4.0, "weight": 1.0}, (),
+        {"bias": 8.0, "weight": 8.0},
+        (),
+        {"bias": 4.0, "weight": 1.0},
+        (),
         {"bias": 1.0, "weight": 4.0},
-    )  # fmt: skip
+    )
     keys = jax.random.split(jax.random.key(0), 2)
     assert model.learning_rates(jax.eval_shape(jax.vmap(model.init), keys)) == expected
     with pytest.raises(ValueError):

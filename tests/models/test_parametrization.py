@@ -105,11 +105,16 @@ def test_roles_follow_from_the_place():
         ["bias", "bias", "output_bias"],
     )
     assert roles(Dense(4), Residual(Serial(Dense(4), TANH, Dense(4))), Dense(1))[0] == [
-        "input", "hidden", "hidden", "output",
-    ]  # fmt: skip
+        "input",
+        "hidden",
+        "hidden",
+        "output",
+    ]
     assert roles(Concatenate(Dense(4)), Concatenate(Dense(4)), Dense(1))[0] == [
-        "input", "hidden", "output",
-    ]  # fmt: skip
+        "input",
+        "hidden",
+        "output",
+    ]
     image = (5, 5, 1)
     assert roles(Conv(4, (3, 3)), Flatten(), Dense(1), shape=image)[0] == ["input", "output"]
     assert roles(Dense(4), Dense(2), TANH, LayerNorm(affine=True))[0] == ["input", "output"]

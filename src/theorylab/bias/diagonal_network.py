@@ -121,13 +121,23 @@ def follow(
         sign: The sign of θ⁻ at the beginning.
         times: When both flows are recorded.
 
+    Raises:
+        ValueError: Numbers are not in double precision, which the tolerances of both solvers need.
+
     Example: what is recorded, by shapes alone (the flow takes seconds to compile).
         >>> times = np.array([0.5, 1.0])
         >>> run = lambda x, y: follow(x, y, scale=0.1, sign=1.0, times=times)
-        >>> flow = jax.eval_shape(run, jnp.ones((1, 3)), jnp.ones((1, 1)))
+        >>> with jax.enable_x64(True):
+        ...     flow = jax.eval_shape(run, jnp.ones((1, 3)), jnp.ones((1, 1)))
         >>> flow.params.plus.shape, flow.mirrored.shape, flow.end.shape
         ((2, 3), (2, 3), (3,))
     """
+    precision = jnp.result_type(x, y, float)
+    if precision != jnp.float64:
+        raise ValueError(
+            "follow needs float64, or its flow ends in NaN: call it within jax.enable_x64(True),"
+            f" got {precision}."
+        )
 
     def loss(weights: Weights) -> Float[Array, ""]:
         return squared("sum")(x @ weights[:, None], y) / (1 + 2 * scale**2)

@@ -11,6 +11,7 @@ of the maximum.
 Source: zhu · hessian-norm · Thm 2.3.6, Measure.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -79,28 +80,11 @@ def hessian_in_ball(
         >>> round(float(found.centre), 4), round(float(found.largest), 4)
         (1.0, 1.5)
     """
-    if num_directions < 1 or num_ascent < 0:
-        raise ValueError(
-            "num_directions must be at least 1 and num_ascent at least 0, "
-            f"got {num_directions} and {num_ascent}."
-        )
-    if not isinstance(radius, Tracer) and not radius > 0:
-        raise ValueError(f"radius must be positive, got {radius}.")
+    _check(radius, num_directions, num_ascent)
     centre, unravel = ravel_pytree(params)
     weights = jnp.ones_like(centre) if used is None else ravel_pytree(used)[0]
     direction_key, lanczos_key = jax.random.split(key)
-
-    def top(flat: Float[Array, " p"]) -> tuple[Float[Array, ""], Float[Array, " p"]]:
-        """‖H_f‖ at a point, and its gradient: that of |vᵀH_f v| with v held."""
-        operator = output_hessian(apply, unravel(flat), x, output)
-        pair = eigenpairs(operator, params, 1, num_steps, lanczos_key, "magnitude")
-        v = jax.tree.map(lambda leaf: leaf[0], pair.vectors)
-
-        def quotient(flat: Float[Array, " p"]) -> Float[Array, ""]:
-            image = output_hessian(apply, unravel(flat), x, output)(v)
-            return jnp.vdot(ravel_pytree(v)[0], ravel_pytree(image)[0])
-
-        return jnp.abs(pair.values[0]), jnp.sign(pair.values[0]) * jax.grad(quotient)(flat)
+    top = _top_and_slope(apply, params, x, output, num_steps, lanczos_key)
 
     def climb(state, _):
         point, best = state
@@ -118,6 +102,41 @@ def hessian_in_ball(
     start = points[jnp.argmax(norms)]
     (_, climbed), _ = jax.lax.scan(climb, (start, norms.max()), length=num_ascent + 1)
     return Ball(norms[0], norms[3:].max(), norms[1:3].max(), climbed)
+
+
+def _top_and_slope(
+    apply: Apply,
+    params: Params,
+    x: Float[Array, "..."],
+    output: int,
+    num_steps: int,
+    key: RandomKey,
+) -> Callable[[Float[Array, " p"]], tuple[Float[Array, ""], Float[Array, " p"]]]:
+    """‖H_f‖ at a point, and its gradient: that of |vᵀH_f v| with v held."""
+    unravel = ravel_pytree(params)[1]
+
+    def top(flat: Float[Array, " p"]) -> tuple[Float[Array, ""], Float[Array, " p"]]:
+        operator = output_hessian(apply, unravel(flat), x, output)
+        pair = eigenpairs(operator, params, 1, num_steps, key, "magnitude")
+        v = jax.tree.map(lambda leaf: leaf[0], pair.vectors)
+
+        def quotient(flat: Float[Array, " p"]) -> Float[Array, ""]:
+            image = output_hessian(apply, unravel(flat), x, output)(v)
+            return jnp.vdot(ravel_pytree(v)[0], ravel_pytree(image)[0])
+
+        return jnp.abs(pair.values[0]), jnp.sign(pair.values[0]) * jax.grad(quotient)(flat)
+
+    return top
+
+
+def _check(radius: Scalar, num_directions: int, num_ascent: int) -> None:
+    if num_directions < 1 or num_ascent < 0:
+        raise ValueError(
+            "num_directions must be at least 1 and num_ascent at least 0, "
+            f"got {num_directions} and {num_ascent}."
+        )
+    if not isinstance(radius, Tracer) and not radius > 0:
+        raise ValueError(f"radius must be positive, got {radius}.")
 
 
 def _unit(vector: Float[Array, " p"]) -> Float[Array, " p"]:

@@ -152,31 +152,43 @@ def compare_features(
     _check_counts(width=width, num_steps=num_steps, num_directions=num_directions)
     draw_key, start_key, wave_key, batch_key, neuron_key = jax.random.split(key, 5)
     sizes = (num_train, num_validation, num_test)
-    train, validation, test = _parts(draw_key, data, sizes, standardize)
+    train, _, test = parts = _parts(draw_key, data, sizes, standardize)
     batches = _batches(batch_size, train.num_samples)
     architecture = mlp((width,), num_outputs=train.num_outputs)
     steps = every(max(num_steps // _NUM_RECORDS, 1), num_steps)
-
-    def contest(train: Dataset, validation: Dataset, test: Dataset) -> tuple[Array, ...]:
-        contenders = _contenders(start_key, wave_key, architecture, width, train)
-        found = [
-            _tuned(one, train, validation, test, batches, batch_key, steps, rates)
-            for one in contenders
-        ]
-        return tuple(jnp.stack(each) for each in zip(*found, strict=True))
-
-    curves, trained, chosen = map(np.asarray, jax.jit(contest)(train, validation, test))
-    kernel = _kernel_accuracies(architecture, train, validation, test)
-    final = np.append(curves[:, -1], kernel[0])
-    alone = train.num_outputs == 1
+    keys = (start_key, wave_key, batch_key)
+    curves, trained, chosen = _contest(keys, parts, architecture, width, batches, steps, rates)
+    kernel = _kernel_accuracies(architecture, *parts)
     return FeatureComparison(
         steps,
         curves,
         np.append(trained, kernel[1]),
         np.append(np.asarray(rates, float)[chosen], kernel[2]),
-        tuple(_interval(share, test.num_samples) for share in final),
-        gradient_features(neuron_key, train, num_directions) if alone else (),
+        tuple(_interval(share, test.num_samples) for share in np.append(curves[:, -1], kernel[0])),
+        gradient_features(neuron_key, train, num_directions) if train.num_outputs == 1 else (),
     )
+
+
+def _contest(
+    keys: tuple[RandomKey, RandomKey, RandomKey],
+    parts: tuple[Dataset, Dataset, Dataset],
+    architecture: Architecture,
+    width: int,
+    batches: Batches,
+    steps: Int[np.ndarray, " t"],
+    rates: Sequence[float],
+) -> tuple[Float[np.ndarray, "4 t"], Float[np.ndarray, " 4"], Int[np.ndarray, " 4"]]:
+    """Test curves, training accuracies and places of the chosen rates, in one compiled program."""
+    start_key, wave_key, batch_key = keys
+
+    def contest(train: Dataset, validation: Dataset, test: Dataset) -> tuple[Array, ...]:
+        contenders = _contenders(start_key, wave_key, architecture, width, train)
+        parts = (train, validation, test)
+        found = [_tuned(one, *parts, batches, batch_key, steps, rates) for one in contenders]
+        return tuple(jnp.stack(each) for each in zip(*found, strict=True))
+
+    curves, trained, chosen = map(np.asarray, jax.jit(contest)(*parts))
+    return curves, trained, chosen
 
 
 def _batches(size: int | None, num_train: int) -> Batches:

@@ -108,18 +108,7 @@ def certified_eigenpairs(
         num_checks = max(-(-num_steps // 2), fewest)
     apply = flat_operator(matvec, unravel)
     search_key, look_key = jax.random.split(key)
-    found = ritz(apply, flat, num_steps, search_key)
-    chosen = foremost(k, which, found.values)
-    values, vectors = found.values[chosen], found.vectors(chosen)
-    state = _State(
-        round=jnp.zeros((), int),
-        values=values,
-        vectors=vectors,
-        images=jax.lax.map(apply, vectors),
-        left=jnp.array(-jnp.inf, flat.dtype),
-        norm=jnp.abs(values).max(),
-        missed=jnp.array(k < flat.size),
-    )
+    state = _search(apply, flat, k, num_steps, which, search_key)
     if k < flat.size:
         look = _look(apply, which, min(num_checks, flat.size - k), risk / (k + 1), look_key)
         state = jax.lax.while_loop(lambda s: s.missed & (s.round <= k), look, state)
@@ -161,6 +150,24 @@ def unsure_share(num_checks: int, size: int, k: int, risk: float = 1e-3) -> floa
     """
     epsilon = _epsilon(size - k, num_checks, risk / (k + 1))
     return epsilon / (1 - 2 * epsilon) if epsilon < 0.5 else math.inf
+
+
+def _search(
+    apply: Flat, flat: Float[Array, " p"], k: int, num_steps: int, which: Which, key: RandomKey
+) -> _State:
+    """The pairs that a first Lanczos finds."""
+    found = ritz(apply, flat, num_steps, key)
+    chosen = foremost(k, which, found.values)
+    values, vectors = found.values[chosen], found.vectors(chosen)
+    return _State(
+        round=jnp.zeros((), int),
+        values=values,
+        vectors=vectors,
+        images=jax.lax.map(apply, vectors),
+        left=jnp.array(-jnp.inf, flat.dtype),
+        norm=jnp.abs(values).max(),
+        missed=jnp.array(k < flat.size),
+    )
 
 
 def _look(

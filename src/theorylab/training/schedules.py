@@ -203,14 +203,7 @@ def catapults(
         >>> bool(run.records[1] > 1.1 * run.records[0])  # flatter than at the start
         True
     """
-    check_positive("factor", factor)
-    if start is not None:
-        check_positive("start", start)
-    if patience < 1:
-        raise ValueError(f"patience must be at least 1, got {patience}.")
-    least = 1 if start is None else 0  # without a start, the first step is a raise
-    if isinstance(max_raises, int) and max_raises < least:
-        raise ValueError(f"max_raises must be at least {least}, got {max_raises}.")
+    _check_catapults(factor, start, patience, max_raises)
 
     def init(params: Params) -> CatapultState:
         zero, never = jnp.zeros((), _dtype(params)), jnp.array(0)
@@ -239,6 +232,22 @@ def catapults(
         return _descend(updates, rate), new
 
     return optax.GradientTransformationExtraArgs(init, update)
+
+
+def _check_catapults(
+    factor: Scalar,
+    start: Scalar | None,
+    patience: int,
+    max_raises: int | Int[Array, ""] | None,
+) -> None:
+    check_positive("factor", factor)
+    if start is not None:
+        check_positive("start", start)
+    if patience < 1:
+        raise ValueError(f"patience must be at least 1, got {patience}.")
+    least = 1 if start is None else 0  # without a start, the first step is a raise
+    if isinstance(max_raises, int) and max_raises < least:
+        raise ValueError(f"max_raises must be at least {least}, got {max_raises}.")
 
 
 def _descend(updates: Params, rate: Float[Array, ""]) -> Params:

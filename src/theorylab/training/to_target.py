@@ -88,22 +88,7 @@ def descend_until(
         fitted = (state.loss < target) & (state.step >= first_end)
         return jnp.isfinite(state.loss) & ~fitted & (state.step < max_steps)
 
-    def advance(state: _State) -> _State:
-        learner = updated(objective, state.learner, optimizer)
-        step = state.step + 1
-        loss, best = objective(learner[0]), state.best
-        if watch is not None:
-            seen = jax.lax.cond(step % every == 0, watch, lambda _: best, learner[0])
-            best = jnp.minimum(best, seen)
-        return _State(
-            learner,
-            state.losses.at[state.step].set(state.loss),
-            state.rates.at[state.step].set(rate_of(learner[1])),
-            step,
-            loss,
-            best,
-        )
-
+    advance = _advance(objective, optimizer, rate_of, watch, every)
     best = jnp.array(jnp.inf, dtype)
     learner = (params, optimizer.init(params))
     begun = _State(learner, never, never, jnp.array(0), objective(params), best)
@@ -121,3 +106,31 @@ class _State(NamedTuple):
     step: Array
     loss: Array
     best: Array
+
+
+def _advance(
+    objective: Callable[[Params], Float[Array, ""]],
+    optimizer: optax.GradientTransformation,
+    rate_of: Callable[[Any], Scalar],
+    watch: Callable[[Params], Float[Array, ""]] | None,
+    every: int,
+) -> Callable[[_State], _State]:
+    """One step, written down, and watched where it is due."""
+
+    def advance(state: _State) -> _State:
+        learner = updated(objective, state.learner, optimizer)
+        step = state.step + 1
+        loss, best = objective(learner[0]), state.best
+        if watch is not None:
+            seen = jax.lax.cond(step % every == 0, watch, lambda _: best, learner[0])
+            best = jnp.minimum(best, seen)
+        return _State(
+            learner,
+            state.losses.at[state.step].set(state.loss),
+            state.rates.at[state.step].set(rate_of(learner[1])),
+            step,
+            loss,
+            best,
+        )
+
+    return advance

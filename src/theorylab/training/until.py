@@ -124,18 +124,7 @@ def train_until(
     """
     _check(train, validation, batch)
     advance = _advance(loss_of, train, optimizer, batch, event)
-
-    def checked(state: _State) -> _State:
-        best = _Best(
-            state.learner[0],
-            loss_of(state.learner[0], validation.x, validation.y),
-            state.step,
-            state.num_events,
-        )
-        better = best.validation < state.best.validation  # false for NaN
-        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), best, state.best)
-        loss = loss_of(state.learner[0], train.x, train.y)
-        return state._replace(best=kept, loss=loss, begun=jnp.array(True))
+    checked = _checked(loss_of, train, validation)
 
     def unfinished(state: _State) -> Bool[Array, ""]:
         unfitted = jnp.isfinite(state.loss) & (state.loss >= until.loss)
@@ -203,6 +192,26 @@ def _advance(
         )
 
     return advance
+
+
+def _checked(
+    loss_of: BatchLoss, train: Examples, validation: Examples
+) -> Callable[[_State], _State]:
+    """A check: the loss on all training samples, and the parameters with the best validation."""
+
+    def checked(state: _State) -> _State:
+        best = _Best(
+            state.learner[0],
+            loss_of(state.learner[0], validation.x, validation.y),
+            state.step,
+            state.num_events,
+        )
+        better = best.validation < state.best.validation  # false for NaN
+        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), best, state.best)
+        loss = loss_of(state.learner[0], train.x, train.y)
+        return state._replace(best=kept, loss=loss, begun=jnp.array(True))
+
+    return checked
 
 
 def _check(train: Examples, validation: Examples, batch: Batches) -> None:

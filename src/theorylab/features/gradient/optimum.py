@@ -19,6 +19,7 @@ Source: shi · gf-opt · Defs 3.3, 3.9, 3.11.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -66,13 +67,7 @@ def frozen_optimum(
         >>> round(float(best.loss), 3), round(float(best.lower), 3)
         (0.293, 0.293)
     """
-    if num_steps < 1 or not smoothing > 0:
-        raise ValueError(
-            f"num_steps and smoothing must be positive, got {num_steps} and {smoothing}."
-        )
-    for name, bound in (("norm_bound", norm_bound), ("entry_bound", entry_bound)):
-        if isinstance(bound, float | int) and not bound > 0:
-            raise ValueError(f"{name} must be positive, got {bound}.")
+    _check(norm_bound, entry_bound, num_steps, smoothing)
     signed = law.y[:, None] * hidden
 
     def smooth(outputs: Float[Array, " m"]) -> Float[Array, ""]:
@@ -82,19 +77,10 @@ def frozen_optimum(
     curvature = 1 / smoothing if loss == "hinge" else 0.25 / math.log(2)
     rate = 1 / (curvature * _top_eigenvalue(signed, law.probabilities))
 
-    def step(state: tuple[Array, Array, Array], _: None) -> tuple[tuple[Array, Array, Array], None]:
-        outputs, ahead, momentum = state
-        moved = projected(ahead - rate * slope(ahead), norm_bound, entry_bound)
-        # Momentum that points uphill is forgotten (O'Donoghue and Candès 2015).
-        fresh = jnp.vdot(ahead - moved, moved - outputs) > 0
-        momentum = jnp.where(fresh, 1.0, momentum)
-        grown = (1 + jnp.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = moved + jnp.where(fresh, 0.0, (momentum - 1) / grown) * (moved - outputs)
-        return (moved, ahead, grown), None
+    def descended(outputs: Float[Array, " m"]) -> Float[Array, " m"]:
+        return projected(outputs - rate * slope(outputs), norm_bound, entry_bound)
 
-    zeros = jnp.zeros(hidden.shape[1], hidden.dtype)
-    one = jnp.ones((), hidden.dtype)
-    (outputs, _, _), _ = jax.lax.scan(step, (zeros, zeros, one), length=num_steps)
+    outputs = _accelerated(descended, jnp.zeros(hidden.shape[1], hidden.dtype), num_steps)
     gradient = slope(outputs)
     support = jnp.minimum(
         norm_bound * jnp.linalg.norm(gradient), _scaled(entry_bound, jnp.abs(gradient).sum())
@@ -109,6 +95,28 @@ def frozen_optimum(
         lower=jnp.maximum(lower, 0.0),
         outputs=outputs,
     )
+
+
+def _accelerated(
+    descended: Callable[[Float[Array, " m"]], Float[Array, " m"]],
+    start: Float[Array, " m"],
+    num_steps: int,
+) -> Float[Array, " m"]:
+    """Nesterov's accelerated descent; `descended` takes one projected step."""
+
+    def step(state: tuple[Array, Array, Array], _: None) -> tuple[tuple[Array, Array, Array], None]:
+        outputs, ahead, momentum = state
+        moved = descended(ahead)
+        # Momentum that points uphill is forgotten (O'Donoghue and Candès 2015).
+        fresh = jnp.vdot(ahead - moved, moved - outputs) > 0
+        momentum = jnp.where(fresh, 1.0, momentum)
+        grown = (1 + jnp.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = moved + jnp.where(fresh, 0.0, (momentum - 1) / grown) * (moved - outputs)
+        return (moved, ahead, grown), None
+
+    first = (start, start, jnp.ones((), start.dtype))
+    (outputs, _, _), _ = jax.lax.scan(step, first, length=num_steps)
+    return outputs
 
 
 def offered_neurons(directions: Float[Array, "r d"], biases: Float[Array, " l"]) -> ReluNetwork:
@@ -186,6 +194,16 @@ def projected(
     low, _ = jax.lax.fori_loop(0, _HALVINGS, halve, (0 * one, one))
     inside = jnp.linalg.norm(shrunk(one)) <= norm_bound
     return jnp.where(inside, shrunk(one), shrunk(low))
+
+
+def _check(norm_bound: Scalar, entry_bound: Scalar, num_steps: int, smoothing: float) -> None:
+    if num_steps < 1 or not smoothing > 0:
+        raise ValueError(
+            f"num_steps and smoothing must be positive, got {num_steps} and {smoothing}."
+        )
+    for name, bound in (("norm_bound", norm_bound), ("entry_bound", entry_bound)):
+        if isinstance(bound, float | int) and not bound > 0:
+            raise ValueError(f"{name} must be positive, got {bound}.")
 
 
 def _smoothed(margins: Float[Array, " n"], loss: LossName, mu: float) -> Float[Array, " n"]:

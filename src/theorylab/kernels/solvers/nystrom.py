@@ -84,35 +84,52 @@ def nystrom_solve(
     _check(x, centres, targets, ridge)
     n, m, k = len(x), len(centres), targets.shape[1]
     root = cholesky_factor(gram(kernel, centres), overwrite=True, rounding=rounding_of(x))
-    upper = np.tril(root.factor).T
-    inner = (n / m) * upper @ upper.T + ridge * np.eye(m)
-    outer = cholesky(inner, lower=False, overwrite_a=True)
+    precondition = _preconditioner(np.tril(root.factor).T, n, ridge)
     kept = _product(kernel, x, centres, keep)
 
-    def down(values: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-        return solve_triangular(upper, solve_triangular(outer, values))
-
-    def up(values: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-        inside = solve_triangular(upper, values, trans=1)
-        return solve_triangular(outer, inside, trans=1)
-
     def system(values: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-        middle = solve_triangular(outer, values)
-        inside = solve_triangular(upper, kept.normal(solve_triangular(upper, middle)), trans=1)
-        return solve_triangular(outer, inside + ridge * middle, trans=1)
+        middle = solve_triangular(precondition.outer, values)
+        image = kept.normal(solve_triangular(precondition.upper, middle))
+        inside = solve_triangular(precondition.upper, image, trans=1)
+        return solve_triangular(precondition.outer, inside + ridge * middle, trans=1)
 
-    right = up(kept.transposed(targets))
+    right = precondition.up(kept.transposed(targets))
     found = conjugate_gradients(system, right, tolerance=tolerance, max_steps=max_steps)
     passes = found.num_steps + 2  # one for the right-hand side, one for the last residual
     entries = n * m * (1 if keep else passes) + m**2
     return NystromSolution(
-        coefficients=down(found.coefficients),
+        coefficients=precondition.down(found.coefficients),
         num_steps=found.num_steps,
         residual=found.residual,
         converged=found.converged,
         jitter=root.jitter,
         num_operations=entries + passes * (2 * n * m * k + 4 * m**2 * k) + m**3,
     )
+
+
+class _Preconditioner(NamedTuple):
+    """T and A, both upper triangular."""
+
+    upper: Float[np.ndarray, "m m"]  # T
+    outer: Float[np.ndarray, "m m"]  # A
+
+    def down(self, values: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+        """T⁻¹A⁻¹v."""
+        return solve_triangular(self.upper, solve_triangular(self.outer, values))
+
+    def up(self, values: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
+        """A⁻ᵀT⁻ᵀv."""
+        inside = solve_triangular(self.upper, values, trans=1)
+        return solve_triangular(self.outer, inside, trans=1)
+
+
+def _preconditioner(
+    upper: Float[np.ndarray, "m m"], num_points: int, ridge: float
+) -> _Preconditioner:
+    """A from T: AᵀA = (n/m′) TTᵀ + λI."""
+    m = len(upper)
+    inner = (num_points / m) * upper @ upper.T + ridge * np.eye(m)
+    return _Preconditioner(upper, cholesky(inner, lower=False, overwrite_a=True))
 
 
 class _Kept(NamedTuple):
