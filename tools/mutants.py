@@ -204,7 +204,8 @@ def _mutants_of(experiment: str, path: Path, reached: set[int]) -> Iterator[Muta
             continue
         for wrong, after in changes(node, source):
             end_line, end = wrong.end_lineno or wrong.lineno, wrong.end_col_offset or 0
-            if reached.isdisjoint(range(wrong.lineno, end_line + 1)):
+            before = ast.get_source_segment(source, wrong) or ""
+            if after == before or reached.isdisjoint(range(wrong.lineno, end_line + 1)):
                 continue
             yield Mutant(
                 experiment=experiment,
@@ -213,7 +214,7 @@ def _mutants_of(experiment: str, path: Path, reached: set[int]) -> Iterator[Muta
                 line=wrong.lineno,
                 start=lines[wrong.lineno - 1] + wrong.col_offset,
                 end=lines[end_line - 1] + end,
-                before=ast.get_source_segment(source, wrong) or "",
+                before=before,
                 after=after,
             )
 
