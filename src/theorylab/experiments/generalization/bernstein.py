@@ -1,12 +1,13 @@
 """Bernstein's bound beats Hoeffding's where the variance is small, for numbers and for matrices.
 
 Bernstein's bound is laid beside the exact tail of a binomial sum of rare successes, whose variance
-is far below its range, and of fair ones, whose variance is as large as the range allows. Matrix
-Bernstein is laid beside the norms of simulated sums Z = Σ εᵢAᵢ of fixed matrices with random signs.
+is far below its range, and of fair ones, whose variance is as large as the range allows; so is
+Hoeffding's. Matrix Bernstein is laid beside the norms of simulated sums Z = Σ εᵢAᵢ of fixed
+matrices with random signs.
 
 Here t is a distance from the mean, v the variance and M the largest summand.
 
-Source: arora · concentration-lab · Lemmas 1.1.6, 1.1.8.
+Source: arora · concentration-lab · Lemmas 1.1.5, 1.1.6, 1.1.8.
 """
 
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ FORMULA = (
     r" \le \exp\left(-\frac{t^2 / 2}{\sum_j \mathbb{E}X_j^2 + M t / 3}\right)"
 )
 
+HOEFFDING = Source("arora", "concentration-lab", "Lemma 1.1.5")
 SCALAR = Source("arora", "concentration-lab", "Lemma 1.1.6")
 MATRIX = Source("arora", "concentration-lab", "Lemma 1.1.8")
 
@@ -69,7 +71,8 @@ class Result(NamedTuple):
     rare: Float[Measured, " g"]  # P(Σ (Bᵢ − p) ≥ t), exact, for a rare success
     bernstein_rare: Float[Measured, " g"]
     hoeffding_rare: Float[Measured, " g"]  # of one side, as Bernstein's
-    bernstein_fair: Float[Measured, " g"]  # the same for a fair coin
+    fair: Float[Measured, " g"]  # the same for a fair coin
+    bernstein_fair: Float[Measured, " g"]
     hoeffding_fair: Float[Measured, " g"]
     norms: Float[Measured, " draws"]  # ‖Z‖
     norm_bound: Float[Measured, ""]  # of E‖Z‖
@@ -102,7 +105,8 @@ def _variances(config: Config) -> dict[str, np.ndarray]:
         variance, largest = m * p * (1 - p), max(p, 1 - p)
         results[f"bernstein_{name}"] = tail_bounds.log_bernstein(variance, largest, t)
         results[f"hoeffding_{name}"] = tail_bounds.log_hoeffding(float(m), t) - np.log(2)
-    return results | {"rare": exact_tails.log_binomial_above(m, RARE, m * RARE + t)}
+        results[name] = exact_tails.log_binomial_above(m, p, m * p + t)
+    return results
 
 
 def _matrices(config: Config) -> dict[str, Any]:
@@ -158,6 +162,15 @@ CLAIMS = (
     SCALAR.control(
         "Where the variance is as large as the range allows, it is not.",
         lambda r, c: at_most((r.hoeffding_fair - r.bernstein_fair).max(), 0.0),
+    ),
+    HOEFFDING.check(
+        "There Hoeffding's bound of one side is never below the exact tail.",
+        lambda r, c: holds(r.hoeffding_fair - r.fair, ROUNDING),
+    ),
+    HOEFFDING.control(
+        "With an exponent 1.1 times as large it is below the exact tail somewhere.",
+        lambda r, c: at_most((1.1 * r.hoeffding_fair - r.fair).min(), 0.0),
+        demand="derived: at t = m/4 the exact exponent is 1.05 times Hoeffding's, for many trials",
     ),
     MATRIX.claim(
         "The mean norm of a sum of random matrices is below matrix Bernstein's bound.",
