@@ -11,9 +11,9 @@ the spectra. The source trains on half of the sums of three to five terms, at p 
 160 heads and a regularisation of 10⁻³ (`paper`: hours on an accelerator). The default has three
 terms and p = 13, where half of the 2197 sums are too few: it trains on nine tenths, for about a
 minute. Of networks with 24 narrow heads most learn it (seeds 102 and 103), of those with 8 heads
-twice as wide one in four (seed 101). `smoke` has two terms. Heads count as live if the deviation of their scores from the mean is
-a tenth of the largest head's or more; the mean is no frequency, and signs of frequencies do not
-count.
+twice as wide one in four (seed 101). `smoke` has two terms. Heads count as live if the deviation of
+their scores from the mean is a tenth of the largest head's or more; the mean is no frequency, and
+signs of frequencies do not count.
 
 Source: shi · exp-attention-fourier · Figs 4.3, C.5, C.6; shi · fourier-meters · §4.5.
 """
