@@ -95,7 +95,7 @@ def index_needs(law: MultiIndex, accuracy: float, constant: float = 1.0) -> Inde
     tau = max(sum(term) for term in law.degrees)
     d, r, kappa = law.dimension, law.num_directions, condition_number(law)
     # The map ℓ ─► C_l log(nmd) grows and is concave in log ℓ, so iteration from below converges.
-    scale = 1.0
+    scale = width = num_samples = 1.0
     for _ in range(200):
         width = max(1.0, (r * kappa**2) ** tau * scale ** (6 * tau + 1) / accuracy)
         num_samples = d**2 * r * kappa**2 * scale ** (tau + 1) + width
