@@ -9,6 +9,7 @@ from scipy import special
 from theorylab.data import MultiIndex, quadratic_index
 from theorylab.features.gradient import (
     FiniteLaw,
+    descend_square_loss,
     index_start,
     index_step,
     limit_share,
@@ -96,3 +97,15 @@ def test_limit_share_is_a_closed_form_for_two_directions_and_has_its_limits():
 def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match="width must be at least 1, got 0"):
         index_start(jax.random.key(0), width=0, dimension=3)
+
+
+def test_many_steps_at_once_are_gradient_descent():
+    """Oracle: the steps one by one, of size 1/L on the mean square."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    hidden, y = jax.random.normal(keys[0], (20, 3)), jax.random.normal(keys[1], (20,))
+    start = jax.random.normal(keys[2], (3,))
+    rate = 1 / jnp.linalg.eigvalsh(hidden.T @ hidden / 20)[-1]
+    outputs = start
+    for _ in range(90):
+        outputs = outputs + rate * hidden.T @ (y - hidden @ outputs) / 20
+    np.testing.assert_allclose(descend_square_loss(hidden, y, start, 90), outputs, rtol=1e-4)

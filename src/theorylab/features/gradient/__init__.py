@@ -14,6 +14,7 @@ parity_cases       constants of parities, of blocks and of fair signs
 measured           the same constants from data and from features found in it
 block_parity       parities of blocks: an exact network, the neurons that see one block
 multi_index        one step on polynomials of a few directions: Hessian times weights
+index_bound        what the theorem on such polynomials asks for, with unit constants
 uniform_parity     sparse parity of fair signs: the exact first gradient, samples for its signs
 """
 
@@ -60,9 +61,15 @@ from .gradient_features import frontier as frontier
 from .gradient_features import gradient_features as gradient_features
 from .gradient_features import mixture_gradients as mixture_gradients
 from .gradient_features import sampled_gradients as sampled_gradients
+from .index_bound import IndexNeeds as IndexNeeds
+from .index_bound import condition_number as condition_number
+from .index_bound import index_complexity as index_complexity
+from .index_bound import index_needs as index_needs
+from .index_bound import index_rate as index_rate
 from .measured import measured_constants as measured_constants
 from .measured import sample_constants as sample_constants
 from .multi_index import Regressed as Regressed
+from .multi_index import descend_square_loss as descend_square_loss
 from .multi_index import index_start as index_start
 from .multi_index import index_step as index_step
 from .multi_index import limit_share as limit_share

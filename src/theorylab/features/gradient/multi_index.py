@@ -167,3 +167,34 @@ def limit_share(
         return math.exp(-v - np.log1p(2 * v / noise * parts).sum() / 2)
 
     return 1 - integrate.quad(integrand, 0, math.inf)[0]
+
+
+def descend_square_loss(
+    hidden: Float[Array, "n m"],
+    y: Float[Array, " n"],
+    outputs: Float[Array, " m"],
+    num_steps: Scalar,
+) -> Float[Array, " m"]:
+    """The output layer after T steps of size 1/L on ½ mean (⟨a, h⟩ − y)², all at once.
+
+    In the eigenbasis of the features' second moment every step multiplies an error by 1 − λ/L.
+
+    Args:
+        hidden: h, one row for each sample.
+        y: What is learned.
+        outputs: a⁽⁰⁾.
+        num_steps: T.
+
+    Example:
+        >>> hidden, y = jnp.eye(2), jnp.array([1.0, -1.0])
+        >>> descend_square_loss(hidden, y, jnp.zeros(2), num_steps=100).round(3).tolist()
+        [1.0, -1.0]
+    """
+    values, basis = jnp.linalg.eigh(hidden.T @ hidden / len(y))
+    values = jnp.maximum(values, 0)
+    error = basis.T @ (hidden.T @ (y - hidden @ outputs) / len(y))
+    left = jnp.exp(num_steps * jnp.log1p(-values / (1.000001 * values[-1])))
+    # (1 − leftᵀ)/λ is the number of steps over L where λ is 0.
+    reached = num_steps / values[-1]
+    gain = jnp.where(values > 0, (1 - left) / jnp.maximum(values, 1e-30), reached)
+    return outputs + basis @ (jnp.minimum(gain, reached) * error)

@@ -13,6 +13,7 @@ def test_verdicts_are_as_expected(surprises):
     ("words", "runs", "field", "value"),
     [
         ("learn to add", "regularized", "held_out", 0.5),
+        ("sums of two terms", "regularized", "held_out", 0.5),
         ("scores of live heads", "regularized", "after", 0.3),
         ("three times as large", "regularized", "before", 0.9),
         ("memorised", "free", "held_out", 1.0),
@@ -23,6 +24,14 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, runs, field, 
     part = getattr(smoke, runs)
     broken = part._replace(**{field: np.full_like(getattr(part, field), value)})
     assert verdict(words, smoke._replace(**{runs: broken})) == Verdict.REFUTED
+
+
+@pytest.mark.parametrize(("known", "expected"), [(0, "REFUTED"), (7, "SUPPORTED")])
+def test_networks_that_did_not_learn_three_terms_are_counted(smoke, verdict, known, expected):
+    """Oracle: Clopper and Pearson for 0 and 7 of 10, [0, 0.31] and [0.35, 0.93]."""
+    held_out = np.where(np.arange(10) < known, 1.0, 0.5)[None, :]
+    changed = smoke._replace(regularized=smoke.regularized._replace(held_out=held_out))
+    assert verdict("sums of three terms", changed) == Verdict[expected]
 
 
 def test_spectra_of_what_was_memorised_say_nothing(smoke, verdict):

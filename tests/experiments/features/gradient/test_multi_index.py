@@ -1,5 +1,3 @@
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -31,18 +29,6 @@ def test_verdicts_are_as_expected(surprises):
 def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change):
     broken = smoke._replace(**{field: change(getattr(smoke, field))})
     assert verdict(words, broken) == Verdict.REFUTED
-
-
-def test_many_steps_at_once_are_gradient_descent():
-    """Oracle: the steps one by one, of size 1/L on the mean square."""
-    keys = jax.random.split(jax.random.key(0), 3)
-    hidden, y = jax.random.normal(keys[0], (20, 3)), jax.random.normal(keys[1], (20,))
-    start = jax.random.normal(keys[2], (3,))
-    rate = 1 / jnp.linalg.eigvalsh(hidden.T @ hidden / 20)[-1]
-    outputs = start
-    for _ in range(round(3**2 / experiment.ACCURACY)):
-        outputs = outputs + rate * hidden.T @ (y - hidden @ outputs) / 20
-    np.testing.assert_allclose(experiment._descended(hidden, y, start), outputs, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ is not found by one step; with a part of degree three beside its curvature it is
 a mean that is not regressed out, neurons keep their own directions.
 
 The step is scaled so that neurons have length one (the source's η⁽¹⁾ = √(d/(C_l log nmd)³) has a
-constant C_l that it does not give). The target whose output layer is trained has a mean and a
-linear part, too. Of descent in the output layer, step size 1/L from ã⁽⁰⁾, the theorem asks for
-T = m²/ε steps; they are taken at once, in the eigenbasis of the features' second moment.
+constant C_l that it does not give; `index_constants` takes that step). The target whose output
+layer is trained has a mean and a linear part, too. Of descent in the output layer, step size 1/L
+from ã⁽⁰⁾, the theorem asks for T = m²/ε steps; they are taken at once, in the eigenbasis of the
+features' second moment.
 
 Source: shi · case-multi-index · B.5.7, Algorithm 7.
 """
@@ -178,27 +179,14 @@ def _losses(key: RandomKey, config: Config) -> Float[Array, "3"]:
 
     def loss(network: gradient.ReluNetwork, added: Float[Array, " n"]) -> Float[Array, ""]:
         hidden = network.hidden(law.x)
-        outputs = _descended(hidden, law.y, network.outputs)
+        steps = len(network.outputs) ** 2 / ACCURACY
+        outputs = gradient.descend_square_loss(hidden, law.y, network.outputs, steps)
         return ((network.hidden(test.x) @ outputs + added - test.y[:, 0]) ** 2).mean()
 
     networks = (moved._replace(biases=biases), start._replace(biases=biases))
     return jnp.stack(
         [*(loss(each, taken_out) for each in networks), loss(networks[0], 0 * taken_out)]
     )
-
-
-def _descended(
-    hidden: Float[Array, "n m"], y: Float[Array, " n"], outputs: Float[Array, " m"]
-) -> Float[Array, " m"]:
-    """T = m²/ε steps of size 1/L on the mean of (f − y)², from `outputs`."""
-    values, basis = jnp.linalg.eigh(hidden.T @ hidden / len(y))
-    values = jnp.maximum(values, 0)
-    error = basis.T @ (hidden.T @ (y - hidden @ outputs) / len(y))
-    left = jnp.exp(len(values) ** 2 / ACCURACY * jnp.log1p(-values / (1.000001 * values[-1])))
-    # (1 − leftᵀ)/λ is the number of steps over L where λ is 0.
-    reached = len(values) ** 2 / ACCURACY / values[-1]
-    gain = jnp.where(values > 0, (1 - left) / jnp.maximum(values, 1e-30), reached)
-    return outputs + basis @ (jnp.minimum(gain, reached) * error)
 
 
 def _spread(result: Result) -> float:
