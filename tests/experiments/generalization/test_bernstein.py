@@ -24,7 +24,9 @@ def test_a_run_full_of_nan_supports_nothing(smoke, verdict, statement):
 @pytest.mark.parametrize(
     ("words", "field", "change"),
     [
-        ("is never below the exact tail", "bernstein_rare", lambda r: r.bernstein_rare - 3),
+        ("Bernstein's bound is never below", "bernstein_rare", lambda r: r.bernstein_rare - 3),
+        ("There Hoeffding's bound", "hoeffding_fair", lambda r: r.hoeffding_fair - 3),
+        ("With an exponent 1.1 times", "hoeffding_fair", lambda r: r.hoeffding_fair / 1.1),
         ("is below Hoeffding's", "bernstein_rare", lambda r: r.hoeffding_rare + 1),
         ("as large as the range", "bernstein_fair", lambda r: r.hoeffding_fair - 1),
         ("The mean norm", "norms", lambda r: 10 * r.norms),
