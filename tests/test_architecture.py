@@ -14,6 +14,7 @@ PACKAGE = ROOT / "src" / "theorylab"
 FILES = sorted(PACKAGE.rglob("*.py"))
 SHARED = {
     "typing",
+    "answers",
     "blocks",
     "progress",
     "fields",
