@@ -14,7 +14,7 @@ Source: zhu · dag-zoo · A.1, A.4–A.6.
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -41,6 +41,7 @@ from .architecture import (
     Serial,
     check_sizes,
 )
+from .branches import Parallel
 from .mixing import Aggregate, Dropout, SelfAttention, Upsample
 from .parameters import Law, initialize, learning_rates
 from .parametrization import NTK, Parametrization
@@ -57,6 +58,7 @@ from .parts import (
     normalization,
     self_attention,
 )
+from .selection import Index
 from .unfold import Patches, unfold
 from .windows import (
     convolve,
@@ -183,6 +185,8 @@ def _read(layer: Architecture, place: LayerPlace, settings: NetworkSettings) -> 
             return _two_ways(layer, jnp.multiply, place, settings)
         case Concatenate():
             return _concatenate(layer, place, settings)
+        case Parallel():
+            return _parallel(layer, place, settings)
         case Dense():
             return linear_layer(layer, (place.shape[-1], layer.width), jnp.matmul, place, settings)
         case Conv() | ConvTranspose():
@@ -215,6 +219,8 @@ def _function(layer: Architecture, place: LayerPlace) -> Callable[[Array], Array
             return lambda x: unfold(x, layer.window, layer.strides, layer.padding)
         case Upsample():
             return lambda x: upsample(x, layer.factors, layer.method)
+        case Index():
+            return lambda x: x[:, *layer.at(place.shape)]
     raise TypeError(f"network has no reading for a layer of type {type(layer).__name__}.")
 
 
@@ -277,6 +283,22 @@ def _concatenate(
     return FiniteLayer(branch.parameters, apply, place.wide or branch.wide)
 
 
+def _parallel(parallel: Parallel, place: LayerPlace, settings: NetworkSettings) -> FiniteLayer:
+    branches = [_read(branch, place, settings) for branch in parallel.branches]
+
+    def joined(outputs: list[Array]) -> Array:
+        if parallel.join == "concatenate":
+            return jnp.concatenate(outputs, 1 + parallel.joined_axis(outputs[0].shape[1:]))
+        return reduce(jnp.add if parallel.join == "sum" else jnp.multiply, outputs)
+
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
+        numbered = enumerate(zip(branches, params, strict=True))
+        return joined([one.apply(own, x, beside.at(index)) for index, (one, own) in numbered])
+
+    parameters = tuple(branch.parameters for branch in branches)
+    return FiniteLayer(parameters, apply, any(branch.wide for branch in branches))
+
+
 def _layers(layer: Architecture) -> Iterator[Architecture]:
     """Every layer of the tree that has no layers inside."""
     match layer:
@@ -286,6 +308,8 @@ def _layers(layer: Architecture) -> Iterator[Architecture]:
             inner = (layer.branch, layer.shortcut)
         case Concatenate():
             inner = (layer.branch,)
+        case Parallel(branches=branches):
+            inner = branches
         case _:
             yield layer
             return

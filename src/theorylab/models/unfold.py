@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .architecture import Architecture, Concatenate, Conv, Dense, Product, Residual, Serial, Shape
+from .branches import Parallel
 from .windows import Padding, num_windows, paddings
 
 
@@ -118,4 +119,7 @@ def map_layers(
             return type(architecture)(*(map_layers(way, change) for way in ways))
         case Concatenate():
             return Concatenate(map_layers(architecture.branch, change))
+        case Parallel(branches=branches, join=join, axis=axis):
+            changed = (map_layers(branch, change) for branch in branches)
+            return Parallel(*changed, join=join, axis=axis)
     return change(architecture)

@@ -36,13 +36,17 @@ from theorylab.models import (
     Serial,
 )
 from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.branches import Parallel
 from theorylab.models.mixing import Upsample
+from theorylab.models.selection import Index
 
 from ..dual import dual
 from .attention import attend
+from .branches import joined
 from .mixing import aggregate, drop, enlarge
-from .needs import is_fresh, needs_pairs
+from .needs import is_fresh, is_independent, needs_pairs
 from .positions import averaged, flattened, narrowed, placed, spread, widened, windowed
+from .selection import selected
 from .state import Context, LayerState, materialized, product, total
 from .weights import linear
 
@@ -80,6 +84,8 @@ def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context
             return _two_ways(layer, state, wanted, context)
         case Concatenate():
             return _concatenate(layer, state, wanted, context)
+        case Parallel():
+            return joined(layer, [read(each, state, wanted, context) for each in layer.branches])
         case Dense():
             return linear(state, layer, state.shape[-1], layer.width, context.settings)
         case Conv() | ConvTranspose():
@@ -104,6 +110,8 @@ def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context
             return attend(layer, state, context)
         case Upsample():
             return enlarge(layer, state)
+        case Index():
+            return selected(layer, state)
     raise TypeError(
         f"an infinitely wide network has no reading for a layer of type {type(layer).__name__}."
     )
@@ -163,7 +171,7 @@ def _two_ways(
     layer: Residual | Product, state: LayerState, wanted: bool, context: Context
 ) -> LayerState:
     name, ways = type(layer).__name__, (layer.shortcut, layer.branch)
-    if not any(map(is_fresh, ways)):
+    if not any(map(is_fresh if isinstance(layer, Residual) else is_independent, ways)):
         raise ValueError(
             f"{name} needs a branch or shortcut that ends with a layer of weights: without new "
             "weights the two ways are correlated, and their kernels do not combine."

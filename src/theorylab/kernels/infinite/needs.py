@@ -18,6 +18,7 @@ from theorylab.models import (
     Serial,
 )
 from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.branches import Parallel
 from theorylab.models.mixing import Upsample
 
 
@@ -39,6 +40,8 @@ def needs_pairs(layer: Architecture, wanted: bool) -> bool:
             return any(needs_pairs(way, wanted) for way in (layer.shortcut, layer.branch))
         case Concatenate():
             return wanted or needs_pairs(layer.branch, wanted)
+        case Parallel():
+            return any(needs_pairs(branch, wanted) for branch in layer.branches)
         case Flatten():
             return False
         case Conv(shared=False):
@@ -74,8 +77,37 @@ def is_fresh(layer: Architecture, before: bool = False) -> bool:
             return is_fresh(layer.shortcut, before) or is_fresh(layer.branch, before)
         case Concatenate():
             return before and is_fresh(layer.branch, before)
+        case Parallel():
+            join = any if layer.join == "product" else all
+            return join(is_fresh(branch, before) for branch in layer.branches)
         case Activation():
             return False
+    return before
+
+
+def is_independent(layer: Architecture, before: bool = False) -> bool:
+    """Whether all that comes out is made by new weights, so that only kernels of before matter.
+
+    Unlike what `is_fresh`, it may have a mean, and it may not contain what came in.
+
+    Example: an activation after new weights; the same beside what came in.
+        >>> made = Serial(Dense(1), Activation("relu"))
+        >>> is_independent(made), is_independent(Residual(made))
+        (True, False)
+    """
+    match layer:
+        case Dense() | Conv() | ConvTranspose() | SelfAttention():
+            return True
+        case Serial():
+            for inner in layer.layers:
+                before = is_independent(inner, before)
+            return before
+        case Residual() | Product():
+            return all(is_independent(way, before) for way in (layer.shortcut, layer.branch))
+        case Concatenate():
+            return before and is_independent(layer.branch, before)
+        case Parallel():
+            return all(is_independent(branch, before) for branch in layer.branches)
     return before
 
 
@@ -95,4 +127,6 @@ def needs_graphs(layer: Architecture) -> bool:
             return needs_graphs(layer.shortcut) or needs_graphs(layer.branch)
         case Concatenate():
             return needs_graphs(layer.branch)
+        case Parallel():
+            return any(map(needs_graphs, layer.branches))
     return False
