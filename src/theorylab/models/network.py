@@ -42,6 +42,7 @@ from .architecture import (
     check_sizes,
 )
 from .branches import Parallel
+from .einsum import Einsum, einsum_of_inputs
 from .mixing import Aggregate, Dropout, SelfAttention, Upsample
 from .parameters import Law, initialize, learning_rates
 from .parametrization import NTK, Parametrization
@@ -221,6 +222,8 @@ def _function(layer: Architecture, place: LayerPlace) -> Callable[[Array], Array
             return lambda x: upsample(x, layer.factors, layer.method)
         case Index():
             return lambda x: x[:, *layer.at(place.shape)]
+        case Einsum():
+            return lambda x: einsum_of_inputs(layer, x)
     raise TypeError(f"network has no reading for a layer of type {type(layer).__name__}.")
 
 

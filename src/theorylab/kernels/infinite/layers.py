@@ -37,12 +37,14 @@ from theorylab.models import (
 )
 from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
+from theorylab.models.einsum import Einsum
 from theorylab.models.mixing import Upsample
 from theorylab.models.selection import Index
 
 from ..dual import dual
 from .attention import attend
 from .branches import joined
+from .einsum import contracted
 from .mixing import aggregate, drop, enlarge
 from .needs import is_fresh, is_independent, needs_pairs
 from .positions import averaged, flattened, narrowed, placed, spread, widened, windowed
@@ -112,6 +114,8 @@ def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context
             return enlarge(layer, state)
         case Index():
             return selected(layer, state)
+        case Einsum():
+            return contracted(layer, state)
     raise TypeError(
         f"an infinitely wide network has no reading for a layer of type {type(layer).__name__}."
     )

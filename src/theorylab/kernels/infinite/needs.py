@@ -19,6 +19,7 @@ from theorylab.models import (
 )
 from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
+from theorylab.models.einsum import Einsum
 from theorylab.models.mixing import Upsample
 
 
@@ -50,6 +51,9 @@ def needs_pairs(layer: Architecture, wanted: bool) -> bool:
             return True
         case Upsample(method="linear"):
             return True
+        case Einsum():
+            *spots, _ = layer.letters.input
+            return wanted or not set(spots) <= set(layer.letters.output)
     return wanted
 
 
