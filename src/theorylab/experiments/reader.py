@@ -12,18 +12,18 @@ tree (a base of Config, a source, a constant) is read there.
 import ast
 import io
 import operator
+import os
 import textwrap
 import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from theorylab import fields as domains
 from theorylab.claims.regime import fulfils
 
-from .entry import KINDS, PRESETS, RESERVED, Config, Entry, Field, Place, Statement, name_of
+from .entry import KINDS, PRESETS, RESERVED, Config, Entry, Field, Place, State, Statement, name_of
 
 _BUILTINS = {"int": int, "float": float, "bool": bool, "str": str}
 
@@ -56,15 +56,21 @@ def read(path: Path) -> Entry:
         raise TreeError(f"{path}: {error}.") from None
 
 
+def state_of(path: Path) -> State:
+    """When a file was changed, which one it is, and its size."""
+    state = os.stat(path)
+    return state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_size
+
+
+_READ: dict[Path, "_Module"] = {}
+
+
 def _module(path: Path) -> "_Module":
-    """A module of the tree; one that did not change is not read again."""
-    state = path.stat()
-    return _read_module(path, (state.st_mtime_ns, state.st_size))
-
-
-@lru_cache(maxsize=1024)
-def _read_module(path: Path, state: tuple[int, int]) -> "_Module":
-    return _Module(path)
+    """A module of the tree; if neither it nor what it reads has changed, it is not read again."""
+    known = _READ.get(path)
+    if known is None or not known.is_current():
+        known = _READ[path] = _Module(path)
+    return known
 
 
 def _parsed(text: str) -> ast.Module:
@@ -104,12 +110,13 @@ class _Module:
     """A module's syntax tree, and the names that it has bound to literals so far."""
 
     def __init__(self, path: Path):
+        self.path, self.state = path, state_of(path)
         text = path.read_text(encoding="utf-8")
-        self.path = path
         self.lines = text.splitlines()
         self.tree = _parsed(text)
         self.assigned = dict(_assignments(self.tree))
         self.imported = dict(_imports(self.tree, path))
+        self.others: dict[Path, _Module] = {}
         self.names: dict[str, Any] = {}
         for name, node in self.assigned.items():
             with suppress(_NotLiteral):  # what is not literal may not matter
@@ -138,7 +145,32 @@ class _Module:
             presets=presets,
             claims=self.claims(presets),
             sources=self.sources(),
+            files=self.files(),
         )
+
+    def other(self, path: Path) -> "_Module":
+        """Another module of the tree, which this one imports from."""
+        module = _module(path)
+        self.others[path] = module
+        return module
+
+    def files(self) -> dict[Path, State]:
+        """The module's file and all that were read for it, as they were then."""
+        found: dict[Path, State] = {}
+        waiting: list[_Module] = [self]
+        while waiting:
+            module = waiting.pop()
+            if module.path not in found:
+                found[module.path] = module.state
+                waiting += module.others.values()
+        return found
+
+    def is_current(self) -> bool:
+        """Whether all these files are as they were."""
+        try:
+            return all(state_of(path) == state for path, state in self.files().items())
+        except OSError:
+            return False
 
     def sources(self) -> dict[str, str]:
         """Author and title of the documents that only this experiment cites, by key."""
@@ -192,7 +224,7 @@ class _Module:
             return self.fields(own)
         if name in self.imported:
             path, original = self.imported[name]
-            other = _module(path)
+            other = self.other(path)
             if (found := other.class_named(original)) is not None:
                 return other.fields(found)
         must = "a base of Config must be Checked, Seeded or a class of the tree"
@@ -222,7 +254,7 @@ class _Module:
                 return self.hint(self.assigned[name])
             case ast.Name(id=name) if name in self.imported:
                 path, original = self.imported[name]
-                return _module(path).hint(ast.Name(original))
+                return self.other(path).hint(ast.Name(original))
             case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
                 return Literal[self.value(inner)]  # a tuple of words stands for these words
             case ast.Subscript(
@@ -310,7 +342,7 @@ class _Module:
     def imported_value(self, node: ast.Name) -> Any:
         """A literal that another module of the tree defines."""
         path, original = self.imported[node.id]
-        names = _module(path).names
+        names = self.other(path).names
         if original not in names:
             raise _NotLiteral(node, f"{original} must be literal in {path.name}, to be read here.")
         return names[original]
