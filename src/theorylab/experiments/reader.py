@@ -15,7 +15,7 @@ import operator
 import os
 import textwrap
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -52,7 +52,9 @@ def read(path: Path) -> Entry:
         raise TreeError(f"{path}:{error.lineno}: {error.msg}.") from None
     except _NotLiteral as error:
         raise TreeError(f"{path}:{error.line}: {error}") from None
-    except (UnicodeDecodeError, ValueError) as error:
+    except RecursionError:
+        raise TreeError(f"{path}: it must not be nested so deep, or import itself.") from None
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise TreeError(f"{path}: {error}.") from None
 
 
@@ -326,10 +328,11 @@ class _Module:
             case ast.Dict() if None not in node.keys:
                 keys = [self.value(key) for key in node.keys if key]
                 return dict(zip(keys, map(self.value, node.values), strict=True))
-            case ast.UnaryOp(op=ast.USub()):
-                return -self.value(node.operand)
-            case ast.BinOp() if type(node.op) in _OPERATORS:
-                return _OPERATORS[type(node.op)](self.value(node.left), self.value(node.right))
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return _computed(node, operator.neg, self.value(inner))
+            case ast.BinOp(left=left, right=right) if type(node.op) in _OPERATORS:
+                operate = _OPERATORS[type(node.op)]
+                return _computed(node, operate, self.value(left), self.value(right))
             case ast.Call(func=ast.Name(id="Source" | "Config")):
                 return self.call(node)
             case ast.Call(func=ast.Attribute(value=source, attr="erratum")):
@@ -364,6 +367,8 @@ class _Module:
         arguments = {
             name: self.value(argument) for name, argument in _given(node, parameters).items()
         }
+        if called == "Source":
+            _require_texts(node, arguments)
         try:
             return {"Source": Place, "Config": dict}[called](**arguments)
         except TypeError as error:
@@ -374,6 +379,7 @@ class _Module:
         given = _given(node, ("statement", "judge"))
         given.pop("judge", None)
         arguments = {name: self.value(argument) for name, argument in given.items()}
+        _require_texts(node, arguments)
         if not isinstance(source, Place):
             raise _NotLiteral(node, f"{kind} needs a Source before it, got {source!r}.")
         try:
@@ -407,6 +413,27 @@ def _given(node: ast.Call, parameters: tuple[str, ...]) -> dict[str, ast.expr]:
     """The arguments of a call by the names of their parameters."""
     given = dict(zip(parameters, node.args, strict=False))
     return given | {keyword.arg or "**": keyword.value for keyword in node.keywords}
+
+
+def _require_texts(node: ast.Call, arguments: Mapping[str, Any]) -> None:
+    """Refuse a Source or a claim that says something that is no text."""
+    for name, value in arguments.items():
+        if not isinstance(value, str):
+            raise _NotLiteral(node, f"{name} must be a text, got {value!r}.")
+
+
+def _computed(node: ast.expr, operate: Callable[..., Any], *operands: Any) -> Any:
+    """The result of an operation, unless it takes long: nobody writes a literal of such a size."""
+    try:
+        if operate in (operator.mul, operator.pow) and max(map(abs, operands)) > 2**64:
+            raise OverflowError("a number is too large")
+        if operate is operator.pow and abs(operands[1]) > 64:
+            raise OverflowError("an exponent is too large")
+        return operate(*operands)
+    except (TypeError, ArithmeticError) as error:
+        raise _NotLiteral(
+            node, f"it must be computable, got {ast.unparse(node)[:60]}: {error}."
+        ) from None
 
 
 _OPERATORS = {
