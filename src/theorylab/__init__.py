@@ -14,7 +14,6 @@ NumPy, so the command line answers at once.
 from typing import TYPE_CHECKING
 
 from .lazy import lazy
-from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import bias as bias
@@ -47,8 +46,10 @@ if TYPE_CHECKING:
     from .models import linearize as linearize
     from .models import mlp as mlp
     from .models import network as network
+    from .version import __version__ as __version__
 
 _LATER = {
+    "__version__": ".version",
     "Outcome": ".lab",
     "agop": ".features",
     "compare_features": ".features",

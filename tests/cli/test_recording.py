@@ -79,7 +79,7 @@ def test_seeds_are_not_added_to_no_record_or_one_of_other_code(theorylab, record
     assert (answer.code, answer.out) == (2, "")
     assert "toys/dice has none" in answer.err
     theorylab("record", "toys/dice")
-    monkeypatch.setattr("theorylab.cli.requests.key", lambda *_: "0")
+    monkeypatch.setattr("theorylab.lab.key.key", lambda *_: "0")
     answer = theorylab("record", "toys/dice", "--more", "2")
     assert (answer.code, answer.out) == (2, "")
     assert "is of other code" in answer.err

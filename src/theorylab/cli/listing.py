@@ -10,9 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from theorylab.claims.claim import Verdict
-from theorylab.experiments.entry import Entry, Field, Statement
-from theorylab.experiments.reader import TreeError
+from theorylab.experiments.entry import Entry, Field, Outline, Statement
 from theorylab.experiments.tree import Tree
+from theorylab.folders import cache_folder
+from theorylab.lab.index import outlines
 from theorylab.lab.records import Record, RecordedClaim, read_record
 from theorylab.lab.requests import find, nearest
 from theorylab.sources import DOCUMENTS, documents
@@ -28,7 +29,7 @@ def list_experiments(tree: Tree, parsed: Parsed) -> int:
     """`theorylab list`: the experiments, or the systems that they test."""
     if parsed.words:
         raise Usage(f"list takes no names, got {parsed.words[0]!r}. Perhaps --concept?")
-    entries = _chosen(_readable(tree), parsed.options)
+    entries = _chosen(outlines(tree, cache_folder(), notice), parsed.options)
     if "--by" in parsed.options:
         whole = not {"--concept", "--search"} & parsed.options.keys()
         rows = systems(entries, _keys(parsed.options) if whole else ())
@@ -57,7 +58,7 @@ def show_experiment(tree: Tree, parsed: Parsed) -> int:
     return 0
 
 
-def summary(entry: Entry) -> dict[str, Any]:
+def summary(entry: Outline) -> dict[str, Any]:
     """What `list` says about an experiment."""
     return {
         "name": entry.name,
@@ -103,27 +104,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False))
 
 
-def _readable(tree: Tree) -> list[Entry]:
-    """The experiments that can be read; of the others, a line says what is wrong."""
-    entries = []
-    for name in tree.names():
-        try:
-            entries.append(tree.entry(name))
-        except TreeError as error:
-            notice(f"{error} Left out.")
-        except OSError as error:
-            notice(f"{name} cannot be read: {error.strerror}. Left out.")
-    return entries
-
-
-def _has(entry: Entry, words: str) -> bool:
+def _has(entry: Outline, words: str) -> bool:
     """Whether an experiment has all the words, large or small, in what it says of itself."""
     claims = [f"{claim.statement} {claim.source}" for claim in entry.claims]
     said = " ".join([entry.name, entry.title, entry.description, *claims]).casefold()
     return all(word in said for word in words.casefold().split())
 
 
-def _chosen(entries: Sequence[Entry], options: dict[str, str]) -> list[Entry]:
+def _chosen(entries: Sequence[Outline], options: dict[str, str]) -> list[Outline]:
     concept, key = options.get("--concept"), options.get("--source")
     concepts = sorted({entry.concept for entry in entries})
     inside = f"{concept}/"
@@ -154,7 +142,7 @@ def recorded_of(
         return None
 
 
-def _verdicts(tree: Tree, entry: Entry) -> str:
+def _verdicts(tree: Tree, entry: Outline) -> str:
     """How many claims an experiment has, and how many verdicts of its record are as expected."""
     recorded = recorded_of(tree, entry.name, notice)
     if recorded is None:
@@ -163,7 +151,7 @@ def _verdicts(tree: Tree, entry: Entry) -> str:
     return f"{expected} of {count(len(recorded.claims))} as expected"
 
 
-def _recorded(tree: Tree, entry: Entry) -> dict[str, Any]:
+def _recorded(tree: Tree, entry: Outline) -> dict[str, Any]:
     """What was recorded, for a program."""
     recorded = recorded_of(tree, entry.name, notice)
     if recorded is None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from theorylab.experiments.tree import Tree
 from theorylab.folders import store_folder
-from theorylab.lab.key import key
 from theorylab.lab.records import drawn_seeds, read_record
 from theorylab.lab.requests import Found, Request, find, request
 
@@ -75,6 +74,8 @@ def _number(parsed: Parsed, option: str) -> int:
 
 def _recorded_seeds(records: Path, found: Found, preset: str) -> tuple[int, ...]:
     """The seeds of a record that the present code made, so that others can stand beside them."""
+    from theorylab.lab.key import key  # slow to import, and `list` need not
+
     name = found.entry.name
     try:
         recorded = read_record(records, name, preset)

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from theorylab.experiments.entry import Entry
+from theorylab.experiments.entry import Outline
 from theorylab.sources import DOCUMENTS, System, document
 
 
-def systems(entries: Iterable[Entry], keys: Iterable[str] = ()) -> list[dict[str, Any]]:
+def systems(entries: Iterable[Outline], keys: Iterable[str] = ()) -> list[dict[str, Any]]:
     """The systems of the sources: what they are, and what of them is tested where.
 
     Args:

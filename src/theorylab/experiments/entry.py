@@ -14,6 +14,8 @@ from theorylab.fields import Shape, shape
 Literals = bool | int | float | str | tuple[int, ...] | tuple[float, ...]
 Config = Mapping[str, Literals]
 
+State = tuple[int, int, int, int]  # of a file: when it was changed, which one it is, its size
+
 PRESETS = ("smoke", "default", "paper")
 KINDS = ("claim", "control", "printed", "corrected", "found", "check")  # of a claim
 ROOT = "experiments"  # the name of a tree's folder
@@ -87,20 +89,13 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One experiment, read."""
+class Outline:
+    """What lists tell of one experiment."""
 
     name: str  # "dynamics/catapult"
-    path: Path
     title: str
     description: str
-    precision: str
-    formula: str
-    summary: str  # the docstring of Config: what is run
-    fields: tuple[Field, ...]
-    presets: Mapping[str, Config]  # every field of every preset, "default" among them
     claims: tuple[Statement, ...]
-    sources: Mapping[str, str] = field(default_factory=dict)  # author and title, of its own ones
 
     @property
     def concept(self) -> str:
@@ -111,6 +106,20 @@ class Entry:
     def keys(self) -> tuple[str, ...]:
         """The documents its claims come from."""
         return tuple(sorted({claim.source.key for claim in self.claims}))
+
+
+@dataclass(frozen=True)
+class Entry(Outline):
+    """One experiment, read."""
+
+    path: Path
+    precision: str
+    formula: str
+    summary: str  # the docstring of Config: what is run
+    fields: tuple[Field, ...]
+    presets: Mapping[str, Config]  # every field of every preset, "default" among them
+    sources: Mapping[str, str] = field(default_factory=dict)  # author and title, of its own ones
+    files: Mapping[Path, State] = field(default_factory=dict)  # all that was read for it
 
 
 def name_of(path: Path) -> str:

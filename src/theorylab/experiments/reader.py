@@ -12,18 +12,18 @@ tree (a base of Config, a source, a constant) is read there.
 import ast
 import io
 import operator
+import os
 import textwrap
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from theorylab import fields as domains
 from theorylab.claims.regime import fulfils
 
-from .entry import KINDS, PRESETS, RESERVED, Config, Entry, Field, Place, Statement, name_of
+from .entry import KINDS, PRESETS, RESERVED, Config, Entry, Field, Place, State, Statement, name_of
 
 _BUILTINS = {"int": int, "float": float, "bool": bool, "str": str}
 
@@ -52,19 +52,27 @@ def read(path: Path) -> Entry:
         raise TreeError(f"{path}:{error.lineno}: {error.msg}.") from None
     except _NotLiteral as error:
         raise TreeError(f"{path}:{error.line}: {error}") from None
-    except (UnicodeDecodeError, ValueError) as error:
+    except RecursionError:
+        raise TreeError(f"{path}: it must not be nested so deep, or import itself.") from None
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise TreeError(f"{path}: {error}.") from None
 
 
+def state_of(path: Path) -> State:
+    """When a file was changed, which one it is, and its size."""
+    state = os.stat(path)
+    return state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_size
+
+
+_READ: dict[Path, "_Module"] = {}
+
+
 def _module(path: Path) -> "_Module":
-    """A module of the tree; one that did not change is not read again."""
-    state = path.stat()
-    return _read_module(path, (state.st_mtime_ns, state.st_size))
-
-
-@lru_cache(maxsize=1024)
-def _read_module(path: Path, state: tuple[int, int]) -> "_Module":
-    return _Module(path)
+    """A module of the tree; if neither it nor what it reads has changed, it is not read again."""
+    known = _READ.get(path)
+    if known is None or not known.is_current():
+        known = _READ[path] = _Module(path)
+    return known
 
 
 def _parsed(text: str) -> ast.Module:
@@ -104,12 +112,13 @@ class _Module:
     """A module's syntax tree, and the names that it has bound to literals so far."""
 
     def __init__(self, path: Path):
+        self.path, self.state = path, state_of(path)
         text = path.read_text(encoding="utf-8")
-        self.path = path
         self.lines = text.splitlines()
         self.tree = _parsed(text)
         self.assigned = dict(_assignments(self.tree))
         self.imported = dict(_imports(self.tree, path))
+        self.others: dict[Path, _Module] = {}
         self.names: dict[str, Any] = {}
         for name, node in self.assigned.items():
             with suppress(_NotLiteral):  # what is not literal may not matter
@@ -138,7 +147,32 @@ class _Module:
             presets=presets,
             claims=self.claims(presets),
             sources=self.sources(),
+            files=self.files(),
         )
+
+    def other(self, path: Path) -> "_Module":
+        """Another module of the tree, which this one imports from."""
+        module = _module(path)
+        self.others[path] = module
+        return module
+
+    def files(self) -> dict[Path, State]:
+        """The module's file and all that were read for it, as they were then."""
+        found: dict[Path, State] = {}
+        waiting: list[_Module] = [self]
+        while waiting:
+            module = waiting.pop()
+            if module.path not in found:
+                found[module.path] = module.state
+                waiting += module.others.values()
+        return found
+
+    def is_current(self) -> bool:
+        """Whether all these files are as they were."""
+        try:
+            return all(state_of(path) == state for path, state in self.files().items())
+        except OSError:
+            return False
 
     def sources(self) -> dict[str, str]:
         """Author and title of the documents that only this experiment cites, by key."""
@@ -192,7 +226,7 @@ class _Module:
             return self.fields(own)
         if name in self.imported:
             path, original = self.imported[name]
-            other = _module(path)
+            other = self.other(path)
             if (found := other.class_named(original)) is not None:
                 return other.fields(found)
         must = "a base of Config must be Checked, Seeded or a class of the tree"
@@ -222,7 +256,7 @@ class _Module:
                 return self.hint(self.assigned[name])
             case ast.Name(id=name) if name in self.imported:
                 path, original = self.imported[name]
-                return _module(path).hint(ast.Name(original))
+                return self.other(path).hint(ast.Name(original))
             case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
                 return Literal[self.value(inner)]  # a tuple of words stands for these words
             case ast.Subscript(
@@ -294,10 +328,11 @@ class _Module:
             case ast.Dict() if None not in node.keys:
                 keys = [self.value(key) for key in node.keys if key]
                 return dict(zip(keys, map(self.value, node.values), strict=True))
-            case ast.UnaryOp(op=ast.USub()):
-                return -self.value(node.operand)
-            case ast.BinOp() if type(node.op) in _OPERATORS:
-                return _OPERATORS[type(node.op)](self.value(node.left), self.value(node.right))
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return _computed(node, operator.neg, self.value(inner))
+            case ast.BinOp(left=left, right=right) if type(node.op) in _OPERATORS:
+                operate = _OPERATORS[type(node.op)]
+                return _computed(node, operate, self.value(left), self.value(right))
             case ast.Call(func=ast.Name(id="Source" | "Config")):
                 return self.call(node)
             case ast.Call(func=ast.Attribute(value=source, attr="erratum")):
@@ -310,7 +345,7 @@ class _Module:
     def imported_value(self, node: ast.Name) -> Any:
         """A literal that another module of the tree defines."""
         path, original = self.imported[node.id]
-        names = _module(path).names
+        names = self.other(path).names
         if original not in names:
             raise _NotLiteral(node, f"{original} must be literal in {path.name}, to be read here.")
         return names[original]
@@ -332,6 +367,8 @@ class _Module:
         arguments = {
             name: self.value(argument) for name, argument in _given(node, parameters).items()
         }
+        if called == "Source":
+            _require_texts(node, arguments)
         try:
             return {"Source": Place, "Config": dict}[called](**arguments)
         except TypeError as error:
@@ -342,6 +379,7 @@ class _Module:
         given = _given(node, ("statement", "judge"))
         given.pop("judge", None)
         arguments = {name: self.value(argument) for name, argument in given.items()}
+        _require_texts(node, arguments)
         if not isinstance(source, Place):
             raise _NotLiteral(node, f"{kind} needs a Source before it, got {source!r}.")
         try:
@@ -375,6 +413,27 @@ def _given(node: ast.Call, parameters: tuple[str, ...]) -> dict[str, ast.expr]:
     """The arguments of a call by the names of their parameters."""
     given = dict(zip(parameters, node.args, strict=False))
     return given | {keyword.arg or "**": keyword.value for keyword in node.keywords}
+
+
+def _require_texts(node: ast.Call, arguments: Mapping[str, Any]) -> None:
+    """Refuse a Source or a claim that says something that is no text."""
+    for name, value in arguments.items():
+        if not isinstance(value, str):
+            raise _NotLiteral(node, f"{name} must be a text, got {value!r}.")
+
+
+def _computed(node: ast.expr, operate: Callable[..., Any], *operands: Any) -> Any:
+    """The result of an operation, unless it takes long: nobody writes a literal of such a size."""
+    try:
+        if operate in (operator.mul, operator.pow) and max(map(abs, operands)) > 2**64:
+            raise OverflowError("a number is too large")
+        if operate is operator.pow and abs(operands[1]) > 64:
+            raise OverflowError("an exponent is too large")
+        return operate(*operands)
+    except (TypeError, ArithmeticError) as error:
+        raise _NotLiteral(
+            node, f"it must be computable, got {ast.unparse(node)[:60]}: {error}."
+        ) from None
 
 
 _OPERATORS = {
