@@ -14,7 +14,6 @@ PACKAGE = ROOT / "src" / "theorylab"
 FILES = sorted(PACKAGE.rglob("*.py"))
 SHARED = {
     "typing",
-    "answers",
     "blocks",
     "progress",
     "fields",

@@ -15,8 +15,14 @@ RandomKey = Key[Array, ""]
 Params = Any  # a pytree of arrays
 Apply = Callable[[Params, Array], Array]  # a network: (params, inputs) ─► outputs
 
-# What a `Result` holds: arrays of JAX when it is made, of NumPy when it is judged.
+# What a `Result` holds: arrays of JAX when it is made, of NumPy when it is judged. Libraries that
+# draw and tabulate are loaded when something is drawn or tabulated.
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+    from pandas import DataFrame as DataFrame
+
     Measured = Any
 else:
     Measured = jax.Array | np.ndarray
+    Axes = Figure = DataFrame = Any

@@ -9,18 +9,17 @@ both.
 Source: zhu · hessian-norm · Thm 2.3.6, Measure.
 """
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.numerics import eigenpairs
 from theorylab.typing import Params, RandomKey
 
 from .operators import Operator
 
 
-class SpectralNorm(NamedTuple):
+class SpectralNorm(Answer, errors={"value": "residual"}, labels={"value": "norm ‖A‖"}):
     """The largest |λ| found, never above ‖A‖; some eigenvalue's |λ| lies within the residual.
 
     Example:

@@ -10,17 +10,17 @@ Source: arora · sharpness · §2.6.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.numerics import eigenpairs
 from theorylab.typing import Params, RandomKey
 
 from .operators import hessian
 
 
-class Sharpness(NamedTuple):
+class Sharpness(Answer, errors={"value": "residual"}, labels={"value": "sharpness λ_max"}):
     """The largest Hessian eigenvalue; an eigenvalue lies within the residual of it.
 
     Example:
@@ -28,6 +28,8 @@ class Sharpness(NamedTuple):
         >>> found = sharpness(lambda w: 3 * w @ w, jnp.ones(2), jax.random.key(0))
         >>> round(float(found.value), 4), bool(found.residual < 1e-4)
         (6.0, True)
+        >>> found
+        Sharpness(value=6 ± ...)
     """
 
     value: Float[Array, ""]

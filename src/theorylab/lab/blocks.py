@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .reading import UNREADABLE, read_arrays, read_capped
+from theorylab.answers.reading import UNREADABLE, read_arrays, read_capped
+
 from .writing import remove_folder, write_whole
 
 FOLDER = ".blocks"

@@ -22,6 +22,8 @@ import matplotlib
 import numpy as np
 
 import theorylab
+from theorylab.answers import Answer
+from theorylab.answers.base import fields_of
 from theorylab.claims.claim import Claim, Demand, Finding, Verdict
 from theorylab.claims.regime import fulfils
 from theorylab.experiments.drawing import tidy_ticks
@@ -185,6 +187,8 @@ def as_numpy(result: Any) -> Any:
     """
     if isinstance(result, jax.Array):
         return np.asarray(result)
+    if isinstance(result, Answer):
+        return result.replace(**as_numpy(fields_of(result)))
     if hasattr(result, "_asdict"):
         return type(result)(**{name: as_numpy(value) for name, value in result._asdict().items()})
     if isinstance(result, dict):
@@ -199,10 +203,9 @@ def arrays_of(result: Any, prefix: str = "") -> dict[str, np.ndarray]:
         >>> arrays_of({"loss": [1.0, 0.5], "fit": {"slope": -0.5}})
         {'loss': array([1. , 0.5]), 'fit.slope': array(-0.5)}
     """
-    fields = result._asdict() if hasattr(result, "_asdict") else result
     arrays: dict[str, np.ndarray] = {}
-    for name, value in fields.items():
-        if hasattr(value, "_asdict") or isinstance(value, dict):
+    for name, value in _parts(result).items():
+        if hasattr(value, "_asdict") or isinstance(value, dict | Answer):
             arrays |= arrays_of(value, f"{prefix}{name}.")
             continue
         array = np.asarray(value)
@@ -211,6 +214,13 @@ def arrays_of(result: Any, prefix: str = "") -> dict[str, np.ndarray]:
             raise TypeError(f"{prefix}{name} {must}, got {array.dtype}.")
         arrays[prefix + name] = array
     return arrays
+
+
+def _parts(result: Any) -> dict[str, Any]:
+    """What a record or a dict holds, by name."""
+    if isinstance(result, Answer):
+        return fields_of(result)
+    return result._asdict() if hasattr(result, "_asdict") else result
 
 
 def draw(experiment: ModuleType, result: Any, config: Any) -> str:

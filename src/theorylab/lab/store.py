@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from theorylab.answers.reading import UNREADABLE, read_arrays, read_capped, read_json
+
 from .failure import Refused, one_line
 from .folders import require_writable
 from .outcome import Outcome
 from .outcome_json import outcome_json, outcome_of
-from .reading import UNREADABLE, read_arrays, read_capped, read_json
 from .writing import (
     WRITING,
     flush_folder,

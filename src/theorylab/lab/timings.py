@@ -6,7 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .reading import UNREADABLE, read_capped, read_json
+from theorylab.answers.reading import UNREADABLE, read_capped, read_json
+
 from .writing import write_whole
 
 _MOST = 2**20  # bytes

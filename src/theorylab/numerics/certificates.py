@@ -39,6 +39,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.typing import RandomKey
 
 from .spectra import Operator, Vector, Which, flat_operator, foremost, rank, ritz, template
@@ -46,7 +47,12 @@ from .spectra import Operator, Vector, Which, flat_operator, foremost, rank, rit
 Flat = Callable[[Float[Array, " p"]], Float[Array, " p"]]  # an operator on flat vectors
 
 
-class CertifiedEigenpairs(NamedTuple):
+class CertifiedEigenpairs(
+    Answer,
+    errors={"values": "bounds"},
+    labels={"values": "eigenvalue λ"},
+    axes=("rank",),
+):
     """Pairs with residuals ‖Av − θv‖, and bounds of the distance to the eigenvalue of that rank."""
 
     values: Float[Array, " k"]

@@ -14,7 +14,6 @@ Fast estimation of tr f(A) via stochastic Lanczos quadrature.
 """
 
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,24 +21,52 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 from scipy import special
 
-from theorylab.typing import RandomKey, Scalar
+from theorylab.answers import Answer
+from theorylab.typing import Axes, RandomKey, Scalar
 
 from .spectra import Operator, Vector, flat_operator, lanczos, template, tridiagonal_matrix
 
 
-class SpectralDensity(NamedTuple):
+class SpectralDensity(Answer, axes=("probe", "node")):
     """One quadrature for each probe: nodes in rising order, and weights that sum to 1."""
 
     nodes: Float[Array, "probes steps"]
     weights: Float[Array, "probes steps"]
 
+    def draw(self, axes: Axes) -> None:
+        """The density, with every node widened to a Gaussian of the nodes' mean distance."""
+        from theorylab.answers.figure import curve
 
-class Band(NamedTuple):
+        nodes = jnp.asarray(self.nodes)
+        spread = float(nodes.max() - nodes.min()) or 1.0
+        at = jnp.linspace(nodes.min() - spread / 20, nodes.max() + spread / 20, 400)
+        width = spread / nodes.shape[-1]
+        if len(nodes) > 1:
+            band = smoothed_density(self, at, width)
+            curve(axes, at, band.value, band.low, band.high)
+        else:
+            curve(axes, at, _widened(self, at, width)[0])
+        axes.set_xlabel("eigenvalue λ")
+        axes.set_ylabel("density of eigenvalues")
+        axes.set_yscale("log")
+        top = axes.dataLim.y1
+        axes.set_ylim(top * 1e-6, top * 2)
+
+
+class Band(Answer, axes=("point",)):
     """A function at given points, and the interval around it that the probes' spread implies."""
 
     value: Float[Array, " t"]
     low: Float[Array, " t"]
     high: Float[Array, " t"]
+
+    def draw(self, axes: Axes) -> None:
+        """The function in its band, over the number of the point."""
+        from theorylab.answers.figure import curve
+
+        curve(axes, jnp.arange(len(self.value)), self.value, self.low, self.high)
+        axes.set_xlabel("point")
+        axes.set_ylabel("value")
 
 
 def spectral_density(
@@ -71,14 +98,14 @@ def spectral_density(
     flat, unravel = template(like)
     apply = flat_operator(matvec, unravel)
 
-    def one(key: RandomKey) -> SpectralDensity:
+    def one(key: RandomKey) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
         start_key, lanczos_key = jax.random.split(key)
         start = jax.random.normal(start_key, flat.shape, flat.dtype)
         _, diagonal, off_diagonal = lanczos(apply, start, num_steps, lanczos_key)
         nodes, vectors = jnp.linalg.eigh(tridiagonal_matrix(diagonal, off_diagonal))
-        return SpectralDensity(nodes, vectors[0] ** 2)
+        return nodes, vectors[0] ** 2
 
-    return jax.lax.map(one, jax.random.split(key, num_probes))
+    return SpectralDensity(*jax.lax.map(one, jax.random.split(key, num_probes)))
 
 
 def spectral_cdf(
@@ -124,9 +151,7 @@ def smoothed_density(
     """
     if not isinstance(bandwidth, Tracer) and not bandwidth > 0:
         raise ValueError(f"bandwidth must be positive, got {bandwidth}.")
-    distances = (at[None, :, None] - density.nodes[:, None, :]) / bandwidth
-    heights = jnp.exp(-(distances**2) / 2) / (math.sqrt(2 * math.pi) * bandwidth)
-    return _band(jnp.sum(heights * density.weights[:, None, :], axis=2), confidence)
+    return _band(_widened(density, at, bandwidth), confidence)
 
 
 def spectral_distance(
@@ -171,6 +196,15 @@ def marchenko_pastur(at: Float[Array, " t"], ratio: float) -> Float[Array, " t"]
     )
     cumulated = jnp.append(0.0, jnp.cumsum(heights * jnp.diff(edges)))
     return jnp.interp(jnp.arccos(jnp.clip((middle - at) / half, -1, 1)), edges, cumulated)
+
+
+def _widened(
+    density: SpectralDensity, at: Float[Array, " t"], bandwidth: Scalar
+) -> Float[Array, "probes t"]:
+    """The density of every probe, its nodes widened to Gaussians."""
+    distances = (at[None, :, None] - density.nodes[:, None, :]) / bandwidth
+    heights = jnp.exp(-(distances**2) / 2) / (math.sqrt(2 * math.pi) * bandwidth)
+    return jnp.sum(heights * density.weights[:, None, :], axis=2)
 
 
 def _band(values: Float[Array, "probes t"], confidence: float) -> Band:

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.typing import RandomKey, Scalar
 
 Vector = Any  # a flat array, or a pytree of arrays
@@ -29,7 +30,7 @@ Which = Literal["largest", "smallest", "magnitude"]
 LARGE = 2**22  # entries of a basis that is kept in blocks
 
 
-class Tridiagonal(NamedTuple):
+class Tridiagonal(Answer):
     """Lanczos' Q and T: orthonormal rows, and the two diagonals of the projected operator."""
 
     basis: Float[Array, "steps p"]
@@ -54,7 +55,12 @@ class Ritz(NamedTuple):
         return reduce(jnp.add, map(jnp.matmul, parts, self.blocks))
 
 
-class Eigenpairs(NamedTuple):
+class Eigenpairs(
+    Answer,
+    errors={"values": "residuals"},
+    labels={"values": "eigenvalue λ"},
+    axes=("rank",),
+):
     """Eigenvalues, their unit vectors (a leading axis on every leaf) and residuals ‖Av - θv‖."""
 
     values: Float[Array, "*k"]

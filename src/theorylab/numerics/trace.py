@@ -16,20 +16,20 @@ Source: Meyer, Musco, Musco & Woodruff (2021), Hutch++: Optimal stochastic trace
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 from scipy import special
 
+from theorylab.answers import Answer
 from theorylab.typing import RandomKey
 
 from .intervals import hall_ends
 from .spectra import Operator, Vector, flat_operator, template
 
 
-class TraceEstimate(NamedTuple):
+class TraceEstimate(Answer, errors={"value": "error"}, labels={"value": "trace tr A"}):
     """An unbiased estimate, its standard error, and the interval that covers the trace."""
 
     value: Float[Array, ""]

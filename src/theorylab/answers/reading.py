@@ -1,4 +1,4 @@
-"""Files of the store, read with suspicion: whatever is in them, it ends in an outcome or in words.
+"""Files of answers and outcomes, read with suspicion: what is no such file ends in words.
 
 Sizes are capped before anything is read, only plain files are opened, and nothing is unpickled.
 Everything that can be wrong raises one of `UNREADABLE`.
@@ -61,16 +61,25 @@ def read_json(content: bytes) -> Any:
 
 def read_arrays(content: bytes) -> dict[str, np.ndarray]:
     """Read an `npz` archive as `np.savez` writes it, each array no larger than its bytes."""
-    arrays: dict[str, np.ndarray] = {}
+    members = read_members(content)
+    return {name.removesuffix(".npy"): read_array(member) for name, member in members.items()}
+
+
+def read_members(content: bytes) -> dict[str, bytes]:
+    """Read the files of a zip archive in which they are stored as they are, each under one name."""
+    members: dict[str, bytes] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for member in archive.infolist():
             if member.compress_type != zipfile.ZIP_STORED or member.file_size > len(content):
                 raise ValueError(f"{member.filename[:60]!r} is not stored as it is")
-            arrays[member.filename.removesuffix(".npy")] = _array(archive.read(member))
-    return arrays
+            if member.filename in members:
+                raise ValueError(f"{member.filename[:60]!r} is there twice")
+            members[member.filename] = archive.read(member)
+    return members
 
 
-def _array(content: bytes) -> np.ndarray:
+def read_array(content: bytes) -> np.ndarray:
+    """Read an array as `np.save` writes it, no larger than its bytes."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     headers = {
