@@ -13,7 +13,9 @@ from jaxtyping import Array, Float, Key
 Scalar = float | int | Float[Array, ""]
 RandomKey = Key[Array, ""]
 Params = Any  # a pytree of arrays
-Apply = Callable[[Params, Array], Array]  # a network: (params, inputs) ─► outputs
+Inputs = Any  # an array (n, ...), or a pytree of arrays that share their first axis, n
+Apply = Callable[[Params, Inputs], Array]  # a network: (params, inputs) ─► outputs
+Reduction = Callable[[Any], Array]  # of outputs of any shape to (n, k)
 
 # What a `Result` holds: arrays of JAX when it is made, of NumPy when it is judged. Libraries that
 # draw and tabulate are loaded when something is drawn or tabulated.

@@ -11,10 +11,13 @@ import pytest
 from theorylab.kernels import ntk
 from theorylab.models import linearize
 from theorylab.models.own_network import (
+    PrecisionWarning,
     as_static,
+    check_finite,
     check_one_by_one,
     check_outputs,
     check_params,
+    reduced,
 )
 
 X = jax.random.normal(jax.random.key(0), (4, 3))
@@ -62,8 +65,61 @@ def test_a_network_of_one_input_is_told_to_map():
     with pytest.raises(ValueError, match=r"jax\.vmap"):
         ntk(one, WEIGHT, X)
     assert check_outputs(jax.vmap(one, in_axes=(None, 0)), WEIGHT, X) == 2
-    with pytest.raises(TypeError, match="dot_general"):  # wrong both ways: its own error
-        check_outputs(linear, WEIGHT[:2], X)
+    with pytest.raises(ValueError, match=r"inputs of shape \(4, 3\), .* TypeError: dot_general"):
+        check_outputs(linear, WEIGHT[:2], X)  # wrong both ways: its own error
+
+
+def test_outputs_that_are_no_matrix_get_a_hint():
+    """Oracle: the same network through the hinted function passes."""
+    cases: Any = (
+        (lambda f: f[:, 0], r"got \(4,\)\. Give them a second axis .* f\[:, None\]"),
+        (lambda f: f[:, None, :], r"got \(4, 1, 2\)\. Reduce them with outputs=.* f\[:, -1\]"),
+        (lambda f: f[0], r"got \(2,\)\."),
+        (lambda f: (f, f), r"one array \(n, k\), got a tuple: .* outputs=lambda f: f\[0\]"),
+    )
+    for outputs, hint in cases:
+        with pytest.raises(ValueError, match=hint):
+            ntk(lambda w, x, outputs=outputs: outputs(linear(w, x)), WEIGHT, X)
+    network = reduced(lambda w, x: linear(w, x)[:, None, :], lambda f: f[:, -1])
+    assert check_outputs(network, WEIGHT, X) == 2
+    not_a_function: Any = "last"
+    with pytest.raises(TypeError, match=r"outputs must be a function .* got a str"):
+        reduced(linear, not_a_function)
+
+
+def test_a_reduced_network_is_equal_to_another_of_the_same_parts():
+    """So its compiled program is found again."""
+    first = lambda f: f[:, :1]  # noqa: E731
+    assert reduced(linear, first) == reduced(linear, first)
+    assert hash(reduced(linear, first)) == hash(reduced(linear, first))
+    assert reduced(linear, first) != reduced(linear, lambda f: f[:, :1])
+
+
+def test_parameters_that_are_not_finite_are_named():
+    bad = {"a": WEIGHT, "b": WEIGHT.at[0, 1].set(jnp.nan)}
+    for measure in (check_finite, lambda w: ntk(lambda w, x: linear(w["b"], x), w, X)):
+        with pytest.raises(ValueError, match=r"params must be finite, got NaN .* at \['b'\]"):
+            measure(bad)
+    with pytest.raises(ValueError, match=r"must be finite, got NaN or infinity\."):
+        check_finite(jnp.array(jnp.inf))
+    check_finite((jax.ShapeDtypeStruct((2,), "float32"), 1.5))
+    jax.jit(check_finite)(bad["b"])
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_parameters_of_16_bits_are_taken_as_float32_and_it_is_said(kind):
+    """Oracle: the kernel of the same weights in float32, though the network itself rounds."""
+    half = WEIGHT.astype(kind)
+    with pytest.warns(PrecisionWarning, match=f"params of {kind} are taken as float32"):
+        found = ntk(linear, half, X.astype("float32"))
+    assert found.dtype == jnp.float32
+    exact = ntk(linear, half.astype("float32"), X.astype("float32"))
+    np.testing.assert_array_equal(found, exact)
+    rounding = lambda w, x: (x.astype(kind) @ w.astype(kind)).astype(kind)  # noqa: E731
+    for method in ("jacobian", "products", "structured"):
+        rough = ntk(rounding, half.astype("float32"), X.astype("float32"), method=method)
+        assert rough.dtype == jnp.float32
+        np.testing.assert_allclose(rough, exact, rtol=0.02, atol=0.05)
 
 
 def test_outputs_that_depend_on_other_inputs_are_told():
@@ -86,10 +142,12 @@ def test_a_network_is_looked_at_once_for_every_shape():
         return x @ w
 
     check_one_by_one(counted, WEIGHT, jnp.ones((3, 3)))
-    assert calls == []
+    equal = len(calls)
+    check_one_by_one(counted, WEIGHT, jnp.ones((3, 3)))
+    assert len(calls) == equal > 0
     check_one_by_one(counted, WEIGHT, X)
     seen = len(calls)
-    assert seen > 0
+    assert seen > equal
     check_one_by_one(counted, WEIGHT, X.astype("float32"))  # would be another program
     assert len(calls) == seen
 

@@ -14,14 +14,14 @@ from functools import partial
 from typing import NamedTuple
 
 import jax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Key
 
+from theorylab.models.inputs import check_pair
 from theorylab.models.own_network import as_static, check_one_by_one
-from theorylab.typing import Apply, Params, RandomKey
+from theorylab.typing import Apply, Inputs, Params, RandomKey
 
 from .estimate import Estimate, estimate, no_draws, with_draw
 from .finite import NTKMethod, ntk
-from .inputs import input_pair
 
 
 class SampledKernels(NamedTuple):
@@ -41,8 +41,8 @@ class SampledKernels(NamedTuple):
 def sampled_kernels(
     init: Callable[[RandomKey], Params],
     apply: Apply,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None,
+    x1: Inputs,
+    x2: Inputs | None,
     num_samples: int,
     key: RandomKey,
     method: NTKMethod = "structured",
@@ -68,7 +68,7 @@ def sampled_kernels(
         >>> bool(abs(kernels.nngp.mean - 5.0)[0, 0] < 3 * kernels.nngp.error[0, 0])
         True
     """
-    input_pair(x1, x2)
+    check_pair(x1, x2)
     if num_samples < 1:
         raise ValueError(f"num_samples must be at least 1, got {num_samples}.")
     apply = as_static(apply)
@@ -80,8 +80,8 @@ def sampled_kernels(
 def _sampled(
     init: Callable[[RandomKey], Params],
     apply: Apply,
-    x1: Array,
-    x2: Array | None,
+    x1: Inputs,
+    x2: Inputs | None,
     keys: Key[Array, " m"],
     method: NTKMethod,
 ) -> SampledKernels:

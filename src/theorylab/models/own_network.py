@@ -1,30 +1,125 @@
 """A network of the user's own, checked where it enters: `apply(params, x)` is all that is asked.
 
-    params   any tree of floating arrays
-    apply    (params, inputs (n, ...)) ─► outputs (n, k), and every input is treated by itself:
+    params   any tree of floating arrays, finite; those of 16 bits are computed with in float32
+    apply    (params, inputs) ─► outputs (n, k), and every input is treated by itself:
              f(x) is the same, whatever other inputs are beside x
+    inputs   an array (n, ...), or a tree of arrays that share their first axis
+    outputs  a function of the outputs that reduces them to (n, k), where they are not
 
 With batch statistics f(x) depends on the other inputs; then what is defined of one input (a tangent
-kernel, a gradient by the input) is not defined at all, and would come out as 0.
+kernel, a gradient by the input) is not defined at all, and would come out as 0. What looks at
+values is in `independence`, and is not done while a program is being compiled.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from typing import Any
-from weakref import WeakKeyDictionary
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from theorylab.typing import Apply, Params
+from theorylab.typing import Apply, Inputs, Params, Reduction
 
-_ROUNDING = 1e-3  # relative; both outputs come from one program, so even coarse numbers agree
-# What was found to treat every input by itself, at inputs of which shapes: looked at only once.
-_KNOWN: WeakKeyDictionary[Apply, set[tuple[int, ...]]] = WeakKeyDictionary()
+from .independence import check_independence
+from .inputs import check_pair, is_finite, num_inputs, one_input
+
+_HALF = ("bfloat16", "float16")
+
+
+class PrecisionWarning(UserWarning):
+    """Parameters of 16 bits were taken as float32.
+
+    Example:
+        >>> issubclass(PrecisionWarning, UserWarning)
+        True
+    """
+
+
+class OwnNetwork(NamedTuple):
+    """A network that was checked, with its parameters and inputs, ready to be compiled.
+
+    Example:
+        >>> entered(lambda w, x: x @ w, jnp.ones((3, 2)), jnp.ones((5, 3))).x2 is None
+        True
+    """
+
+    apply: Apply
+    params: Params
+    x1: Inputs
+    x2: Inputs | None
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A network whose outputs are reduced by a function; equal if both parts are.
+
+    Example: the last of four positions.
+        >>> network = Reduced(lambda w, x: x * w, outputs=lambda f: f[:, -1])
+        >>> network(2.0, jnp.ones((5, 4, 3))).shape
+        (5, 3)
+    """
+
+    apply: Apply
+    outputs: Reduction
+
+    def __call__(self, params: Params, x: Inputs) -> Array:
+        """The reduced outputs.
+
+        Args:
+            params: The parameters.
+            x: The inputs.
+        """
+        return self.outputs(self.apply(params, x))
+
+
+def entered(
+    apply: Apply,
+    params: Params,
+    x1: Inputs,
+    x2: Inputs | None = None,
+    outputs: Reduction | None = None,
+) -> OwnNetwork:
+    """Check all that the user gave: parameters, inputs, and that inputs are treated by themselves.
+
+    Args:
+        apply: The network: (params, inputs) ─► outputs.
+        params: Its parameters; those of 16 bits become float32, with a warning.
+        x1: Inputs: an array (n, ...), or a tree of arrays with the same first axis.
+        x2: Other inputs of the same shape.
+        outputs: What reduces the outputs to (n, k); None: they are so.
+
+    Example:
+        >>> network = entered(lambda w, x: x @ w, jnp.ones((3, 2)), jnp.ones((5, 3)))
+        >>> network.apply(network.params, network.x1).shape
+        (5, 2)
+    """
+    check_pair(x1, x2)
+    check_finite(params)
+    network = reduced(apply, outputs)
+    params, x1, x2 = in_float32(params), _widened(x1), None if x2 is None else _widened(x2)
+    check_one_by_one(network, params, x1, x2)
+    return OwnNetwork(network, params, x1, x2)
+
+
+def reduced(apply: Apply, outputs: Reduction | None) -> Apply:
+    """The network with its outputs reduced, if asked for; it can be a key of compiled programs.
+
+    Example:
+        >>> apply = lambda w, x: x * w
+        >>> reduced(apply, None) is apply
+        True
+    """
+    if outputs is None:
+        return as_static(apply)
+    if not callable(outputs):
+        raise TypeError(
+            "outputs must be a function of the outputs, such as lambda f: f[:, -1],"
+            f" got a {type(outputs).__name__}."
+        )
+    network = Reduced(apply, outputs)
+    return as_static(network)
 
 
 def check_params(params: Any) -> None:
@@ -50,7 +145,63 @@ def check_params(params: Any) -> None:
             )
 
 
-def check_outputs(apply: Apply, params: Params, x: Array) -> int:
+def check_finite(params: Params) -> None:
+    """Raise unless params are floating arrays without NaN and infinity, where values are there.
+
+    Example:
+        >>> check_finite({"weight": jnp.array([1.0, jnp.nan])})
+        Traceback (most recent call last):
+        ...
+        ValueError: params must be finite, got NaN or infinity at ['weight'].
+    """
+    check_params(params)
+    for path, leaf in jax.tree.leaves_with_path(params):
+        absent = isinstance(leaf, Tracer | jax.ShapeDtypeStruct)
+        if not absent and not is_finite(leaf):
+            place = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"params must be finite, got NaN or infinity{' at ' if place else ''}{place}."
+            )
+
+
+def in_float32(params: Params) -> Params:
+    """The parameters, with those of 16 bits as float32; a warning says so.
+
+    Second derivatives, eigenvalues and kernels lose their digits in 16 bits.
+
+    Example: nothing is done to other parameters.
+        >>> params = {"weight": jnp.ones(3)}
+        >>> in_float32(params) is params
+        True
+    """
+    kinds = {str(kind) for leaf in jax.tree.leaves(params) if (kind := _dtype(leaf)) in _HALF}
+    if not kinds:
+        return params
+    warnings.warn(
+        f"params of {' and '.join(sorted(kinds))} are taken as float32: the result is that of the"
+        " network with these weights, computed in float32.",
+        PrecisionWarning,
+        stacklevel=5,
+    )
+    return _widened(params)
+
+
+def with_float32_outputs(apply: Apply, params: Params, x: Inputs) -> Apply:
+    """The network, with outputs of 16 bits as float32; for use while a program is compiled.
+
+    Example:
+        >>> half = lambda w, x: (x @ w).astype(jnp.bfloat16)
+        >>> w, x = jnp.ones((3, 2), jnp.float32), jnp.ones((5, 3), jnp.float32)
+        >>> with_float32_outputs(half, w, x)(w, x).dtype
+        dtype('float32')
+    """
+    found = jax.eval_shape(apply, params, x)
+    if _dtype(found) not in _HALF:
+        return apply
+    return lambda params, x: apply(params, x).astype(jnp.float32)
+
+
+def check_outputs(apply: Apply, params: Params, x: Inputs) -> int:
     """The number of outputs k; raises unless there are outputs (n, k) at n inputs.
 
     Nothing is computed: shapes are enough.
@@ -59,20 +210,37 @@ def check_outputs(apply: Apply, params: Params, x: Array) -> int:
         >>> check_outputs(lambda params, x: x @ params, jnp.ones((3, 2)), jnp.ones((5, 3)))
         2
     """
-    shape = _shape(apply, params, x)
-    if len(shape) != 2 or shape[0] != len(x) or shape[1] < 1:
+    found, n = output_shapes(apply, params, x), num_inputs(x)
+    shape = getattr(found, "shape", None)
+    if shape is None:
         raise ValueError(
-            f"apply must give outputs of shape (n, k) for {len(x)} inputs, got {shape}."
+            f"apply must give one array (n, k), got a {type(found).__name__}: choose from it with"
+            " outputs=, such as outputs=lambda f: f[0]."
+        )
+    if len(shape) != 2 or shape[0] != n or shape[1] < 1:
+        raise ValueError(
+            f"apply must give outputs of shape (n, k) for {n} inputs, got {shape}.{_hint(shape, n)}"
         )
     return shape[1]
 
 
-def check_one_by_one(apply: Apply, params: Params, x1: Array, x2: Array | None = None) -> None:
-    """Raise if the outputs at an input depend on the inputs beside it, as with batch statistics.
+def _hint(shape: tuple[int, ...], n: int) -> str:
+    """What `outputs` could be."""
+    if shape[:1] != (n,) or 0 in shape:
+        return ""
+    if len(shape) == 1:
+        return " Give them a second axis with outputs=lambda f: f[:, None]."
+    return (
+        " Reduce them with outputs=, such as outputs=lambda f: f[:, -1] for the last position or"
+        " outputs=lambda f: f.reshape(len(f), -1) for all."
+    )
 
-    The network is run at the first of x1, beside itself and beside the last of x2 (or of x1), once
-    for every network and shape. Inside a compiled program there are no values to look at, and
-    nothing is done.
+
+def check_one_by_one(apply: Apply, params: Params, x1: Inputs, x2: Inputs | None = None) -> None:
+    """Raise if the outputs at an input depend on more than the input, as with batch statistics.
+
+    The network is run on three pairs of inputs, once for every network and shape. Inside a compiled
+    program there are no values to look at, and nothing is done.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, ...).
@@ -87,22 +255,8 @@ def check_one_by_one(apply: Apply, params: Params, x1: Array, x2: Array | None =
         ...
         ValueError: apply must treat every input by itself, ...
     """
-    second, shape = x1 if x2 is None else x2, x1.shape[1:]
-    traced = any(isinstance(leaf, Tracer) for leaf in (x1, second, *jax.tree.leaves(params)))
-    if traced or shape in _shapes_known(apply):
-        return
-    one, other = x1[:1], second[-1:]
-    if np.array_equal(one, other):  # nothing could be seen
-        return
-    difference = float(_difference_beside(as_static(apply), params, one, other))
-    if difference > _ROUNDING:
-        raise ValueError(
-            "apply must treat every input by itself, got outputs at x1[0] that change by"
-            f" {100 * difference:.2g} % when another input is beside it. Batch statistics do that"
-            " (BatchNorm): run it with fixed statistics, or use a network without."
-        )
-    with suppress(TypeError):  # what has no hash, or cannot be referred to, is looked at again
-        _KNOWN.setdefault(apply, set()).add(shape)
+    owner, part = (apply.apply, apply.outputs) if isinstance(apply, Reduced) else (apply, None)
+    check_independence(apply, params, x1, x2, (owner, part), output_shapes)
 
 
 def as_static(apply: Apply) -> Apply:
@@ -122,41 +276,55 @@ def as_static(apply: Apply) -> Apply:
     return apply
 
 
-def _shapes_known(apply: Apply) -> set[tuple[int, ...]]:
+def output_shapes(apply: Apply, params: Params, x: Inputs) -> Any:
+    """Shapes and types of the outputs; an error that helps if the network does not take inputs.
+
+    Example:
+        >>> output_shapes(lambda w, x: x @ w, jnp.ones((3, 2)), jnp.ones((5, 3))).shape
+        (5, 2)
+    """
     try:
-        return _KNOWN.get(apply, set())
-    except TypeError:
-        return set()
-
-
-@partial(jax.jit, static_argnums=0)
-def _difference_beside(apply: Callable, params: Params, one: Array, other: Array) -> Array:
-    """By how much the outputs at one input change beside another, relative to the largest."""
-    _shape(apply, params, one)
-    # Beside itself and beside the other: one program in turn, so that rounding is the same.
-    pairs = jnp.stack([jnp.concatenate([one, one]), jnp.concatenate([one, other])])
-    itself, beside = jax.lax.map(lambda pair: apply(params, pair)[0], pairs)
-    size = jnp.maximum(jnp.abs(itself).max(), jnp.abs(beside).max())
-    return jnp.abs(itself - beside).max() / jnp.where(size > 0, size, 1)
-
-
-def _shape(apply: Apply, params: Params, x: Array) -> tuple[int, ...]:
-    """The shape of the outputs; an error that helps if the network takes single inputs only."""
-    try:
-        return jax.eval_shape(apply, params, x).shape
-    except (TypeError, ValueError) as error:
-        one = x.shape[1:]
-        if not _takes(apply, params, jax.ShapeDtypeStruct(one, x.dtype)):
-            raise
+        return jax.eval_shape(apply, params, x)
+    except Exception as error:  # whatever a network of the user's may raise
+        shapes = jax.tree.map(lambda leaf: tuple(leaf.shape), x)
+        if _takes(apply, params, one_input(x)):
+            wanted, one = _shown(x, "n, "), _shown(x, "")
+            raise ValueError(
+                f"apply must take inputs of shape {wanted}, got a network of one input {one}:"
+                " give jax.vmap(apply, in_axes=(None, 0))."
+            ) from error
         raise ValueError(
-            f"apply must take inputs of shape ({', '.join(['n', *map(str, one)])}), got a network"
-            f" of one input {one}: give jax.vmap(apply, in_axes=(None, 0))."
+            f"apply must take these params and inputs of shape {shapes}, but it raised"
+            f" {type(error).__name__}: {' '.join(str(error).split())[:400]}"
         ) from error
 
 
-def _takes(apply: Apply, params: Params, x: jax.ShapeDtypeStruct) -> bool:
+def _shown(x: Inputs, before: str) -> str:
+    """Shapes as (n, 3, 4), or (3, 4) of one input."""
+
+    def one(leaf: Any) -> str:
+        if not before:
+            return str(tuple(leaf.shape[1:]))
+        return f"({', '.join(['n', *map(str, leaf.shape[1:])])})"
+
+    return " and ".join(map(one, jax.tree.leaves(x)))
+
+
+def _takes(apply: Apply, params: Params, x: Any) -> bool:
     try:
         jax.eval_shape(apply, params, x)
     except Exception:  # whatever a network of the user's may raise
         return False
     return True
+
+
+def _dtype(leaf: Any) -> str:
+    return str(getattr(leaf, "dtype", ""))
+
+
+def _widened(tree: Any) -> Any:
+    """What has 16 bits, as float32."""
+    if all(_dtype(leaf) not in _HALF for leaf in jax.tree.leaves(tree)):
+        return tree
+    wide = lambda leaf: leaf.astype(jnp.float32) if _dtype(leaf) in _HALF else leaf  # noqa: E731
+    return jax.tree.map(wide, tree)

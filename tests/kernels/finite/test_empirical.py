@@ -18,7 +18,7 @@ from theorylab.kernels import (
     sampled_kernels,
 )
 from theorylab.kernels.finite import empirical
-from theorylab.models import Activation, BatchNorm, Dense, Serial, mlp, network
+from theorylab.models import Activation, BatchNorm, Dense, Serial, Transformer, mlp, network
 
 MODEL = network(mlp([7, 6], num_outputs=3, activation="tanh"), (4,), bias="normal")
 X1, X2 = jax.random.normal(jax.random.key(1), (5, 4)), jax.random.normal(jax.random.key(2), (3, 4))
@@ -212,6 +212,44 @@ def test_what_cannot_be_compared_is_refused():
     unchecked: Any = getattr(ntk, "__wrapped__", ntk)  # the annotation would refuse it, too
     with pytest.raises(ValueError, match=r"method must be one of .* got 'fast'"):
         unchecked(MODEL.apply, params, X1, method="fast")
+
+
+def test_trees_of_tokens_and_masks_by_every_method():
+    """Oracle: the Jacobian of the masked mean over positions, from reverse mode."""
+    model = Transformer(5, 3, context=4, width=4, depth=1, num_heads=2)
+    params, ids = (
+        model.init(jax.random.key(0)),
+        jnp.array([[0, 3, 1, 4], [2, 2, 0, 1], [4, 1, 3, 3]]),
+    )
+    inputs = {"ids": ids, "mask": jnp.arange(4)[None] < jnp.array([[2], [4], [3]])}
+
+    def masked(params, inputs):
+        weights = inputs["mask"] / inputs["mask"].sum(axis=1, keepdims=True)
+        return jnp.einsum("nt,ntk->nk", weights, model.apply(params, inputs["ids"]))
+
+    def dense(network, inputs):
+        leaves = jax.tree.leaves(jax.jacrev(network)(params, inputs))
+        jacobian = jnp.concatenate([leaf.reshape(3, 3, -1) for leaf in leaves], axis=2)
+        return jnp.einsum("iap,jbp->ijab", jacobian, jacobian)
+
+    full = dense(masked, inputs)
+    ways: Any = (("jacobian", None), ("products", 2), ("structured", 2))
+    for method, size in ways:
+        found = ntk_full(masked, params, inputs, method=method, block_size=size)
+        np.testing.assert_allclose(found, full, rtol=1e-10, atol=1e-12)
+    first = jax.tree.map(lambda leaf: leaf[:1], inputs)
+    crossed = ntk_full(masked, params, first, inputs, method="structured")
+    np.testing.assert_allclose(crossed, full[:1], rtol=1e-10, atol=1e-12)
+    vector = jax.random.normal(jax.random.key(1), (3, 3))
+    for size in (None, 2):
+        product = ntk_vector_product(masked, params, inputs, block_size=size)(vector)
+        expected = jnp.einsum("ijab,jb->ia", full, vector)
+        np.testing.assert_allclose(product, expected, rtol=1e-10, atol=1e-12)
+    with pytest.raises(ValueError, match=r"got \(3, 4, 3\)\. Reduce them with outputs="):
+        ntk(model.apply, params, ids)
+    last = lambda f: f[:, -1]  # noqa: E731
+    expected = jnp.einsum("ijaa->ij", dense(lambda p, x: model.apply(p, x)[:, -1], ids)) / 3
+    np.testing.assert_allclose(ntk(model.apply, params, ids, outputs=last), expected, rtol=1e-10)
 
 
 def test_batch_statistics_are_refused_where_there_are_values():

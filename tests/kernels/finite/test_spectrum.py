@@ -1,6 +1,7 @@
 """What is known of a kernel without its matrix, against the matrix."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -122,6 +123,27 @@ def test_alignment_is_the_cosine_with_the_labels(matrix):
     )
 
 
+def test_spectra_of_tokens_and_of_outputs_that_are_reduced(matrix):
+    """Oracle: the same network with its outputs and its inputs in the plain shape."""
+    tree = {"left": X[:, :2], "right": X[:, 2:]}
+
+    def on_trees(params, x):
+        return MODEL.apply(params, jnp.concatenate([x["left"], x["right"]], axis=1))[:, None]
+
+    given = (on_trees, PARAMS, tree)
+    first: Any = {"outputs": lambda f: f[:, 0]}
+    diagonal = ntk_diagonal(*given, **first)
+    np.testing.assert_allclose(diagonal.ravel(), jnp.diag(matrix), rtol=1e-11)
+    moments = ntk_moments(*given, KEY, num_probes=2, rank=24, **first)
+    np.testing.assert_allclose(moments.square.mean, jnp.sum(matrix**2), rtol=1e-10)
+    pairs = ntk_eigenpairs(*given, 1, KEY, num_steps=24, block_size=5, **first)
+    np.testing.assert_allclose(pairs.values, jnp.linalg.eigvalsh(matrix)[-1:], rtol=1e-10)
+    alignment = label_alignment(*given, Y, KEY, num_probes=2, rank=24, **first)
+    y = Y.ravel()
+    expected = y @ matrix @ y / (jnp.linalg.norm(matrix) * (y @ y))
+    np.testing.assert_allclose(alignment.mean, expected, rtol=1e-10)
+
+
 def test_bad_requests_are_refused():
     with pytest.raises(ValueError, match=r"num_values must be between 1 and nk = 24 .* got 25"):
         ntk_eigenpairs(MODEL.apply, PARAMS, X, 25, KEY)
@@ -130,5 +152,5 @@ def test_bad_requests_are_refused():
     with pytest.raises(ValueError, match=r"shape of the outputs, \(12, 2\), got \(12, 1\)"):
         label_alignment(MODEL.apply, PARAMS, X, Y[:, :1], KEY)
     for measure in (partial(ntk_eigenpairs, num_values=1), ntk_moments):
-        with pytest.raises(ValueError, match=r"outputs \(n, k\) for n = 12 inputs, got \(12,\)"):
+        with pytest.raises(ValueError, match=r"shape \(n, k\) for 12 inputs, got \(12,\)"):
             measure(lambda w, x: MODEL.apply(w, x)[:, 0], PARAMS, X, key=KEY)

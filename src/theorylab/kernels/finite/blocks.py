@@ -13,6 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from theorylab.models.inputs import num_inputs, some_inputs
+from theorylab.typing import Inputs
+
 from .contraction import OutputLayout
 from .jacobian import Jacobian, Part
 
@@ -47,8 +50,8 @@ def kernel_by_blocks(
     jacobian: Jacobian,
     compare: Compare,
     outputs: OutputLayout,
-    x1: Array,
-    x2: Array | None,
+    x1: Inputs,
+    x2: Inputs | None,
     block_size: int | None,
 ) -> list[Array]:
     """Compare all inputs.
@@ -73,8 +76,9 @@ def kernel_by_blocks(
         [[5.0, 11.0], [11.0, 25.0]]
     """
     both = [x1] if x2 is None else [x1, x2]
-    most = max(map(len, both))
-    per_entry = math.prod(outputs.shape(1, 1, jacobian.num_outputs)) * x1.dtype.itemsize
+    most = max(map(num_inputs, both))
+    widest = max(leaf.dtype.itemsize for leaf in jax.tree.leaves(x1))
+    per_entry = math.prod(outputs.shape(1, 1, jacobian.num_outputs)) * widest
     largest = max(1, math.isqrt(WORKING_BYTES // per_entry))
     if most > (max(1, HELD_BYTES // jacobian.held) if block_size is None else block_size):
         size = min(HELD_BYTES // jacobian.held, largest) if block_size is None else block_size
@@ -82,7 +86,7 @@ def kernel_by_blocks(
     else:
         rows = _FEWEST_ROWS // (jacobian.num_outputs if outputs.kernel == "ijab" else 1)
         size = min(max(-(-most // _MOST_BLOCKS), rows, 1), largest)
-        sides = [_at_hand(jacobians(jacobian, x), len(x), size) for x in both]
+        sides = [_at_hand(jacobians(jacobian, x), num_inputs(x), size) for x in both]
     if all(side.num_samples == side.size for side in sides):
         parts = [side.at(0) for side in sides]
         return compare(parts[0], parts[-1])
@@ -90,7 +94,7 @@ def kernel_by_blocks(
     return _assembled(sides[0], sides[-1], compare, outputs, shape, symmetric=x2 is None)
 
 
-def jacobians(jacobian: Jacobian, x: Array) -> list[Part]:
+def jacobians(jacobian: Jacobian, x: Inputs) -> list[Part]:
     """Jacobians at many inputs, made some at a time.
 
     Example: the Jacobian of a linear model is its inputs.
@@ -102,10 +106,11 @@ def jacobians(jacobian: Jacobian, x: Array) -> list[Part]:
         [[1.0, 2.0], [3.0, 4.0]]
     """
     most = max(1, WORKING_BYTES // jacobian.working)
-    if most >= len(x):
+    n = num_inputs(x)
+    if most >= n:
         return jax.vmap(jacobian.at)(x)
     # No rest, if there is a divisor that is not much smaller: a rest is compiled by itself.
-    divisors = [size for size in range(most, most // 2, -1) if len(x) % size == 0]
+    divisors = [size for size in range(most, most // 2, -1) if n % size == 0]
     return jax.lax.map(jacobian.at, x, batch_size=divisors[0] if divisors else most)
 
 
@@ -122,14 +127,14 @@ def _at_hand(parts: list[Part], num_samples: int, size: int) -> JacobianBlocks:
     return JacobianBlocks(num_samples, size, at)
 
 
-def _made_again(jacobian: Jacobian, x: Array, size: int) -> JacobianBlocks:
+def _made_again(jacobian: Jacobian, x: Inputs, size: int) -> JacobianBlocks:
     """Blocks of Jacobians that are made when they are asked for."""
-    size = min(size, len(x))
+    size = min(size, num_inputs(x))
 
     def at(start: Any) -> list[Part]:
-        return jacobians(jacobian, jax.lax.dynamic_slice_in_dim(x, start, size))
+        return jacobians(jacobian, some_inputs(x, start, size))
 
-    return JacobianBlocks(len(x), size, at)
+    return JacobianBlocks(num_inputs(x), size, at)
 
 
 def _assembled(

@@ -16,7 +16,8 @@ have them. All give the same kernel; "auto" takes the cheapest by count (see `nt
 are made for a block of inputs at a time: memory stays bounded whatever n is. Everything can be
 jitted, and mapped over params (seeds). The network must treat every input by itself: with batch
 statistics, f(x) depends on the other inputs, and Θ(x, x′) is not defined; that is refused where
-there are values to look at.
+there are values to look at, and so are random numbers (dropout). Outputs that are not (n, k) are
+reduced by `outputs`; inputs may be trees (token ids and a mask).
 
 Compiled programs are kept under the function `apply`, as by `jax.jit`: what it reads from outside
 (a closure's variable, an attribute) counts as it was at the first call. What is to change goes into
@@ -33,11 +34,16 @@ from typing import Literal, get_args
 import jax
 from jaxtyping import Array, Float
 
-from theorylab.models.own_network import as_static, check_one_by_one, check_outputs, check_params
+from theorylab.models.inputs import num_inputs, one_input
+from theorylab.models.own_network import (
+    OwnNetwork,
+    check_outputs,
+    entered,
+    with_float32_outputs,
+)
 from theorylab.numerics.memory import available_memory, readable
-from theorylab.typing import Apply, Params
+from theorylab.typing import Apply, Inputs, Params, Reduction
 
-from ..inputs import input_pair
 from .blocks import kernel_by_blocks
 from .contraction import EACH, FULL, MEAN, OutputLayout, compared
 from .cost import Costs, NTKMethod, Way, Workload, cheapest_ways, costs_of
@@ -49,11 +55,13 @@ from .program import Program, program_of, uses_of
 def ntk(
     apply: Apply,
     params: Params,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
     method: NTKMethod = "auto",
+    *,
+    outputs: Reduction | None = None,
 ) -> Float[Array, "n1 n2"]:
     """Θ(x, x′) = (1/k) Σ_a ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel averaged over outputs.
 
@@ -61,12 +69,13 @@ def ntk(
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k). It is compiled once: what
             it reads from outside counts as it was at its first call.
         params: w, any pytree of floating arrays; trained ones give the kernel after training.
-        x1: The inputs x.
+        x1: The inputs x: an array (n, ...), or a tree of arrays with the same first axis.
         x2: The inputs x′; the same as x if not given.
         learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
         block_size: The number of inputs whose Jacobians are held at once; by default as many as
             128 MiB hold.
         method: How: "jacobian", "products", "structured", or "auto", the cheapest by count.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -74,18 +83,20 @@ def ntk(
         >>> ntk(lambda w, x: x @ w, jnp.zeros((2, 1)), x).tolist()
         [[5.0, 11.0], [11.0, 25.0]]
     """
-    apply = _checked(apply, params, x1, x2, block_size, method)
-    return _kernel(apply, params, x1, x2, learning_rates, block_size, method, MEAN, True)[0]
+    own = _checked(apply, params, x1, x2, block_size, method, outputs)
+    return _kernel(*own, learning_rates, block_size, method, MEAN, True)[0]
 
 
 def ntk_per_parameter(
     apply: Apply,
     params: Params,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
     method: NTKMethod = "auto",
+    *,
+    outputs: Reduction | None = None,
 ) -> Params:
     """The terms of Θ = Σ_w Θ_w: a tree like `params` with a kernel (n1, n2) for every array.
 
@@ -98,19 +109,21 @@ def ntk_per_parameter(
         >>> ntk_per_parameter(network, params, jnp.array([[1.0, 2.0]]))
         {'bias': Array([[1.]], dtype=...), 'weight': Array([[5.]], dtype=...)}
     """
-    apply = _checked(apply, params, x1, x2, block_size, method)
-    kernels = _kernel(apply, params, x1, x2, learning_rates, block_size, method, MEAN, False)
+    own = _checked(apply, params, x1, x2, block_size, method, outputs)
+    kernels = _kernel(*own, learning_rates, block_size, method, MEAN, False)
     return jax.tree.unflatten(jax.tree.structure(params), kernels)
 
 
 def ntk_per_output(
     apply: Apply,
     params: Params,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
     method: NTKMethod = "auto",
+    *,
+    outputs: Reduction | None = None,
 ) -> Float[Array, "k n1 n2"]:
     """Θ_aa(x, x′) = ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel of every output by itself.
 
@@ -122,18 +135,20 @@ def ntk_per_output(
         >>> ntk_per_output(lambda w, x: (x @ w) * scales, jnp.zeros((2, 2)), x).tolist()
         [[[5.0]], [[45.0]]]
     """
-    apply = _checked(apply, params, x1, x2, block_size, method)
-    return _kernel(apply, params, x1, x2, learning_rates, block_size, method, EACH, True)[0]
+    own = _checked(apply, params, x1, x2, block_size, method, outputs)
+    return _kernel(*own, learning_rates, block_size, method, EACH, True)[0]
 
 
 def ntk_full(
     apply: Apply,
     params: Params,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
     method: NTKMethod = "auto",
+    *,
+    outputs: Reduction | None = None,
 ) -> Float[Array, "n1 n2 k k"]:
     """Θ_ab(x, x′) = ⟨∂f_a(x)/∂w, ∂f_b(x′)/∂w⟩, the tangent kernel of every pair of outputs.
 
@@ -146,17 +161,19 @@ def ntk_full(
         >>> kernel.shape, kernel[0, 0].tolist()
         ((1, 1, 2, 2), [[5.0, 15.0], [15.0, 45.0]])
     """
-    apply = _checked(apply, params, x1, x2, block_size, method)
-    return _kernel(apply, params, x1, x2, learning_rates, block_size, method, FULL, True)[0]
+    own = _checked(apply, params, x1, x2, block_size, method, outputs)
+    return _kernel(*own, learning_rates, block_size, method, FULL, True)[0]
 
 
 def ntk_vector_product(
     apply: Apply,
     params: Params,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     learning_rates: Params | None = None,
     block_size: int | None = None,
+    *,
+    outputs: Reduction | None = None,
 ) -> Callable[[Float[Array, "n2 k"]], Float[Array, "n1 k"]]:
     """The operator v ↦ Θv, (Θv)_a(x) = Σ_x′ Σ_b Θ_ab(x, x′) v_b(x′).
 
@@ -169,6 +186,7 @@ def ntk_vector_product(
         x2: The inputs x′; the same as x if not given.
         learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
         block_size: The number of inputs that a pass takes at once; by default all.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -177,8 +195,9 @@ def ntk_vector_product(
         >>> product(jnp.array([[1.0], [0.0]])).tolist()  # the first column of the kernel
         [[5.0], [11.0]]
     """
-    apply = _checked(apply, params, x1, x2, block_size, "products")
+    apply, params, x1, x2 = _checked(apply, params, x1, x2, block_size, "products", outputs)
     check_outputs(apply, params, x1)
+    apply = with_float32_outputs(apply, params, x1)
     second = x1 if x2 is None else x2
     rates = _rates(params, learning_rates)
     return product_by_blocks(apply, params, x1, second, rates, block_size)
@@ -187,8 +206,8 @@ def ntk_vector_product(
 def ntk_costs(
     apply: Apply,
     params: Params,
-    x1: Float[Array, "n1 ..."] | jax.ShapeDtypeStruct,
-    x2: Float[Array, "n2 ..."] | jax.ShapeDtypeStruct | None = None,
+    x1: Inputs,
+    x2: Inputs | None = None,
     outputs: Literal["mean", "each", "full"] = "mean",
 ) -> Costs:
     """Count the multiplications and the memory of every method, from shapes alone.
@@ -215,8 +234,8 @@ def ntk_costs(
 def _kernel(
     apply: Apply,
     params: Params,
-    x1: Array,
-    x2: Array | None,
+    x1: Inputs,
+    x2: Inputs | None,
     learning_rates: Params | None,
     block_size: int | None,
     method: NTKMethod,
@@ -225,6 +244,7 @@ def _kernel(
 ) -> list[Array]:
     """The kernel, or the kernels of all parameters; what is checked here is so before any work."""
     k = check_outputs(apply, params, x1)
+    apply = with_float32_outputs(apply, params, x1)
     rates = _rates(params, learning_rates)
     if outputs == MEAN:
         rates = jax.tree.map(lambda rate: rate / k, rates)
@@ -245,20 +265,16 @@ def _kernel(
     return kernel_by_blocks(jacobian, compare, outputs, x1, x2, block_size)
 
 
-def _program(apply: Apply, params: Params, x: Array | jax.ShapeDtypeStruct) -> Program:
-    return program_of(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
+def _program(apply: Apply, params: Params, x: Inputs) -> Program:
+    return program_of(apply, params, one_input(x))
 
 
-def _workload(
-    program: Program,
-    x1: Array | jax.ShapeDtypeStruct,
-    x2: Array | jax.ShapeDtypeStruct | None,
-    outputs: OutputLayout,
-) -> Workload:
+def _workload(program: Program, x1: Inputs, x2: Inputs | None, outputs: OutputLayout) -> Workload:
     k = program.output.size
     pairs = k**2 if outputs == FULL else k
-    second = x1.shape[0] if x2 is None else x2.shape[0]
-    return Workload(x1.shape[0], second, x2 is None, k, pairs)
+    first = num_inputs(x1)
+    second = first if x2 is None else num_inputs(x2)
+    return Workload(first, second, x2 is None, k, pairs)
 
 
 def _rates(params: Params, learning_rates: Params | None) -> Params:
@@ -279,21 +295,18 @@ def _one_at_a_time(rates: Params) -> list[Params]:
 def _checked(
     apply: Apply,
     params: Params,
-    x1: Array,
-    x2: Array | None,
+    x1: Inputs,
+    x2: Inputs | None,
     block_size: int | None,
     method: str,
-) -> Apply:
+    outputs: Reduction | None,
+) -> OwnNetwork:
     """The network, ready to be compiled, if all that the user gave makes sense."""
-    input_pair(x1, x2)
-    check_params(params)
     if block_size is not None and block_size < 1:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
     if method not in get_args(NTKMethod):
         raise ValueError(f"method must be one of {get_args(NTKMethod)}, got {method!r}.")
-    apply = as_static(apply)
-    check_one_by_one(apply, params, x1, x2)
-    return apply
+    return entered(apply, params, x1, x2, outputs)
 
 
 def _check_memory(

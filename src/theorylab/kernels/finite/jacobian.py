@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.typing import Inputs
+
 from .cost import Way
 from .program import Program
 from .uses import WeightFactors, WeightUse
@@ -31,7 +33,7 @@ class Jacobian(NamedTuple):
         [1.0, 2.0]
     """
 
-    at: Callable[[Array], list[Part]]
+    at: Callable[[Inputs], list[Part]]
     num_outputs: int  # k
     held: int  # bytes of one result
     working: int  # bytes while it is made, for one input
@@ -57,21 +59,22 @@ def jacobian_of(program: Program, uses: list[WeightUse], ways: list[Way]) -> Jac
     uses = [use for use in uses if ways[use.leaf] != "plain"]
     plain = [leaf for leaf, way in zip(leaves, ways, strict=True) if way == "plain"]
 
-    def tapped(plain: list[Array], taps: list[Array], x: Array) -> tuple[Array, list[Array]]:
+    def tapped(plain: list[Array], taps: list[Array], x: Inputs) -> tuple[Array, list[Array]]:
         """The outputs, with a tap added to the result of every product; and every product's g."""
         values, remaining, given = iter(plain), iter(taps), []
 
         def tap(use: WeightUse, other: Array, result: Array) -> Array:
             if ways[use.leaf] == "plain":
                 return result
-            given.append(other)
-            return result + next(remaining)
+            # A network may compute in 16 bits; sums of factors are those of its outputs' type.
+            given.append(other.astype(jnp.promote_types(other.dtype, output.dtype)))
+            return result + next(remaining).astype(result.dtype)
 
         pairs = zip(leaves, ways, strict=True)
         inputs = [next(values) if way == "plain" else leaf for leaf, way in pairs]
         return program.run(inputs, x, tap, set()), given
 
-    def at(x: Array) -> list[Part]:
+    def at(x: Inputs) -> list[Part]:
         taps = [jnp.zeros(use.shape, output.dtype) for use in uses]
         _, pull_back, given = jax.vjp(lambda w, taps: tapped(w, taps, x), plain, taps, has_aux=True)
         slopes, backward = jax.vmap(pull_back)(jnp.eye(output.size, dtype=output.dtype))

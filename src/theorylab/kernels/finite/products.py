@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.typing import Apply, Params
+from theorylab.models.inputs import as_batch, num_inputs, one_input
+from theorylab.typing import Apply, Inputs, Params
 
 from .contraction import EACH, FULL, OutputLayout
 
@@ -24,8 +25,8 @@ _DIRECTIONS_BYTES = 2**26  # gradients that are pushed forward at once
 def kernel_by_products(
     apply: Apply,
     params: Params,
-    x1: Array,
-    x2: Array,
+    x1: Inputs,
+    x2: Inputs,
     rates: Params,
     outputs: OutputLayout,
     block_size: int | None,
@@ -40,9 +41,9 @@ def kernel_by_products(
     """
     _, forward = jax.linearize(lambda w: apply(w, x1), params)
 
-    def column(x: Array) -> Array:
+    def column(x: Inputs) -> Array:
         """Θ_ab(·, x), as (n1, k, k)."""
-        value, pull_back = jax.vjp(lambda w: apply(w, x[None])[0], params)
+        value, pull_back = jax.vjp(lambda w: apply(w, as_batch(x))[0], params)
         (gradients,) = jax.vmap(pull_back)(jnp.eye(value.size, dtype=value.dtype))
         weighted = jax.tree.map(lambda rate, g: rate * g, rates, gradients)
         kernel = jax.vmap(forward, out_axes=2)(weighted)
@@ -54,21 +55,22 @@ def kernel_by_products(
     leaves = jax.tree.leaves(params)
     each = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) * _num_outputs(apply, params, x2)
     at_once = max(1, _DIRECTIONS_BYTES // each) if block_size is None else block_size
-    if at_once >= len(x2):
+    if at_once >= num_inputs(x2):
         return jax.vmap(column, out_axes=outputs.rows + 1)(x2)
     columns = jax.lax.map(column, x2, batch_size=at_once)
     return jnp.moveaxis(columns, 0, outputs.rows + 1)
 
 
-def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
-    return jax.eval_shape(apply, params, x[:1]).shape[1]
+def _num_outputs(apply: Apply, params: Params, x: Inputs) -> int:
+    network = lambda params, one: apply(params, as_batch(one))  # noqa: E731
+    return jax.eval_shape(network, params, one_input(x)).shape[1]
 
 
 def product_by_blocks(
     apply: Apply,
     params: Params,
-    x1: Array,
-    x2: Array,
+    x1: Inputs,
+    x2: Inputs,
     rates: Params,
     block_size: int | None,
 ) -> Callable[[Float[Array, "n2 k"]], Float[Array, "n1 k"]]:
@@ -81,10 +83,10 @@ def product_by_blocks(
         [[5.0], [11.0]]
     """
 
-    def gradient(x: Array, vector: Array) -> Params:
+    def gradient(x: Inputs, vector: Array) -> Params:
         return jax.vjp(lambda w: apply(w, x), params)[1](vector)[0]
 
-    def change(x: Array, direction: Params) -> Array:
+    def change(x: Inputs, direction: Params) -> Array:
         return jax.jvp(lambda w: apply(w, x), (params,), (direction,))[1]
 
     def product(vector: Float[Array, "n2 k"]) -> Float[Array, "n1 k"]:
@@ -95,24 +97,27 @@ def product_by_blocks(
         direction = jax.tree.map(lambda rate, g: rate * g, rates, direction)
         if block_size is None:
             return change(x1, direction)
-        one = lambda x: change(x[None], direction)[0]  # noqa: E731
+        one = lambda x: change(as_batch(x), direction)[0]  # noqa: E731
         return jax.lax.map(one, x1, batch_size=block_size)
 
     return product
 
 
-def _summed(function: Callable[..., Params], inputs: tuple[Array, ...], block_size: int) -> Params:
+def _summed(
+    function: Callable[..., Params], inputs: tuple[Inputs, Array], block_size: int
+) -> Params:
     """Σ of a function of blocks; the rest comes last."""
-    blocks, rest = divmod(len(inputs[0]), block_size)
-    whole = [x[: blocks * block_size].reshape(blocks, block_size, *x.shape[1:]) for x in inputs]
-    like = jax.eval_shape(function, *[x[:1] for x in inputs])
+    blocks, rest = divmod(num_inputs(inputs), block_size)
+    end = blocks * block_size
+    whole = jax.tree.map(lambda x: x[:end].reshape(blocks, block_size, *x.shape[1:]), inputs)
+    like = jax.eval_shape(function, *jax.tree.map(lambda x: x[:1], inputs))
     total: Any = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
 
-    def add(total: Params, block: list[Array]) -> tuple[Params, None]:
+    def add(total: Params, block: tuple[Inputs, Array]) -> tuple[Params, None]:
         return jax.tree.map(jnp.add, total, function(*block)), None
 
     if blocks:
         total, _ = jax.lax.scan(add, total, whole)
     if rest:
-        total, _ = add(total, [x[blocks * block_size :] for x in inputs])
+        total, _ = add(total, jax.tree.map(lambda x: x[end:], inputs))
     return total

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
 from jaxtyping import Array
 
-from theorylab.typing import Apply, Params
+from theorylab.models.inputs import as_batch
+from theorylab.typing import Apply, Inputs, Params
 
 from .uses import WeightUse, convolution, convolution_use, product_use, shape_of
 
@@ -50,14 +51,14 @@ class Program(NamedTuple):
 
     jaxpr: ClosedJaxpr
     leaves: list[Any]
-    one: jax.ShapeDtypeStruct
+    one: Any  # shapes and types of one input, or of the leaves of its tree
 
     @property
     def output(self) -> Any:
         """Shape and dtype of the outputs, (k,)."""
         return self.jaxpr.out_avals[0]
 
-    def run(self, leaves: list[Array], x: Array, tap: Tap, other_uses: set[int]) -> Array:
+    def run(self, leaves: list[Array], x: Inputs, tap: Tap, other_uses: set[int]) -> Array:
         """The outputs at x; every use of a weight is shown to `tap`, which may change the result.
 
         Args:
@@ -66,14 +67,15 @@ class Program(NamedTuple):
             tap: Is given the use, the other factor and the result, and gives the result.
             other_uses: Is told the parameters that are used in any other way.
         """
-        origins = [*map(Origin, range(len(leaves))), None]
-        (result,), (source,) = _walk(self.jaxpr, [*leaves, x], origins, tap, other_uses)
+        given = jax.tree.leaves(x)
+        origins = [*map(Origin, range(len(leaves))), *[None] * len(given)]
+        (result,), (source,) = _walk(self.jaxpr, [*leaves, *given], origins, tap, other_uses)
         if source is not None:  # the output is a parameter
             other_uses.add(source.leaf)
         return result
 
 
-def program_of(apply: Apply, params: Params, one: jax.ShapeDtypeStruct) -> Program:
+def program_of(apply: Apply, params: Params, one: Any) -> Program:
     """Read the program of `apply` at one input.
 
     Example:
@@ -84,8 +86,8 @@ def program_of(apply: Apply, params: Params, one: jax.ShapeDtypeStruct) -> Progr
     """
     leaves, tree = jax.tree.flatten(params)
 
-    def network(leaves: list[Array], x: Array) -> Array:
-        return apply(jax.tree.unflatten(tree, leaves), x[None])[0]
+    def network(leaves: list[Array], x: Inputs) -> Array:
+        return apply(jax.tree.unflatten(tree, leaves), as_batch(x))[0]
 
     return Program(jax.make_jaxpr(network)(leaves, one), leaves, one)
 

@@ -24,9 +24,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.models.inputs import num_inputs, one_input
+from theorylab.models.own_network import check_outputs, entered, with_float32_outputs
 from theorylab.numerics import eigenpairs
 from theorylab.numerics.spectra import Eigenpairs
-from theorylab.typing import Apply, Params, RandomKey
+from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction
 
 from ..estimate import Estimate, mean_of
 from .contraction import EACH, contracted
@@ -52,7 +54,12 @@ class KernelMoments(NamedTuple):
 
 
 def ntk_diagonal(
-    apply: Apply, params: Params, x: Float[Array, "n ..."], batch_size: int = 32
+    apply: Apply,
+    params: Params,
+    x: Inputs,
+    batch_size: int = 32,
+    *,
+    outputs: Reduction | None = None,
 ) -> Float[Array, "n k"]:
     """Θ_aa(x, x) = ‖∂f_a(x)/∂w‖², the squared gradients; their sum is the trace.
 
@@ -61,38 +68,43 @@ def ntk_diagonal(
         params: w, any pytree of arrays.
         x: The inputs.
         batch_size: How many inputs are treated at once.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example:
         >>> x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
         >>> ntk_diagonal(lambda w, x: x @ w, jnp.zeros((2, 1)), x).tolist()
         [[5.0], [25.0]]
     """
+    apply, params, x = _entered(apply, params, x, outputs)
     return _diagonal(apply, params, x, batch_size)
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _diagonal(apply: Apply, params: Params, x: Array, batch_size: int) -> Array:
-    program = program_of(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
+def _diagonal(apply: Apply, params: Params, x: Inputs, batch_size: int) -> Array:
+    apply = with_float32_outputs(apply, params, x)
+    program = program_of(apply, params, one_input(x))
     uses, k = uses_of(program), program.output.size
     one = Workload(1, 1, symmetric=True, outputs=k, pairs=k)
     jacobian = jacobian_of(program, uses, cheapest_ways(program, uses, one))
 
-    def norms(x: Array) -> Array:
+    def norms(x: Inputs) -> Array:
         parts = [jax.tree.map(lambda leaf: leaf[None], part) for part in jacobian.at(x)]
         squares = [contracted(EACH, part, part)[:, 0, 0] for part in parts]
         return sum(squares[1:], squares[0])
 
-    return jax.lax.map(norms, x, batch_size=min(batch_size, len(x)))
+    return jax.lax.map(norms, x, batch_size=min(batch_size, num_inputs(x)))
 
 
 def ntk_eigenpairs(
     apply: Apply,
     params: Params,
-    x: Float[Array, "n ..."],
+    x: Inputs,
     num_values: int,
     key: RandomKey,
     num_steps: int = 50,
     block_size: int | None = None,
+    *,
+    outputs: Reduction | None = None,
 ) -> Eigenpairs:
     """The largest eigenvalues of Θ, their vectors (num_values, n, k), and residuals ‖Θv − λv‖.
 
@@ -109,6 +121,7 @@ def ntk_eigenpairs(
         key: The randomness of the first vector.
         num_steps: How many products with Θ are taken; fewer if nk is less.
         block_size: The number of inputs that a pass takes at once; by default all.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example: a linear model, whose kernel is xxᵀ.
         >>> x = jnp.diag(jnp.array([1.0, 2.0, 3.0]))
@@ -116,6 +129,7 @@ def ntk_eigenpairs(
         >>> [round(float(value), 3) for value in pairs.values], pairs.vectors.shape
         ([9.0, 4.0], (2, 3, 1))
     """
+    apply, params, x = _entered(apply, params, x, outputs)
     rows = math.prod(_output_shape(apply, params, x))
     if not 1 <= num_values <= min(rows, num_steps):
         raise ValueError(
@@ -128,17 +142,20 @@ def ntk_eigenpairs(
 @partial(jax.jit, static_argnums=(0, 3, 5, 6))
 def _eigenpairs(apply, params, x, num_values, key, num_steps, block_size) -> Eigenpairs:
     product = ntk_vector_product(apply, params, x, block_size=block_size)
-    return eigenpairs(product, jnp.zeros_like(apply(params, x)), num_values, num_steps, key)
+    found = with_float32_outputs(apply, params, x)(params, x)
+    return eigenpairs(product, jnp.zeros_like(found), num_values, num_steps, key)
 
 
 def ntk_moments(
     apply: Apply,
     params: Params,
-    x: Float[Array, "n ..."],
+    x: Inputs,
     key: RandomKey,
     num_probes: int = 20,
     rank: int = 10,
     block_size: int | None = None,
+    *,
+    outputs: Reduction | None = None,
 ) -> KernelMoments:
     """Trace, squared Frobenius norm and effective rank of Θ, from 2 rank + num_probes products.
 
@@ -150,6 +167,7 @@ def ntk_moments(
         num_probes: How many random vectors estimate what the directions Q leave, at least 2.
         rank: How many directions Q has; at most nk, where all is exact.
         block_size: The number of inputs that a pass takes at once; by default all.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example: three equal eigenvalues: an effective rank of 3.
         >>> linear, w = lambda w, x: x @ w, jnp.zeros((3, 1))
@@ -161,7 +179,7 @@ def ntk_moments(
         raise ValueError(
             f"num_probes must be at least 2 and rank at least 1, got {num_probes} and {rank}."
         )
-    _output_shape(apply, params, x)
+    apply, params, x = _entered(apply, params, x, outputs)
     return _moments(apply, params, x, key, num_probes, rank, block_size)
 
 
@@ -169,8 +187,9 @@ def ntk_moments(
 def _moments(apply, params, x, key, num_probes, rank, block_size) -> KernelMoments:
     trace = jnp.sum(_diagonal(apply, params, x, 32))
     product = _flat_product(apply, params, x, block_size)
-    size = jax.eval_shape(apply, params, x).size
-    square = _squared_norm(product, size, x.dtype, key, num_probes, min(rank, size))
+    found = jax.eval_shape(with_float32_outputs(apply, params, x), params, x)
+    size = found.size
+    square = _squared_norm(product, size, found.dtype, key, num_probes, min(rank, size))
     rank_mean = trace**2 / square.mean
     return KernelMoments(trace, square, Estimate(rank_mean, rank_mean * square.error / square.mean))
 
@@ -178,12 +197,14 @@ def _moments(apply, params, x, key, num_probes, rank, block_size) -> KernelMomen
 def label_alignment(
     apply: Apply,
     params: Params,
-    x: Float[Array, "n ..."],
+    x: Inputs,
     y: Float[Array, "n k"],
     key: RandomKey,
     num_probes: int = 20,
     rank: int = 10,
     block_size: int | None = None,
+    *,
+    outputs: Reduction | None = None,
 ) -> Estimate:
     """yᵀΘy / (‖Θ‖_F ‖y‖²): 1 if Θ is a multiple of yyᵀ, and small if y is hard to learn.
 
@@ -196,6 +217,7 @@ def label_alignment(
         num_probes: How many random vectors estimate ‖Θ‖_F, beside the directions Q; at least 2.
         rank: How many directions Q has; at most nk, where all is exact.
         block_size: The number of inputs that a pass takes at once; by default all.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example: the kernel of one feature, which has the labels' signs.
         >>> x = jnp.array([[1.0], [-1.0]])
@@ -203,9 +225,10 @@ def label_alignment(
         >>> round(float(found.mean), 4)
         1.0
     """
-    outputs = _output_shape(apply, params, x)
-    if y.shape != outputs:
-        raise ValueError(f"y must have the shape of the outputs, {outputs}, got {y.shape}.")
+    apply, params, x = _entered(apply, params, x, outputs)
+    shape = _output_shape(apply, params, x)
+    if y.shape != shape:
+        raise ValueError(f"y must have the shape of the outputs, {shape}, got {y.shape}.")
     moments = ntk_moments(apply, params, x, key, num_probes, rank, block_size)
     return _alignment(apply, params, x, y, moments.square, block_size)
 
@@ -218,16 +241,22 @@ def _alignment(apply, params, x, y, square: Estimate, block_size) -> Estimate:
     return Estimate(value, jnp.abs(value) * square.error / (2 * square.mean))
 
 
-def _output_shape(apply: Apply, params: Params, x: Array) -> tuple[int, int]:
-    """(n, k), if outputs have such a shape."""
-    shape = jax.eval_shape(apply, params, x).shape
-    if len(shape) != 2 or shape[0] != len(x):
-        raise ValueError(f"apply must give outputs (n, k) for n = {len(x)} inputs, got {shape}.")
-    return shape
+def _entered(
+    apply: Apply, params: Params, x: Inputs, outputs: Reduction | None
+) -> tuple[Apply, Params, Inputs]:
+    """The network with outputs (n, k), its parameters and its inputs, if all is well with them."""
+    own = entered(apply, params, x, None, outputs)
+    check_outputs(own.apply, own.params, own.x1)
+    return own.apply, own.params, own.x1
+
+
+def _output_shape(apply: Apply, params: Params, x: Inputs) -> tuple[int, int]:
+    """(n, k)."""
+    return num_inputs(x), check_outputs(apply, params, x)
 
 
 def _flat_product(
-    apply: Apply, params: Params, x: Array, block_size: int | None
+    apply: Apply, params: Params, x: Inputs, block_size: int | None
 ) -> Callable[[Array], Array]:
     """The operator v ↦ Θv for flat vectors of nk numbers."""
     shape = jax.eval_shape(apply, params, x).shape
