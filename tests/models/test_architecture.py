@@ -76,6 +76,7 @@ def test_an_architecture_is_a_value():
         (lambda: AvgPool((2,), (0,)), "strides must be at least 1, got 0"),
         (lambda: Activation("rulu"), "got 'rulu'. Nearest: relu"),
         (lambda: LayerNorm(epsilon=-1.0), "epsilon must be at least 0, got -1.0"),
+        (lambda: LayerNorm(axes=()), r"axes must have at least one axis, got \(\)"),
         (lambda: BatchNorm(epsilon=-1.0), "epsilon must be at least 0, got -1.0"),
     ],
 )
@@ -90,6 +91,8 @@ def test_a_bad_layer_is_refused_when_it_is_made(make, message):
         (Dense(5), (), r"Dense needs inputs with a channel axis, got shape \(\)"),
         (Conv(5, (3, 3)), (64,), r"needs inputs with 2 position axes .* got shape \(64,\)"),
         (AvgPool((9, 9)), (8, 8, 1), r"at least the window \(9, 9\), got \(8, 8\)"),
+        (LayerNorm(axes=(0, 3)), (8, 8, 1), r"axes of inputs .*\(8, 8, 1\), got \(0, 3\)"),
+        (LayerNorm(axes=(0, -2)), (8, 1), r"must be different axes of .*, got \(0, -2\)"),
         (Residual(Dense(4)), (3,), r"one shape, got \(4,\) and \(3,\)"),
         (Concatenate(Flatten()), (4, 4, 1), r"keeps the positions, got \(4, 4, 1\) in and \(16,\)"),
         (Serial(Dense(8), Residual(Dense(9))), (3,), r"one shape, got \(9,\) and \(8,\)"),

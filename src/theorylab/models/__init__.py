@@ -27,6 +27,8 @@ from .builders import mlp as mlp
 from .dag_network import dag_network as dag_network
 from .dags import Dag as Dag
 from .dags import dag as dag
+from .masks import Masked as Masked
+from .masks import mask_constant as mask_constant
 from .mixing import Aggregate as Aggregate
 from .mixing import Dropout as Dropout
 from .mixing import SelfAttention as SelfAttention

@@ -239,11 +239,15 @@ class Activation(Architecture):
 
 @dataclass(frozen=True)
 class LayerNorm(Architecture):
-    """Channels of mean 0 and variance 1 at every position: y = γ (x − mean)/√(variance + ε) + β.
+    """Mean 0 and variance 1 over some axes of every input: y = γ (x − mean)/√(variance + ε) + β.
 
     Args:
-        affine: True: γ (initially 1) and β (initially 0) are trained; False: they are 1 and 0.
+        affine: True: γ (initially 1) and β (initially 0) of every channel are trained; False: they
+            are 1 and 0.
         epsilon: The ε under the root; with 0 the layer is exactly invariant to the scale of x.
+        axes: The axes of one input, without that of samples: (-1,) for the channels at every
+            position, (0, 1, 2) for all positions and channels of an image. At infinite width the
+            channels must be among them.
 
     Example:
         >>> LayerNorm(affine=True).output_shape((8, 8, 3))
@@ -252,15 +256,28 @@ class LayerNorm(Architecture):
 
     affine: bool = False
     epsilon: float = 1e-6
+    axes: tuple[int, ...] = (-1,)
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
             raise ValueError(f"epsilon must be at least 0, got {self.epsilon}.")
+        if not self.axes:
+            raise ValueError("axes must have at least one axis, got ().")
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """Keep it."""
         _check_channels(self, input_shape)
+        self.axes_of(input_shape)
         return input_shape
+
+    def axes_of(self, input_shape: Shape) -> tuple[int, ...]:
+        """The axes of an input of this shape, counted from its first."""
+        size = len(input_shape)
+        found = tuple(sorted({axis % size for axis in self.axes}))
+        if any(not -size <= axis < size for axis in self.axes) or len(found) < len(self.axes):
+            must = f"axes must be different axes of inputs of shape {input_shape}"
+            raise ValueError(f"{must}, got {self.axes}.")
+        return found
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ from .architecture import (
 )
 from .branches import Parallel
 from .einsum import Einsum, einsum_of_inputs
+from .masks import Masked, output_mask, unmasked
 from .mixing import Aggregate, Dropout, SelfAttention, Upsample
 from .parameters import Law, initialize, learning_rates
 from .parametrization import NTK, Parametrization
@@ -55,7 +56,9 @@ from .parts import (
     aggregation,
     dropout,
     fixed,
+    global_pool,
     linear_layer,
+    masking,
     normalization,
     self_attention,
 )
@@ -77,7 +80,8 @@ class Model(NamedTuple):
     Args:
         init: Draws parameters: key ─► params.
         apply: Computes outputs: (params, inputs with a leading axis of samples) ─► outputs; a third
-            argument has the graph of every input, for an `Aggregate` that has none.
+            argument has the graph of every input, for an `Aggregate` that has none. Inputs may be
+            `Masked(x, mask)`; outputs are 0 where they are missing.
         learning_rates: Gives the factor of the learning rate of every array of parameters, as
             numbers in the structure of `params`.
         parameters: The declaration of the parameters; `summary` prints it.
@@ -134,13 +138,20 @@ def network(
     def init(key: RandomKey) -> Params:
         return initialize(key, whole.parameters)
 
-    def apply(params: Params, x: Array, graphs: Array | None = None) -> Array:
+    def outputs(
+        params: Params, inputs: Array | Masked, key: RandomKey | None, graphs: Array | None
+    ) -> Array:
+        x, mask = unmasked(inputs)
         _check_inputs(x, graphs, input_shape, needs_graphs)
-        return whole.apply(params, x, SideInputs(graphs))
+        return whole.apply(params, x, SideInputs(graphs, key, mask))
 
-    def noisy(params: Params, x: Array, key: RandomKey, graphs: Array | None = None) -> Array:
-        _check_inputs(x, graphs, input_shape, needs_graphs)
-        return whole.apply(params, x, SideInputs(graphs, key))
+    def apply(params: Params, x: Array | Masked, graphs: Array | None = None) -> Array:
+        return outputs(params, x, None, graphs)
+
+    def noisy(
+        params: Params, x: Array | Masked, key: RandomKey, graphs: Array | None = None
+    ) -> Array:
+        return outputs(params, x, key, graphs)
 
     def factors_of(params: Params) -> Params:
         return jax.tree.map(lambda factor, _: factor, factors, params)
@@ -177,6 +188,12 @@ def in_batches(apply: Apply, batch_size: int) -> Apply:
 
 
 def _read(layer: Architecture, place: LayerPlace, settings: NetworkSettings) -> FiniteLayer:
+    return masking(layer, place, _unmasked_reading(layer, place, settings))
+
+
+def _unmasked_reading(
+    layer: Architecture, place: LayerPlace, settings: NetworkSettings
+) -> FiniteLayer:
     match layer:
         case Serial():
             return _serial(layer, place, settings)
@@ -196,6 +213,8 @@ def _read(layer: Architecture, place: LayerPlace, settings: NetworkSettings) -> 
             return self_attention(layer, place, settings)
         case LayerNorm() | BatchNorm():
             return normalization(layer, place, settings)
+        case GlobalPool():
+            return global_pool(layer, place)
         case Aggregate():
             return aggregation(layer, place)
         case Dropout():
@@ -211,9 +230,6 @@ def _function(layer: Architecture, place: LayerPlace) -> Callable[[Array], Array
         case AvgPool():
             pool = window_mean if layer.reduce == "mean" else window_sum
             return lambda x: pool(x, layer.window, layer.strides, layer.padding)
-        case GlobalPool():
-            reduce = jnp.mean if layer.reduce == "mean" else jnp.sum
-            return lambda x: reduce(x, axis=tuple(range(1, x.ndim - 1)))
         case Flatten():
             return lambda x: x.reshape(x.shape[0], math.prod(place.shape))
         case Patches():
@@ -244,15 +260,20 @@ def _convolution(
 
 def _serial(serial: Serial, place: LayerPlace, settings: NetworkSettings) -> FiniteLayer:
     shape, wide = place.shape, place.wide
+    shapes: list[tuple[int, ...]] = []
     parts: list[FiniteLayer] = []
     for index, layer in enumerate(serial.layers):
         last = place.last and not any(map(_has_weights, serial.layers[index + 1 :]))
         parts.append(_read(layer, LayerPlace(shape, wide, last), settings))
+        shapes.append(shape)
         shape, wide = layer.output_shape(shape), parts[-1].wide
 
     def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         for index, (part, part_params) in enumerate(zip(parts, params, strict=True)):
             x = part.apply(part_params, x, beside.at(index))
+            if beside.mask is not None:
+                mask = output_mask(serial.layers[index], beside.mask, shapes[index])
+                beside = beside._replace(mask=mask)
         return x
 
     return FiniteLayer(tuple(part.parameters for part in parts), apply, wide)

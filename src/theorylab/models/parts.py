@@ -22,7 +22,17 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import Params, RandomKey
 
-from .architecture import BatchNorm, Conv, ConvTranspose, Dense, LayerNorm, Shape
+from .architecture import (
+    Architecture,
+    BatchNorm,
+    Conv,
+    ConvTranspose,
+    Dense,
+    GlobalPool,
+    LayerNorm,
+    Shape,
+)
+from .masks import Mask, mean_of_present, output_mask, zeroed
 from .mixing import Aggregate, Dropout, SelfAttention
 from .parameters import Law, Parameter
 from .parametrization import Parametrization, Role, Scaling
@@ -52,10 +62,12 @@ class SideInputs(NamedTuple):
     Args:
         graphs: The graph of every input, (n, nodes, nodes).
         key: The source of the noise of training; None: there is no noise.
+        mask: What is missing of the inputs of a layer; None: nothing.
     """
 
     graphs: Float[Array, "n nodes nodes"] | None = None
     key: RandomKey | None = None
+    mask: Mask | None = None
 
     def at(self, index: int) -> "SideInputs":
         """Give the layer with this number noise of its own."""
@@ -158,7 +170,8 @@ def self_attention(
         query, value = heads("query"), heads("value")
         key = query if layer.tied else heads("key")
         logits = scale * jnp.einsum("nshm,nthm->nhst", query, key)
-        mixed = jnp.einsum("nhst,nthm->nshm", jax.nn.softmax(logits, axis=-1), value)
+        missing = _missing_keys(beside.mask, positions.shape)
+        mixed = jnp.einsum("nhst,nthm->nshm", attention_weights(logits, missing), value)
         mixed = mixed.reshape(*x.shape[:-1], width)
         y = parameters["output"].scaling.multiplier * (mixed @ params["output"])
         return _plus_bias(y, params, parameters)
@@ -169,7 +182,7 @@ def self_attention(
 def normalization(
     layer: LayerNorm | BatchNorm, place: LayerPlace, settings: NetworkSettings
 ) -> FiniteLayer:
-    """Read a normalisation of the channels, or of each channel over the batch.
+    """Read a normalisation over axes of each input, or of each channel over the batch.
 
     Example:
         >>> from theorylab.models.parametrization import NTK
@@ -178,15 +191,19 @@ def normalization(
         >>> sorted(normalization(LayerNorm(affine=True), place, settings).parameters)
         ['gain', 'offset']
     """
+    if isinstance(layer, LayerNorm):
+        axes = tuple(axis + 1 for axis in layer.axes_of(place.shape))
+    else:
+        axes = tuple(range(len(place.shape)))
 
-    def normalise(x: Array) -> Array:
-        axes = -1 if isinstance(layer, LayerNorm) else tuple(range(x.ndim - 1))
-        centred = x - x.mean(axis=axes, keepdims=True)
-        variance = jnp.square(centred).mean(axis=axes, keepdims=True)
+    def normalise(x: Array, mask: Mask | None) -> Array:
+        centred = x - mean_of_present(x, mask, axes)
+        variance = mean_of_present(jnp.square(centred), mask, axes)
         return centred / jnp.sqrt(variance + layer.epsilon)
 
     if not layer.affine:
-        return fixed(normalise, place)
+        plain = lambda params, x, beside: normalise(x, beside.mask)  # noqa: E731
+        return FiniteLayer((), plain, place.wide)
 
     width = place.shape[-1]
     # Where channels do not grow with the width, n = 1 and no exponent counts.
@@ -199,9 +216,27 @@ def normalization(
     def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         gain = jnp.broadcast_to(scaling.multiplier * params["gain"], x.shape)
         offset = jnp.broadcast_to(scaling.multiplier * params["offset"], x.shape)
-        return gain * normalise(x) + offset
+        return gain * normalise(x, beside.mask) + offset
 
     return FiniteLayer(parameters, apply, place.wide)
+
+
+def global_pool(layer: GlobalPool, place: LayerPlace) -> FiniteLayer:
+    """Read the mean, or sum, over all positions that are there.
+
+    Example:
+        >>> layer = global_pool(GlobalPool(), LayerPlace((2, 1), wide=True, last=False))
+        >>> layer.apply((), jnp.array([[[1.0], [2.0]]]), SideInputs()).tolist()
+        [[1.5]]
+    """
+
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
+        axes = tuple(range(1, x.ndim - 1))
+        if layer.reduce == "sum":
+            return x.sum(axis=axes)
+        return mean_of_present(x, beside.mask, axes).squeeze(axes)
+
+    return FiniteLayer((), apply, place.wide)
 
 
 def aggregation(layer: Aggregate, place: LayerPlace) -> FiniteLayer:
@@ -238,6 +273,45 @@ def dropout(layer: Dropout, place: LayerPlace) -> FiniteLayer:
         return jnp.where(mask, x / layer.keep, 0.0)
 
     return FiniteLayer((), apply, place.wide)
+
+
+def masking(layer: Architecture, place: LayerPlace, read: FiniteLayer) -> FiniteLayer:
+    """Let a layer give 0 where something is missing, if anything is.
+
+    Example: a bias at a missing position does not count.
+        >>> shift = fixed(lambda x: x + 1, LayerPlace((2, 1), wide=True, last=False))
+        >>> layer = masking(LayerNorm(), LayerPlace((2, 1), wide=True, last=False), shift)
+        >>> mask = jnp.array([False, True]).reshape(1, 2, 1)
+        >>> layer.apply((), jnp.zeros((1, 2, 1)), SideInputs(mask=mask)).ravel().tolist()
+        [1.0, 0.0]
+    """
+
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
+        y = read.apply(params, x, beside)
+        if beside.mask is None:
+            return y
+        return zeroed(y, output_mask(layer, beside.mask, place.shape))
+
+    return read._replace(apply=apply)
+
+
+def attention_weights(logits: Array, missing: Array | None) -> Array:
+    """The softmax over keys that are there, of logits (..., queries, keys).
+
+    Example: the second key is missing.
+        >>> attention_weights(jnp.array([[3.0, 5.0]]), jnp.array([[False, True]])).tolist()
+        [[1.0, 0.0]]
+    """
+    if missing is not None:  # a finite number: with all keys missing, all weights are the same
+        logits = jnp.where(missing, jnp.finfo(logits.dtype).min / 2, logits)
+    return jax.nn.softmax(logits, axis=-1)
+
+
+def _missing_keys(mask: Mask | None, shape: Shape) -> Array | None:
+    """Which positions are missing, (n, heads, queries, keys)."""
+    if mask is None:
+        return None
+    return mask.all(axis=-1).reshape(shape[0], 1, 1, shape[1])
 
 
 def _with_scales(

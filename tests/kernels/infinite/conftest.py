@@ -16,7 +16,8 @@ def monte_carlo():
 
     def measure(make, x, scales, bias: Bias = "none", width=64, num_seeds=100, graphs=None):
         beside = () if graphs is None else (graphs,)
-        model = network(make(width, width), x.shape[1:], scales, bias)
+        shape = jax.tree.leaves(x)[0].shape  # of the inputs, masked or not
+        model = network(make(width, width), shape[1:], scales, bias)
 
         def first(params):
             f = model.apply(params, x, *beside)
@@ -25,7 +26,7 @@ def monte_carlo():
         def one(key):
             # The first output does not see the weights of the others: its gradient there is 0.
             gradients, f = jax.jacrev(first, has_aux=True)(model.init(key))
-            rows = [leaf.reshape(x.shape[0], -1) for leaf in jax.tree.leaves(gradients)]
+            rows = [leaf.reshape(shape[0], -1) for leaf in jax.tree.leaves(gradients)]
             return f @ f.T / width, sum(row @ row.T for row in rows)
 
         keys = jax.random.split(jax.random.key(1), num_seeds)

@@ -10,7 +10,7 @@ import pytest
 
 from theorylab.kernels import infinite_diagonal, infinite_kernels, infinite_nngp
 from theorylab.kernels.infinite.kernels import make_reading
-from theorylab.kernels.infinite.reading import read_batches
+from theorylab.kernels.infinite.reading import InputBatch, read_batches
 from theorylab.models import (
     NTK,
     Activation,
@@ -137,7 +137,7 @@ def test_a_hundred_layers_give_finite_values_and_gradients():
     reading = make_reading(mlp([1] * 100), x, HE, "none", False, tangent=True)
 
     def total(x):  # layer by layer: a hundred of them take long to compile
-        kernels = read_batches(reading, x, None, None, None)
+        kernels = read_batches(reading, InputBatch(x), None)
         return sum(kernel.sum() for kernel in kernels), kernels
 
     gradient, (_, ntk) = jax.grad(total, has_aux=True)(x)
@@ -185,6 +185,8 @@ def test_what_has_no_closed_form_is_refused():
         infinite_kernels(Serial(Dense(2), Unknown()), X)
     with pytest.raises(TypeError, match="no reading for a layer of type BatchNorm"):
         infinite_kernels(Serial(Dense(2), BatchNorm(), Dense(1)), X)
+    with pytest.raises(ValueError, match="LayerNorm must normalise the channels too, axis 1"):
+        infinite_kernels(Serial(Dense(2), LayerNorm(axes=(0,))), jnp.ones((1, 4, 2)))
     with pytest.raises(ValueError, match="LayerNorm must stand after a Dense"):
         infinite_kernels(Serial(LayerNorm(), Dense(2)), X)
     with pytest.raises(ValueError, match="must stand after a Dense"):

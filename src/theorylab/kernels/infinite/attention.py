@@ -24,7 +24,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.models import SelfAttention
+from theorylab.models.parts import attention_weights
 
+from .masks import missing_keys
 from .positions import as_matrix, as_pairs, mixed
 from .state import Context, Draws, LayerState
 from .weights import linear
@@ -57,7 +59,7 @@ def _attention(layer: SelfAttention, values: LayerState) -> Matrix:
     """P of logits that do not fluctuate."""
     covariance = as_matrix(values.nngp, values.shape[:-1])
     logits = covariance if layer.tied else jnp.zeros_like(covariance)
-    return jax.nn.softmax(logits, axis=-1)
+    return attention_weights(logits, missing_keys(values)[0])
 
 
 def _sampled(layer: SelfAttention, values: LayerState, context: Context) -> LayerState:
@@ -84,7 +86,8 @@ def _sampled(layer: SelfAttention, values: LayerState, context: Context) -> Laye
         own, others = jnp.broadcast_to(own, shape), jnp.broadcast_to(others, shape)
         joint = jnp.block([[own, nngp], [jnp.swapaxes(nngp, -1, -2), others]])
     key = jax.random.fold_in(context.draws.key, context.notes.count)
-    means = _mean_over_logits(nngp, ntk, _root(joint), Draws(key, context.draws.count))
+    draws = Draws(key, context.draws.count)
+    means = _mean_over_logits(nngp, ntk, _root(joint), missing_keys(values), draws)
     return values._replace(
         nngp=as_pairs(means[0], positions),
         ntk=None if ntk is None else as_pairs(means[1], positions),
@@ -92,7 +95,11 @@ def _sampled(layer: SelfAttention, values: LayerState, context: Context) -> Laye
 
 
 def _mean_over_logits(
-    nngp: Matrix, ntk: Matrix | None, root: Root, draws: Draws
+    nngp: Matrix,
+    ntk: Matrix | None,
+    root: Root,
+    missing: tuple[Array | None, Array | None],
+    draws: Draws,
 ) -> tuple[Matrix, ...]:
     size = nngp.shape[-1]
 
@@ -100,8 +107,8 @@ def _mean_over_logits(
         # The same normal numbers for every pair of inputs: fewer of them, and smoother kernels.
         normal = jax.random.normal(key, root.shape[-2:], root.dtype)
         logits = root @ jnp.broadcast_to(normal, root.shape) @ jnp.swapaxes(root, -1, -2)
-        first = jax.nn.softmax(logits[..., :size, :size], axis=-1)
-        second = jax.nn.softmax(logits[..., -size:, -size:], axis=-1)
+        first = attention_weights(logits[..., :size, :size], missing[0])
+        second = attention_weights(logits[..., -size:, -size:], missing[1])
         return _heads(nngp, ntk, first, second)
 
     def add(total: tuple[Matrix, ...], key: Array) -> tuple[tuple[Matrix, ...], None]:

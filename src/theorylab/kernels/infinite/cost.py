@@ -13,7 +13,7 @@ from theorylab.models import NTK, Architecture, Parametrization
 from theorylab.models.parts import Bias
 
 from .kernels import make_reading
-from .reading import NotedInputs, read_alone, read_listed
+from .reading import InputBatch, NotedInputs, read_alone, read_listed
 from .tiles import planned
 
 
@@ -40,7 +40,7 @@ def pair_operations(
     """
     reading = make_reading(architecture, _one(input_shape), parametrization, bias, False, tangent)
     x = jax.ShapeDtypeStruct((1, *input_shape), jnp.float32)
-    _, notes = jax.eval_shape(lambda x: read_alone(reading, x), x)
+    _, notes = jax.eval_shape(lambda x: read_alone(reading, InputBatch(x)), x)
     side = NotedInputs(x, notes)
     program = jax.jit(lambda one, other: read_listed(reading, one, other)).lower(side, side)
     counts = program.cost_analysis() or {}

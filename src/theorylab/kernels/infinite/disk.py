@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from theorylab.models import NTK, Architecture, Parametrization
+from theorylab.models.masks import Masked
 from theorylab.models.parts import Bias
 from theorylab.numerics.memory import readable
 
-from ..inputs import input_pair
-from .kernels import check_graphs, host_inputs, kernel_shape, make_reading
+from .kernels import input_batches, kernel_shape, make_reading, on_host
 from .tiles import fill
 
 
@@ -39,8 +39,8 @@ class StoredKernels(NamedTuple):
 def infinite_kernels_on_disk(
     folder: str | Path,
     architecture: Architecture,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Float[Array, "n1 ..."] | Masked,
+    x2: Float[Array, "n2 ..."] | Masked | None = None,
     parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
     bias: Bias = "none",
     training: bool = False,
@@ -62,15 +62,15 @@ def infinite_kernels_on_disk(
         ...     print(sorted(os.listdir(folder)), float(kernels.ntk[0, 0]))
         ['nngp.npy', 'ntk.npy'] 0.75
     """
-    x1, second = input_pair(x1, x2)
     reading = make_reading(architecture, x1, parametrization, bias, training, tangent=True)
-    check_graphs(architecture, x1, x2, graphs1, graphs2)
+    first, second = input_batches(architecture, x1, x2, graphs1, graphs2)
     if block is not None and block < 1:
         raise ValueError(f"block must be at least 1, got {block}.")
-    shape = kernel_shape(reading, x1.shape[0], second.shape[0])
+    dtype = first.x.dtype
+    shape = kernel_shape(reading, len(first.x), len((second or first).x))
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    needed = 2 * int(np.prod(shape, dtype=object)) * x1.dtype.itemsize
+    needed = 2 * int(np.prod(shape, dtype=object)) * dtype.itemsize
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(f"the kernels need {readable(needed)}, and {folder} has {readable(free)}.")
@@ -78,11 +78,10 @@ def infinite_kernels_on_disk(
     parts = [final.with_name(f".{final.name}.{os.getpid()}.part") for final in finals]
     try:
         outputs = tuple(
-            np.lib.format.open_memmap(part, mode="w+", dtype=x1.dtype, shape=shape)
-            for part in parts
+            np.lib.format.open_memmap(part, mode="w+", dtype=dtype, shape=shape) for part in parts
         )
-        other = None if x2 is None else host_inputs(x2, graphs2)
-        fill(outputs, reading, host_inputs(x1, graphs1), other, block)
+        other = None if second is None else on_host(second)
+        fill(outputs, reading, on_host(first), other, block)
         for output in outputs:
             output.flush()
         del outputs

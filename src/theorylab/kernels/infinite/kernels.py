@@ -19,12 +19,13 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from theorylab.models import NTK, Architecture, Parametrization, Standard
+from theorylab.models.masks import Masked, unmasked
 from theorylab.models.parts import Bias
 from theorylab.numerics.memory import available_memory, readable
 
 from ..inputs import input_pair, require_array
 from .needs import needs_graphs
-from .reading import InfiniteReading, Outputs, read_batches, read_diagonal
+from .reading import InfiniteReading, InputBatch, Outputs, read_batches, read_diagonal
 from .state import Settings
 from .tiles import alone_with_notes, fill, planned
 from .workers import compiled
@@ -54,8 +55,8 @@ class Kernels(NamedTuple):
 
 def infinite_kernels(
     architecture: Architecture,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Float[Array, "n1 ..."] | Masked,
+    x2: Float[Array, "n2 ..."] | Masked | None = None,
     parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
     bias: Bias = "none",
     training: bool = False,
@@ -71,7 +72,8 @@ def infinite_kernels(
 
     Args:
         architecture: What the network is.
-        x1: The inputs x, (n₁, d) or (n₁, *positions, channels).
+        x1: The inputs x, (n₁, d) or (n₁, *positions, channels); `Masked(x, mask)` if some of their
+            positions are missing.
         x2: The inputs x′; the same as x if not given.
         parametrization: `NTK(weight_scale=σ_w, bias_scale=σ_b)`, or `Standard(...)`.
         bias: "none"; "zero": trained, initially 0; "normal": trained, drawn like the weights.
@@ -94,8 +96,8 @@ def infinite_kernels(
 
 def infinite_nngp(
     architecture: Architecture,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Float[Array, "n1 ..."] | Masked,
+    x2: Float[Array, "n2 ..."] | Masked | None = None,
     parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
     bias: Bias = "none",
     training: bool = False,
@@ -116,7 +118,7 @@ def infinite_nngp(
 
 def infinite_diagonal(
     architecture: Architecture,
-    x: Float[Array, "n ..."],
+    x: Float[Array, "n ..."] | Masked,
     parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
     bias: Bias = "none",
     training: bool = False,
@@ -130,19 +132,18 @@ def infinite_diagonal(
         [0.75]
     """
     reading = make_reading(architecture, x, parametrization, bias, training, tangent=True)
-    x, _ = input_pair(x, None)
-    check_graphs(architecture, x, None, graphs, None)
-    inputs = (x,) if graphs is None else (x, graphs)
-    if _traced(inputs) or x.shape[0] * reading.numbers_per_pair <= _SMALL:
-        return Kernels(*in_one_piece(read_diagonal, reading, inputs))
-    size = planned(reading, x.shape[0], None, None).size
-    alone, _ = alone_with_notes(reading, tuple(map(np.asarray, inputs)), size)
+    inputs, _ = input_batches(architecture, x, None, graphs, None)
+    count = inputs.x.shape[0]
+    if _traced(inputs) or count * reading.numbers_per_pair <= _SMALL:
+        return Kernels(*in_one_piece(read_diagonal, reading, (inputs,)))
+    size = planned(reading, count, None, None).size
+    alone, _ = alone_with_notes(reading, on_host(inputs), size)
     return Kernels(*map(jnp.asarray, alone))
 
 
 def make_reading(
     architecture: Architecture,
-    x: Float[Array, "n ..."],
+    x: Float[Array, "n ..."] | Masked,
     parametrization: Parametrization,
     bias: Bias,
     training: bool,
@@ -163,6 +164,7 @@ def make_reading(
         )
     if bias not in ("none", "zero", "normal"):
         raise ValueError(f"bias must be none, zero or normal, got {bias!r}.")
+    x = x.x if isinstance(x, Masked) else x
     require_array("x1", x)
     if x.ndim < 2:
         raise ValueError(f"x1 must have shape (n, ...) with n >= 1, got {x.shape}.")
@@ -201,6 +203,37 @@ def check_graphs(
                 raise ValueError(f"{name} must have shape {expected}, got {graphs.shape}.")
 
 
+def input_batches(
+    architecture: Architecture,
+    x1: Array | Masked,
+    x2: Array | Masked | None,
+    graphs1: Array | None,
+    graphs2: Array | None,
+) -> tuple[InputBatch, InputBatch | None]:
+    """The inputs x and x′ with all that belongs to them, checked.
+
+    Example: where something is missing of x, x′ has a mask too.
+        >>> from theorylab.models import mlp
+        >>> x, mask = jnp.ones((2, 3, 1)), jnp.zeros((2, 3), bool)
+        >>> first, second = input_batches(mlp([1]), Masked(x, mask), x, None, None)
+        >>> first.mask.shape, second.mask.shape
+        ((2, 3, 1), (2, 3, 1))
+    """
+    one, mask1 = unmasked(x1, "x1")
+    other, mask2 = unmasked(x2, "x2")
+    _, second = input_pair(one, other)
+    check_graphs(architecture, one, other, graphs1, graphs2)
+    if one.dtype != second.dtype:
+        raise ValueError(f"x1 and x2 must have one dtype, got {one.dtype} and {second.dtype}.")
+    if mask1 is not None or mask2 is not None:
+        mask1, mask2 = (
+            jnp.zeros((*x.shape[:-1], 1), bool) if mask is None else mask
+            for mask, x in ((mask1, one), (mask2, second))
+        )
+    first = InputBatch(one, graphs1, mask1)
+    return first, None if other is None else InputBatch(other, graphs2, mask2)
+
+
 def kernel_shape(reading: InfiniteReading, n1: int, n2: int) -> tuple[int, ...]:
     """The shape of a kernel.
 
@@ -216,40 +249,35 @@ def kernel_shape(reading: InfiniteReading, n1: int, n2: int) -> tuple[int, ...]:
 
 def _computed(
     reading: InfiniteReading,
-    x1: Array,
-    x2: Array | None,
+    x1: Array | Masked,
+    x2: Array | Masked | None,
     graphs1: Array | None,
     graphs2: Array | None,
     block: int | None,
 ) -> Outputs:
-    _, second = input_pair(x1, x2)
-    check_graphs(reading.architecture, x1, x2, graphs1, graphs2)
-    if x1.dtype != second.dtype:
-        raise ValueError(f"x1 and x2 must have one dtype, got {x1.dtype} and {second.dtype}.")
+    first, second = input_batches(reading.architecture, x1, x2, graphs1, graphs2)
     if block is not None and block < 1:
         raise ValueError(f"block must be at least 1, got {block}.")
-    shape = kernel_shape(reading, x1.shape[0], second.shape[0])
-    arrays = [array for array in (x1, x2, graphs1, graphs2) if array is not None]
+    dtype = first.x.dtype
+    shape = kernel_shape(reading, len(first.x), len((second or first).x))
     numbers = shape[0] * shape[1] * reading.numbers_per_pair
-    if _traced(arrays) or (block is None and numbers <= _SMALL):
-        return in_one_piece(read_batches, reading, (x1, x2, graphs1, graphs2))
+    if _traced((first, second)) or (block is None and numbers <= _SMALL):
+        return in_one_piece(read_batches, reading, (first, second))
     count = 2 if reading.settings.tangent else 1
-    _check_memory(shape, count * math.prod(shape) * x1.dtype.itemsize)
-    outputs = tuple(_empty(shape, x1.dtype) for _ in range(count))
-    first, other = host_inputs(x1, graphs1), None if x2 is None else host_inputs(x2, graphs2)
-    fill(outputs, reading, first, other, block)
+    _check_memory(shape, count * math.prod(shape) * dtype.itemsize)
+    outputs = tuple(_empty(shape, dtype) for _ in range(count))
+    fill(outputs, reading, on_host(first), None if second is None else on_host(second), block)
     return tuple(jax.device_put(output, may_alias=True) for output in outputs)
 
 
-def host_inputs(x: Array, graphs: Array | None) -> tuple[np.ndarray, ...]:
-    """Inputs, with their graphs if they have them, where tiles are cut.
+def on_host(inputs: InputBatch) -> InputBatch:
+    """Inputs where tiles are cut, as arrays of NumPy.
 
-    Example: inputs without graphs, and with.
-        >>> x, graphs = jnp.ones((2, 3, 1)), jnp.ones((2, 3, 3))
-        >>> len(host_inputs(x, None)), len(host_inputs(x, graphs))
-        (1, 2)
+    Example:
+        >>> isinstance(on_host(InputBatch(jnp.ones((2, 3)))).x, np.ndarray)
+        True
     """
-    return tuple(np.asarray(array) for array in (x, graphs) if array is not None)
+    return jax.tree.map(np.asarray, inputs)
 
 
 def _check_memory(shape: tuple[int, ...], needed: int) -> None:
@@ -276,7 +304,9 @@ def _traced(arrays: object) -> bool:
 
 
 def in_one_piece(
-    function: Callable[..., Outputs], reading: InfiniteReading, arguments: tuple[Array | None, ...]
+    function: Callable[..., Outputs],
+    reading: InfiniteReading,
+    arguments: tuple[InputBatch | None, ...],
 ) -> Outputs:
     """Compiled by itself, or as a part of the function that is being compiled.
 
@@ -284,7 +314,8 @@ def in_one_piece(
         >>> from theorylab.models import mlp
         >>> x = jnp.array([[1.0, 1.0]])
         >>> reading = make_reading(mlp([1, 1]), x, NTK(), "none", False, tangent=True)
-        >>> [round(float(kernel[0]), 6) for kernel in in_one_piece(read_diagonal, reading, (x,))]
+        >>> kernels = in_one_piece(read_diagonal, reading, (InputBatch(x),))
+        >>> [round(float(kernel[0]), 6) for kernel in kernels]
         [0.25, 0.75]
     """
     if _traced(arguments):

@@ -6,9 +6,11 @@
     Product        K ← K₁K₂                           Θ ← Θ₁K₂ + K₁Θ₂
     Concatenate    K ← (c₁K₁ + c₂K₂)/(c₁ + c₂)        Θ likewise                    c: channels
 
+Where a `LayerNorm` normalises positions too, q is the mean over them.
 Trained gains and offsets of a `LayerNorm` add K + 1 to Θ: a gain's derivative is its own channel's
 value, an offset's is 1. Layers of weights are in `weights`, those that move positions in
-`positions`, those that mix them by other rules in `mixing` and `attention`.
+`positions`, those that mix them by other rules in `mixing` and `attention`. Missing positions are
+0 after every layer: see `masks`.
 
 Source: golikov · ntk-fc · Eqs 2.53–2.61; golikov · ntk-conv · Eqs 2.62–2.78; arora · ntk-deep ·
 §9.4.
@@ -38,6 +40,7 @@ from theorylab.models import (
 from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
 from theorylab.models.einsum import Einsum
+from theorylab.models.masks import mean_of_present
 from theorylab.models.mixing import Upsample
 from theorylab.models.selection import Index
 
@@ -45,6 +48,7 @@ from ..dual import dual
 from .attention import attend
 from .branches import joined
 from .einsum import contracted
+from .masks import facing, flat_masks, pooled_present, remasked
 from .mixing import aggregate, drop, enlarge
 from .needs import is_fresh, is_independent, needs_pairs
 from .positions import averaged, flattened, narrowed, placed, spread, widened, windowed
@@ -71,7 +75,7 @@ def read(layer: Architecture, state: LayerState, wanted: bool, context: Context)
         >>> round(float(after.nngp[0]), 6), round(float(after.ntk[0]), 6)
         (0.25, 0.5)
     """
-    after = _read(layer, state, wanted, context)
+    after = remasked(layer, state, _read(layer, state, wanted, context))
     return after if wanted else narrowed(after)
 
 
@@ -97,6 +101,8 @@ def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context
             count = math.prod(layer.window) if layer.reduce == "mean" else 1
             return pooled.mapped(lambda kernel: kernel / count**2)
         case GlobalPool():
+            if state.masks is not None and layer.reduce == "mean":
+                return pooled_present(state)
             return averaged(state, layer.reduce)
         case Flatten():
             return flattened(state)
@@ -144,6 +150,25 @@ def _variances(state: LayerState, context: Context) -> tuple[Array, Array]:
     return placed(q1, num_axes, 1), placed(q2, num_axes, 2)
 
 
+def _mean_variances(layer: LayerNorm, state: LayerState, context: Context) -> tuple[Array, Array]:
+    """The variances over the axes of a normalisation, placed like those of every position."""
+    *inner, last = layer.axes_of(state.shape)
+    if last != len(state.shape) - 1:
+        raise ValueError(
+            f"LayerNorm must normalise the channels too, axis {len(state.shape) - 1} of inputs of "
+            f"shape {state.shape}, got axes {layer.axes}: else infinite width has no closed form."
+        )
+    q1, q2 = context.notes.of(lambda: narrowed(state).nngp)
+    num_axes = len(state.shape) - 1
+    if inner:
+        axes = tuple(q1.ndim - num_axes + axis for axis in inner)
+        masks = (None, None) if state.masks is None else facing(state, *flat_masks(state))
+        q1, q2 = (mean_of_present(*each, axes) for each in zip((q1, q2), masks, strict=True))
+    if not state.paired:
+        return q1, q2
+    return placed(q1, num_axes, 1), placed(q2, num_axes, 2)
+
+
 def _activation(layer: Activation, state: LayerState, context: Context) -> LayerState:
     _check_gaussian(f"Activation({layer.function!r})", state)
     q1, q2 = _variances(state, context)
@@ -160,7 +185,7 @@ def _layer_norm(layer: LayerNorm, state: LayerState, context: Context) -> LayerS
         positive = shifted > 0  # what is 0 stays 0, also without ε
         return jnp.where(positive, 1 / jnp.sqrt(jnp.where(positive, shifted, 1.0)), 0.0)
 
-    one, other = map(inverse_root, _variances(state, context))
+    one, other = map(inverse_root, _mean_variances(layer, state, context))
     after = state.mapped(lambda kernel: kernel * one * other)
     if not layer.affine:
         return after
@@ -198,11 +223,10 @@ def _concatenate(
     state = state if wanted else narrowed(state)
     count = state.shape[-1] + branch.shape[-1]
     kept, made = state.shape[-1] / count, branch.shape[-1] / count
-    return LayerState(
+    return state._replace(
         nngp=kept * state.nngp + made * branch.nngp,
         ntk=total((kept, state.ntk), (made, branch.ntk)),
         shape=(*state.shape[:-1], count),
-        paired=state.paired,
         gaussian=False,  # the two have different variances
     )
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from theorylab.models import Architecture
+from theorylab.models.masks import Mask
 
 from .layers import read
 from .needs import needs_pairs
@@ -28,6 +29,19 @@ _FEW = 8  # channels, for which a matrix product costs more than it saves
 Outputs = tuple[Array, ...]
 
 
+class InputBatch(NamedTuple):
+    """A batch of inputs with what belongs to each: its graph, and what is missing of it.
+
+    Example: inputs without graphs, of which nothing is missing.
+        >>> InputBatch(jnp.ones((2, 3))).mask is None
+        True
+    """
+
+    x: Any  # an array of JAX, or of NumPy where tiles are cut; 0 where something is missing
+    graphs: Any = None  # (n, s, t)
+    mask: Any = None  # (n, *positions, 1)
+
+
 class NotedInputs(NamedTuple):
     """A batch of inputs with what was noted of it.
 
@@ -38,6 +52,7 @@ class NotedInputs(NamedTuple):
 
     x: Any  # an array of JAX, or of NumPy where tiles are cut
     notes: tuple[Any, ...]
+    mask: Any = None
 
 
 class InfiniteReading(NamedTuple):
@@ -74,8 +89,7 @@ class InfiniteReading(NamedTuple):
 
 def read_alone(
     reading: InfiniteReading,
-    x: Float[Array, "n ..."],
-    graphs: Float[Array, "n s t"] | None = None,
+    inputs: InputBatch,
     draws: Draws | None = None,
 ) -> tuple[Outputs, tuple[Array, ...]]:
     """Every input with itself, and the notes about it.
@@ -83,15 +97,17 @@ def read_alone(
     Example: one hidden ReLU layer, and the variance that its activation met.
         >>> from theorylab.models import NTK, mlp
         >>> settings = Settings(NTK(), "none", training=False, tangent=True)
-        >>> reading, x = InfiniteReading(mlp([1]), settings, (2,)), jnp.array([[1.0, 1.0]])
-        >>> (nngp, ntk), notes = read_alone(reading, x)
+        >>> reading = InfiniteReading(mlp([1]), settings, (2,))
+        >>> (nngp, ntk), notes = read_alone(reading, InputBatch(jnp.array([[1.0, 1.0]])))
         >>> [round(float(number[0]), 6) for number in (nngp, ntk, *notes)]
         [0.5, 1.0, 1.0]
     """
     notes = Notes()
+    x, graphs, mask = inputs
     start = _covariance(x, x, reading.paired, crossed=False)
+    masks = None if mask is None else (mask, mask)
     context = Context(reading.settings, notes, draws, graphs)
-    return _read(reading, start, context), tuple(notes.made)
+    return _read(reading, start, masks, context), tuple(notes.made)
 
 
 def read_pairs(
@@ -115,7 +131,8 @@ def read_pairs(
         >>> settings = Settings(NTK(), "none", training=False, tangent=True)
         >>> reading = InfiniteReading(mlp([1]), settings, (2,))
         >>> x1, x2 = jnp.array([[1.0, 1.0]]), jnp.array([[1.0, -1.0]])
-        >>> first, second = (NotedInputs(x, read_alone(reading, x)[1]) for x in (x1, x2))
+        >>> notes = [read_alone(reading, InputBatch(x))[1] for x in (x1, x2)]
+        >>> first, second = NotedInputs(x1, notes[0]), NotedInputs(x2, notes[1])
         >>> round(float(read_pairs(reading, first, second, crossed=True)[0][0, 0]), 4)
         0.1592
     """
@@ -123,7 +140,8 @@ def read_pairs(
     pairs = list(zip(first.notes, second.notes, strict=True))
     if crossed:
         pairs = [(one[:, None], other[None, :]) for one, other in pairs]
-    return _read(reading, start, Context(reading.settings, Notes(pairs), draws))
+    masks = None if first.mask is None else (first.mask, second.mask)
+    return _read(reading, start, masks, Context(reading.settings, Notes(pairs), draws))
 
 
 def read_crossed(reading: InfiniteReading, first: NotedInputs, second: NotedInputs) -> Outputs:
@@ -154,25 +172,23 @@ def read_listed(reading: InfiniteReading, first: NotedInputs, second: NotedInput
     return read_pairs(reading, first, second, crossed=False)
 
 
-def read_diagonal(reading: InfiniteReading, x: Array, graphs: Array | None = None) -> Outputs:
+def read_diagonal(reading: InfiniteReading, inputs: InputBatch) -> Outputs:
     """Every input with itself, (n,).
 
     Example: a linear layer has K = xᵀx/d.
         >>> from theorylab.models import NTK, Dense
         >>> settings = Settings(NTK(), "none", training=False, tangent=True)
         >>> reading = InfiniteReading(Dense(1), settings, (2,))
-        >>> read_diagonal(reading, jnp.array([[1.0, 1.0], [1.0, 3.0]]))[0].tolist()
+        >>> read_diagonal(reading, InputBatch(jnp.array([[1.0, 1.0], [1.0, 3.0]])))[0].tolist()
         [1.0, 5.0]
     """
-    return read_alone(reading, x, graphs)[0]
+    return read_alone(reading, inputs)[0]
 
 
 def read_batches(
     reading: InfiniteReading,
-    x1: Array,
-    x2: Array | None,
-    graphs1: Array | None,
-    graphs2: Array | None,
+    first: InputBatch,
+    second: InputBatch | None,
     draws: Draws | None = None,
 ) -> Outputs:
     """All of x with all of x′, or of x, in one piece.
@@ -182,16 +198,16 @@ def read_batches(
         >>> settings = Settings(NTK(), "none", training=False, tangent=True)
         >>> reading = InfiniteReading(Dense(1), settings, (2,))
         >>> x = jnp.array([[1.0, 1.0], [1.0, 3.0]])
-        >>> read_batches(reading, x, None, None, None)[0].tolist()
+        >>> read_batches(reading, InputBatch(x), None)[0].tolist()
         [[1.0, 2.0], [2.0, 5.0]]
     """
-    alone, notes = read_alone(reading, x1, graphs1, draws)
-    first = NotedInputs(x1, notes)
-    if x2 is not None:
-        second = NotedInputs(x2, read_alone(reading, x2, graphs2, draws)[1])
-        return read_pairs(reading, first, second, True, draws)
-    crossed = read_pairs(reading, first, first, True, draws)
-    same = jnp.eye(x1.shape[0], dtype=bool)
+    alone, notes = read_alone(reading, first, draws)
+    noted = NotedInputs(first.x, notes, first.mask)
+    if second is not None:
+        other = NotedInputs(second.x, read_alone(reading, second, draws)[1], second.mask)
+        return read_pairs(reading, noted, other, True, draws)
+    crossed = read_pairs(reading, noted, noted, True, draws)
+    same = jnp.eye(first.x.shape[0], dtype=bool)
 
     def with_diagonal(matrix: Array, diagonal: Array) -> Array:
         where = same.reshape(*same.shape, *(1,) * (matrix.ndim - 2))
@@ -200,8 +216,13 @@ def read_batches(
     return tuple(map(with_diagonal, crossed, alone))
 
 
-def _read(reading: InfiniteReading, start: Covariance, context: Context) -> Outputs:
-    state = LayerState(start, None, reading.shape, reading.paired, gaussian=False)
+def _read(
+    reading: InfiniteReading,
+    start: Covariance,
+    masks: tuple[Mask, Mask] | None,
+    context: Context,
+) -> Outputs:
+    state = LayerState(start, None, reading.shape, reading.paired, gaussian=False, masks=masks)
     end = read(reading.architecture, state, reading.outputs_have_positions, context)
     if not reading.settings.tangent:
         return (end.nngp,)

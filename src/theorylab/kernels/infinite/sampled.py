@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.models import NTK, Architecture, Parametrization
+from theorylab.models.masks import Masked
 from theorylab.models.parts import Bias
 from theorylab.typing import RandomKey
 
-from ..inputs import input_pair
-from .kernels import Kernels, check_graphs, make_reading
-from .reading import InfiniteReading, Outputs, read_batches
+from .kernels import Kernels, input_batches, make_reading
+from .reading import InfiniteReading, InputBatch, Outputs, read_batches
 from .state import Draws
 
 
@@ -40,8 +40,8 @@ class KernelEstimates(NamedTuple):
 def infinite_kernels_sampled(
     key: RandomKey,
     architecture: Architecture,
-    x1: Float[Array, "n1 ..."],
-    x2: Float[Array, "n2 ..."] | None = None,
+    x1: Float[Array, "n1 ..."] | Masked,
+    x2: Float[Array, "n2 ..."] | Masked | None = None,
     parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
     bias: Bias = "none",
     num_draws: int = 1024,
@@ -81,11 +81,10 @@ def infinite_kernels_sampled(
         raise ValueError(f"num_groups must be at least 2, got {num_groups}.")
     if num_draws < num_groups:
         raise ValueError(f"num_draws must be at least num_groups, {num_groups}; got {num_draws}.")
-    x1, _ = input_pair(x1, x2)
     reading = make_reading(architecture, x1, parametrization, bias, False, tangent=True)
-    check_graphs(architecture, x1, x2, graphs1, graphs2)
+    first, second = input_batches(architecture, x1, x2, graphs1, graphs2)
     keys = jax.random.split(key, num_groups)
-    samples = _groups(reading, keys, -(-num_draws // num_groups), x1, x2, graphs1, graphs2)
+    samples = _groups(reading, keys, -(-num_draws // num_groups), first, second)
     if x2 is None:  # the two triangles are drawn differently: their mean is the better estimate
         samples = tuple((sample + _exchanged(sample)) / 2 for sample in samples)
     mean = Kernels(*(sample.mean(axis=0) for sample in samples))
@@ -105,14 +104,12 @@ def _groups(
     reading: InfiniteReading,
     keys: Array,
     count: int,
-    x1: Array,
-    x2: Array | None,
-    graphs1: Array | None,
-    graphs2: Array | None,
+    first: InputBatch,
+    second: InputBatch | None,
 ) -> Outputs:
     """The kernels by every group of draws, (groups, n₁, n₂)."""
 
     def kernels(key: Array) -> Outputs:
-        return read_batches(reading, x1, x2, graphs1, graphs2, Draws(key, count))
+        return read_batches(reading, first, second, Draws(key, count))
 
     return jax.lax.map(kernels, keys)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from theorylab.models import Parametrization
 from theorylab.models.architecture import Shape
+from theorylab.models.masks import Mask
 from theorylab.models.parts import Bias
 from theorylab.typing import RandomKey
 
@@ -29,6 +30,8 @@ class LayerState(NamedTuple):
         shape: The shape of one input here, (*positions, channels).
         paired: Are there all pairs of positions (s, s′), or s = s′ only?
         gaussian: Are the channels centred Gaussians, independent of one another?
+        masks: What is missing of x and of x′, (n₁, *positions, 1) and (n₂, *positions, 1); None:
+            nothing.
 
     Example: images with 3 × 4 positions, between which all pairs are known.
         >>> import jax.numpy as jnp
@@ -43,6 +46,7 @@ class LayerState(NamedTuple):
     shape: Shape
     paired: bool
     gaussian: bool
+    masks: tuple[Mask, Mask] | None = None
 
     @property
     def axes(self) -> list[tuple[int, ...]]:

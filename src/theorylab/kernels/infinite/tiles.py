@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .reading import InfiniteReading, NotedInputs, read_alone, read_crossed, read_listed
+from .reading import (
+    InfiniteReading,
+    InputBatch,
+    NotedInputs,
+    read_alone,
+    read_crossed,
+    read_listed,
+)
 from .workers import compute
 
 _CACHE = 2**16  # numbers of one kernel in a tile
@@ -119,8 +126,8 @@ def triangle(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 def fill(
     outputs: tuple[np.ndarray, ...],
     reading: InfiniteReading,
-    first: tuple[np.ndarray, ...],
-    second: tuple[np.ndarray, ...] | None,
+    first: InputBatch,
+    second: InputBatch | None,
     block: int | None = None,
 ) -> None:
     """Compute the kernels of all pairs into arrays that are there, (n₁, n₂, ...).
@@ -128,8 +135,8 @@ def fill(
     Args:
         outputs: NNGP, or NNGP and tangent kernel.
         reading: The network.
-        first: The inputs x, and their graphs if they have them.
-        second: The same of x′; None: x itself.
+        first: The inputs x.
+        second: The inputs x′; None: x itself.
         block: The size of a tile, if it shall not be chosen.
 
     Example: a linear layer has K = xᵀx′/d, here in tiles of one pair each.
@@ -137,11 +144,12 @@ def fill(
         >>> from theorylab.models import NTK, Dense
         >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
         >>> nngp = np.empty((2, 2))
-        >>> fill((nngp,), reading, (np.array([[1.0, 1.0], [1.0, 3.0]]),), None, block=1)
+        >>> inputs = InputBatch(np.array([[1.0, 1.0], [1.0, 3.0]]))
+        >>> fill((nngp,), reading, inputs, None, block=1)
         >>> nngp.tolist()
         [[1.0, 2.0], [2.0, 5.0]]
     """
-    plan = planned(reading, len(first[0]), None if second is None else len(second[0]), block)
+    plan = planned(reading, len(first.x), None if second is None else len(second.x), block)
     alone, side1 = alone_with_notes(reading, first, plan.size)
     side2 = side1 if second is None else alone_with_notes(reading, second, plan.size)[1]
 
@@ -163,7 +171,7 @@ def fill(
 
 
 def alone_with_notes(
-    reading: InfiniteReading, inputs: tuple[np.ndarray, ...], size: int
+    reading: InfiniteReading, inputs: InputBatch, size: int
 ) -> tuple[tuple[np.ndarray, ...], NotedInputs]:
     """Every input with itself: its kernels, and the inputs with their notes.
 
@@ -171,17 +179,18 @@ def alone_with_notes(
         >>> from theorylab.kernels.infinite.state import Settings
         >>> from theorylab.models import NTK, Dense
         >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
-        >>> (nngp,), side = alone_with_notes(reading, (np.array([[1.0, 1.0], [1.0, 3.0]]),), size=1)
+        >>> inputs = InputBatch(np.array([[1.0, 1.0], [1.0, 3.0]]))
+        >>> (nngp,), side = alone_with_notes(reading, inputs, size=1)
         >>> nngp.tolist(), side.notes
         ([1.0, 5.0], ())
     """
-    count = len(inputs[0])
+    count = len(inputs.x)
     size = min(size, count)
     results: dict[int, Any] = {}
 
-    def prepare(number: int) -> tuple[np.ndarray, ...]:
+    def prepare(number: int) -> tuple[InputBatch]:
         rows = np.arange(number * size, min((number + 1) * size, count))
-        return _taken(inputs, rows, size)
+        return (_taken(inputs, rows, size),)
 
     def store(number: int, result: Any) -> None:
         results[number] = jax.tree.map(np.asarray, result)
@@ -189,7 +198,7 @@ def alone_with_notes(
     compute(read_alone, reading, -(-count // size), prepare, store)
     parts = [results[number] for number in sorted(results)]
     alone, notes = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
-    return alone, NotedInputs(inputs[0], notes)
+    return alone, NotedInputs(inputs.x, notes, inputs.mask)
 
 
 def _taken(tree: Any, indices: np.ndarray, size: int) -> Any:

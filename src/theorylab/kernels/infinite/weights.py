@@ -57,10 +57,9 @@ def linear(
         ntk = gain * state.nngp + trained
         if state.ntk is not None:
             ntk = ntk + variance * state.ntk
-    return LayerState(
+    return state._replace(
         nngp=variance * state.nngp + drawn,
         ntk=ntk,
         shape=(*state.shape[:-1], channels),
-        paired=state.paired,
         gaussian=True,
     )

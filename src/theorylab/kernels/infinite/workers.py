@@ -49,12 +49,13 @@ def compute(
         store: Takes the number of a piece and its results.
 
     Example: K = xᵀx/d of a linear layer, for two inputs one after the other.
-        >>> from theorylab.kernels.infinite.reading import read_diagonal
+        >>> from theorylab.kernels.infinite.reading import InputBatch, read_diagonal
         >>> from theorylab.kernels.infinite.state import Settings
         >>> from theorylab.models import NTK, Dense
         >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
         >>> inputs, found = np.array([[[1.0, 1.0]], [[1.0, 3.0]]]), {}
-        >>> compute(read_diagonal, reading, 2, lambda number: (inputs[number],), found.__setitem__)
+        >>> prepare = lambda number: (InputBatch(inputs[number]),)
+        >>> compute(read_diagonal, reading, 2, prepare, found.__setitem__)
         >>> [float(found[number][0][0]) for number in range(2)]
         [1.0, 5.0]
     """
@@ -104,11 +105,11 @@ def compiled(
         quick: Whether to compile it quickly rather than well.
 
     Example: K = xᵀx/d of a linear layer.
-        >>> from theorylab.kernels.infinite.reading import read_diagonal
+        >>> from theorylab.kernels.infinite.reading import InputBatch, read_diagonal
         >>> from theorylab.kernels.infinite.state import Settings
         >>> from theorylab.models import NTK, Dense
         >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
-        >>> x, device = np.array([[1.0, 3.0]]), jax.local_devices()[0]
+        >>> x, device = InputBatch(np.array([[1.0, 3.0]])), jax.local_devices()[0]
         >>> compiled(read_diagonal, reading, (x,), device)(x)[0].tolist()
         [5.0]
     """
