@@ -42,6 +42,7 @@ from .architecture import (
     check_sizes,
 )
 from .branches import Parallel
+from .custom_layer import CustomLayer
 from .einsum import Einsum, einsum_of_inputs
 from .mixing import Aggregate, Dropout, SelfAttention, Upsample
 from .parameters import Law, initialize, learning_rates
@@ -53,6 +54,7 @@ from .parts import (
     NetworkSettings,
     SideInputs,
     aggregation,
+    custom_layer,
     dropout,
     fixed,
     linear_layer,
@@ -200,6 +202,8 @@ def _read(layer: Architecture, place: LayerPlace, settings: NetworkSettings) -> 
             return aggregation(layer, place)
         case Dropout():
             return dropout(layer, place)
+        case CustomLayer():
+            return custom_layer(layer, place)
     return fixed(_function(layer, place), place)
 
 
@@ -224,7 +228,10 @@ def _function(layer: Architecture, place: LayerPlace) -> Callable[[Array], Array
             return lambda x: x[:, *layer.at(place.shape)]
         case Einsum():
             return lambda x: einsum_of_inputs(layer, x)
-    raise TypeError(f"network has no reading for a layer of type {type(layer).__name__}.")
+    raise TypeError(
+        f"network has no reading for a layer of type {type(layer).__name__}: a layer of your own "
+        "is a CustomLayer."
+    )
 
 
 def _convolution(
@@ -322,7 +329,10 @@ def _layers(layer: Architecture) -> Iterator[Architecture]:
 
 def _has_weights(layer: Architecture) -> bool:
     kinds = (Dense, Conv, ConvTranspose, SelfAttention)
-    return any(isinstance(each, kinds) for each in _layers(layer))
+    return any(
+        isinstance(each, kinds) or (isinstance(each, CustomLayer) and each.outputs == "new")
+        for each in _layers(layer)
+    )
 
 
 def _check_settings(

@@ -37,6 +37,7 @@ from theorylab.models import (
 )
 from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
+from theorylab.models.custom_layer import CustomLayer
 from theorylab.models.einsum import Einsum
 from theorylab.models.mixing import Upsample
 from theorylab.models.selection import Index
@@ -44,10 +45,12 @@ from theorylab.models.selection import Index
 from ..dual import dual
 from .attention import attend
 from .branches import joined
+from .custom import customised
 from .einsum import contracted
+from .gaussian import check_gaussian, variances
 from .mixing import aggregate, drop, enlarge
 from .needs import is_fresh, is_independent, needs_pairs
-from .positions import averaged, flattened, narrowed, placed, spread, widened, windowed
+from .positions import averaged, flattened, narrowed, spread, widened, windowed
 from .selection import selected
 from .state import Context, LayerState, materialized, product, total
 from .weights import linear
@@ -116,8 +119,11 @@ def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context
             return selected(layer, state)
         case Einsum():
             return contracted(layer, state)
+        case CustomLayer():
+            return customised(layer, state, context)
     raise TypeError(
-        f"an infinitely wide network has no reading for a layer of type {type(layer).__name__}."
+        f"an infinitely wide network has no reading for a layer of type {type(layer).__name__}: "
+        "a layer of your own is a CustomLayer."
     )
 
 
@@ -135,32 +141,23 @@ def _conv(
     return widened(after) if alone and wanted else after
 
 
-def _variances(state: LayerState, context: Context) -> tuple[Array, Array]:
-    """The variances q at every position of x and x′, placed where pairs of positions need them."""
-    q1, q2 = context.notes.of(lambda: narrowed(state).nngp)
-    if not state.paired:
-        return q1, q2
-    num_axes = len(state.shape) - 1
-    return placed(q1, num_axes, 1), placed(q2, num_axes, 2)
-
-
 def _activation(layer: Activation, state: LayerState, context: Context) -> LayerState:
-    _check_gaussian(f"Activation({layer.function!r})", state)
-    q1, q2 = _variances(state, context)
+    check_gaussian(f"Activation({layer.function!r})", state)
+    q1, q2 = variances(state, context)
     value, derivative = dual(layer.function, q1, q2, materialized(state.nngp))
     value, ntk = materialized((value, product(state.ntk, derivative)))
     return state._replace(nngp=value, ntk=ntk, gaussian=False)
 
 
 def _layer_norm(layer: LayerNorm, state: LayerState, context: Context) -> LayerState:
-    _check_gaussian("LayerNorm", state)
+    check_gaussian("LayerNorm", state)
 
     def inverse_root(variance: Array) -> Array:
         shifted = variance + layer.epsilon
         positive = shifted > 0  # what is 0 stays 0, also without ε
         return jnp.where(positive, 1 / jnp.sqrt(jnp.where(positive, shifted, 1.0)), 0.0)
 
-    one, other = map(inverse_root, _variances(state, context))
+    one, other = map(inverse_root, variances(state, context))
     after = state.mapped(lambda kernel: kernel * one * other)
     if not layer.affine:
         return after
@@ -205,11 +202,3 @@ def _concatenate(
         paired=state.paired,
         gaussian=False,  # the two have different variances
     )
-
-
-def _check_gaussian(name: str, state: LayerState) -> None:
-    if not state.gaussian:
-        raise ValueError(
-            f"{name} must stand after a Dense layer or another layer of weights (or a Residual of "
-            "such): elsewhere its inputs are not Gaussian, and there is no closed form."
-        )
