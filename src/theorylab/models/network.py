@@ -42,6 +42,7 @@ from .architecture import (
     check_sizes,
 )
 from .branches import Parallel
+from .custom_layer import CustomLayer
 from .einsum import Einsum, einsum_of_inputs
 from .masks import Masked, output_mask, unmasked
 from .mixing import Aggregate, Dropout, SelfAttention, Upsample
@@ -54,6 +55,7 @@ from .parts import (
     NetworkSettings,
     SideInputs,
     aggregation,
+    custom_layer,
     dropout,
     fixed,
     global_pool,
@@ -219,6 +221,8 @@ def _unmasked_reading(
             return aggregation(layer, place)
         case Dropout():
             return dropout(layer, place)
+        case CustomLayer():
+            return custom_layer(layer, place)
     return fixed(_function(layer, place), place)
 
 
@@ -240,7 +244,10 @@ def _function(layer: Architecture, place: LayerPlace) -> Callable[[Array], Array
             return lambda x: x[:, *layer.at(place.shape)]
         case Einsum():
             return lambda x: einsum_of_inputs(layer, x)
-    raise TypeError(f"network has no reading for a layer of type {type(layer).__name__}.")
+    raise TypeError(
+        f"network has no reading for a layer of type {type(layer).__name__}: a layer of your own "
+        "is a CustomLayer."
+    )
 
 
 def _convolution(
@@ -343,7 +350,10 @@ def _layers(layer: Architecture) -> Iterator[Architecture]:
 
 def _has_weights(layer: Architecture) -> bool:
     kinds = (Dense, Conv, ConvTranspose, SelfAttention)
-    return any(isinstance(each, kinds) for each in _layers(layer))
+    return any(
+        isinstance(each, kinds) or (isinstance(each, CustomLayer) and each.outputs == "new")
+        for each in _layers(layer)
+    )
 
 
 def _check_settings(

@@ -8,8 +8,9 @@ Source: golikov · abc-dichotomy · Def. 3.4.5 (the laws D); zhu · nqm-relu2 ·
 
 import itertools
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,26 @@ from theorylab.typing import Params, RandomKey
 from .parametrization import Role, Scaling
 
 Law = Literal["normal", "uniform", "rademacher", "exponential"]
+
+
+class OwnParameters(NamedTuple):
+    """Parameters that a layer of the user's draws itself; their learning rates have the factor 1.
+
+    Args:
+        draw: key ─► parameters.
+
+    Example:
+        >>> own = OwnParameters(lambda key: {"gain": jnp.ones(3)})
+        >>> [(name, leaf.shape) for name, leaf in own.shapes()]
+        [('gain', (3,))]
+    """
+
+    draw: Callable[[RandomKey], Params]
+
+    def shapes(self) -> list[tuple[str, jax.ShapeDtypeStruct]]:
+        """Name every array, with its shape."""
+        leaves, _ = jax.tree.flatten_with_path(jax.eval_shape(self.draw, jax.random.key(0)))
+        return [(_path(path), leaf) for path, leaf in leaves]
 
 
 class Parameter(NamedTuple):
@@ -52,10 +73,14 @@ def initialize(key: RandomKey, parameters: Params) -> Params:
         (3, 2)
     """
     declared, structure = jax.tree.flatten(parameters, is_leaf=_is_parameter)
-    shapes = {law: tuple(p.shape for p in declared if p.start == law) for law in get_args(Law)}
+    drawn = [leaf for leaf in declared if isinstance(leaf, Parameter)]
+    shapes = {law: tuple(p.shape for p in drawn if p.start == law) for law in get_args(Law)}
     pieces = {law: iter(_pieces(key, shapes[law], law)) for law in shapes if shapes[law]}
+    own_keys = (jax.random.fold_in(key, number) for number in itertools.count(len(shapes)))
 
-    def start(parameter: Parameter) -> Float[Array, "..."]:
+    def start(parameter: Parameter | OwnParameters) -> Params:
+        if isinstance(parameter, OwnParameters):
+            return parameter.draw(next(own_keys))
         shape, _, scaling, start = parameter
         if start == "zero":
             return jnp.zeros(shape)
@@ -75,9 +100,13 @@ def learning_rates(parameters: Params) -> Params:
         >>> learning_rates(model.parameters)
         ({'weight': 64.0}, (), {'weight': 64.0})
     """
-    return jax.tree.map(
-        lambda parameter: parameter.scaling.learning_rate, parameters, is_leaf=_is_parameter
-    )
+
+    def factor(parameter: Parameter | OwnParameters) -> Params:
+        if isinstance(parameter, Parameter):
+            return parameter.scaling.learning_rate
+        return jax.tree.map(lambda _: 1.0, jax.eval_shape(parameter.draw, jax.random.key(0)))
+
+    return jax.tree.map(factor, parameters, is_leaf=_is_parameter)
 
 
 def draw_weights(
@@ -123,17 +152,12 @@ def summary(parameters: Params) -> str:
     """
     declared, _ = jax.tree.flatten_with_path(parameters, is_leaf=_is_parameter)
     head = ("parameter", "shape", "size", "role", "initial", "multiplier", "learning rate")
+    arrays = [row for path, parameter in declared for row in _rows(_path(path), parameter)]
     rows = [
-        (
-            jax.tree_util.keystr(path, simple=True, separator="."),
-            " × ".join(map(str, parameter.shape)),
-            str(math.prod(parameter.shape)),
-            parameter.role,
-            *(f"{scale:.4g}" for scale in parameter.scaling),
-        )
-        for path, parameter in declared
+        (name, " × ".join(map(str, shape)), str(math.prod(shape)), *told)
+        for name, shape, told in arrays
     ]
-    total = sum(math.prod(parameter.shape) for _, parameter in declared)
+    total = sum(math.prod(shape) for _, shape, _ in arrays)
     rows = [head, *rows, ("all", "", str(total), "", "", "", "")]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = "<<><>>>"  # words to the left, numbers to the right
@@ -157,5 +181,22 @@ def _pieces(
     return [piece.reshape(shape) for shape, piece in zip(shapes, numbers, strict=True)]
 
 
+def _rows(
+    path: str, parameter: Parameter | OwnParameters
+) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
+    """Name, shape, and role and scales of every array that is declared here."""
+    if isinstance(parameter, Parameter):
+        scales = (f"{scale:.4g}" for scale in parameter.scaling)
+        return [(path, parameter.shape, (parameter.role, *scales))]
+    return [
+        (".".join(filter(None, (path, name))), leaf.shape, ("own", "", "", "1"))
+        for name, leaf in parameter.shapes()
+    ]
+
+
+def _path(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
 def _is_parameter(node: object) -> bool:
-    return isinstance(node, Parameter)
+    return isinstance(node, Parameter | OwnParameters)

@@ -32,9 +32,10 @@ from .architecture import (
     LayerNorm,
     Shape,
 )
+from .custom_layer import CustomLayer
 from .masks import Mask, mean_of_present, output_mask, zeroed
 from .mixing import Aggregate, Dropout, SelfAttention
-from .parameters import Law, Parameter
+from .parameters import Law, OwnParameters, Parameter
 from .parametrization import Parametrization, Role, Scaling
 
 Bias = Literal["none", "zero", "normal", "uniform"]
@@ -312,6 +313,33 @@ def _missing_keys(mask: Mask | None, shape: Shape) -> Array | None:
     if mask is None:
         return None
     return mask.all(axis=-1).reshape(shape[0], 1, 1, shape[1])
+
+
+def custom_layer(layer: CustomLayer, place: LayerPlace) -> FiniteLayer:
+    """Read a layer of the user's, which draws its parameters itself.
+
+    Example:
+        >>> class Doubled(CustomLayer):
+        ...     output_shape = lambda self, shape: shape
+        ...     apply = lambda self, params, x: 2 * x
+        >>> layer = custom_layer(Doubled(), LayerPlace((1,), wide=True, last=False))
+        >>> layer.apply((), jnp.array([[3.0]]), SideInputs()).tolist()
+        [[6.0]]
+    """
+    expected = layer.output_shape(place.shape)
+
+    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
+        y = layer.apply(params, x)
+        if y.shape != (x.shape[0], *expected):
+            raise ValueError(
+                f"apply of {type(layer).__name__} must give outputs of shape "
+                f"{(x.shape[0], *expected)}, as output_shape says, got {y.shape}."
+            )
+        return y
+
+    wide = not place.last if layer.outputs == "new" else place.wide
+    drawn = OwnParameters(lambda key: layer.init(key, place.shape))
+    return FiniteLayer(drawn if drawn.shapes() else (), apply, wide)
 
 
 def _with_scales(

@@ -108,7 +108,13 @@ def _analytic(function: Elementwise) -> ClosedForm | None:
             return partial(_exponential, a, b)
         case Gabor():
             return _gabor
-    return None
+    own = getattr(function, "dual", None)
+    return own and partial(_own, own)
+
+
+def _own(form: Callable[..., tuple[Array, Array]], q1: Array, q2: Array, c: Array) -> Dual:
+    """The dual that an activation of the user's brings along."""
+    return Dual(*jnp.broadcast_arrays(*form(q1, q2, c), q1 * q2 * c)[:2])
 
 
 def _bent_line(left: float, right: float, q1: Array, q2: Array, c: Array) -> Dual:

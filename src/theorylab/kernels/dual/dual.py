@@ -40,7 +40,8 @@ def dual(
 
     Args:
         activation: σ: a name of `theorylab.models.ACTIVATIONS`, a member of a family such as
-            `Hermite(3)`, or any elementwise function, whose dual is found by `quadrature_dual`.
+            `Hermite(3)`, an activation of your own with a method `dual(q1, q2, c)` that gives both
+            numbers, or any elementwise function, whose dual is found by `quadrature_dual`.
         variance1: q₁, the variance of u; broadcast against the others.
         variance2: q₂, the variance of v.
         covariance: c, the covariance of u and v; |ρ| > 1 by rounding counts as 1.

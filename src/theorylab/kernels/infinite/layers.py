@@ -39,6 +39,7 @@ from theorylab.models import (
 )
 from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
+from theorylab.models.custom_layer import CustomLayer
 from theorylab.models.einsum import Einsum
 from theorylab.models.masks import mean_of_present
 from theorylab.models.mixing import Upsample
@@ -47,7 +48,9 @@ from theorylab.models.selection import Index
 from ..dual import dual
 from .attention import attend
 from .branches import joined
+from .custom import customised
 from .einsum import contracted
+from .gaussian import check_gaussian, variances
 from .masks import facing, flat_masks, pooled_present, remasked
 from .mixing import aggregate, drop, enlarge
 from .needs import is_fresh, is_independent, needs_pairs
@@ -122,8 +125,11 @@ def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context
             return selected(layer, state)
         case Einsum():
             return contracted(layer, state)
+        case CustomLayer():
+            return customised(layer, state, context)
     raise TypeError(
-        f"an infinitely wide network has no reading for a layer of type {type(layer).__name__}."
+        f"an infinitely wide network has no reading for a layer of type {type(layer).__name__}: "
+        "a layer of your own is a CustomLayer."
     )
 
 
@@ -139,15 +145,6 @@ def _conv(
     after = linear(mean, layer, count * state.shape[-1], layer.channels, context.settings)
     alone = isinstance(layer, Conv) and not layer.shared
     return widened(after) if alone and wanted else after
-
-
-def _variances(state: LayerState, context: Context) -> tuple[Array, Array]:
-    """The variances q at every position of x and x′, placed where pairs of positions need them."""
-    q1, q2 = context.notes.of(lambda: narrowed(state).nngp)
-    if not state.paired:
-        return q1, q2
-    num_axes = len(state.shape) - 1
-    return placed(q1, num_axes, 1), placed(q2, num_axes, 2)
 
 
 def _mean_variances(layer: LayerNorm, state: LayerState, context: Context) -> tuple[Array, Array]:
@@ -170,15 +167,15 @@ def _mean_variances(layer: LayerNorm, state: LayerState, context: Context) -> tu
 
 
 def _activation(layer: Activation, state: LayerState, context: Context) -> LayerState:
-    _check_gaussian(f"Activation({layer.function!r})", state)
-    q1, q2 = _variances(state, context)
+    check_gaussian(f"Activation({layer.function!r})", state)
+    q1, q2 = variances(state, context)
     value, derivative = dual(layer.function, q1, q2, materialized(state.nngp))
     value, ntk = materialized((value, product(state.ntk, derivative)))
     return state._replace(nngp=value, ntk=ntk, gaussian=False)
 
 
 def _layer_norm(layer: LayerNorm, state: LayerState, context: Context) -> LayerState:
-    _check_gaussian("LayerNorm", state)
+    check_gaussian("LayerNorm", state)
 
     def inverse_root(variance: Array) -> Array:
         shifted = variance + layer.epsilon
@@ -229,11 +226,3 @@ def _concatenate(
         shape=(*state.shape[:-1], count),
         gaussian=False,  # the two have different variances
     )
-
-
-def _check_gaussian(name: str, state: LayerState) -> None:
-    if not state.gaussian:
-        raise ValueError(
-            f"{name} must stand after a Dense layer or another layer of weights (or a Residual of "
-            "such): elsewhere its inputs are not Gaussian, and there is no closed form."
-        )

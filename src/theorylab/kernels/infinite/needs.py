@@ -19,6 +19,7 @@ from theorylab.models import (
 )
 from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
+from theorylab.models.custom_layer import CustomLayer
 from theorylab.models.einsum import Einsum
 from theorylab.models.mixing import Upsample
 
@@ -51,6 +52,8 @@ def needs_pairs(layer: Architecture, wanted: bool) -> bool:
             return True
         case Upsample(method="linear"):
             return True
+        case CustomLayer(needs_pairs=own):
+            return own or wanted
         case Einsum():
             *spots, _ = layer.letters.input
             return wanted or not set(spots) <= set(layer.letters.output)
@@ -84,6 +87,8 @@ def is_fresh(layer: Architecture, before: bool = False) -> bool:
         case Parallel():
             join = any if layer.join == "product" else all
             return join(is_fresh(branch, before) for branch in layer.branches)
+        case CustomLayer(outputs=outputs):
+            return outputs == "new" or (outputs == "kept" and before)
         case Activation():
             return False
     return before
@@ -112,6 +117,8 @@ def is_independent(layer: Architecture, before: bool = False) -> bool:
             return before and is_independent(layer.branch, before)
         case Parallel():
             return all(is_independent(branch, before) for branch in layer.branches)
+        case CustomLayer(outputs="new"):
+            return True
     return before
 
 
