@@ -40,7 +40,8 @@ def dual(
 
     Args:
         activation: σ: a name of `theorylab.models.ACTIVATIONS`, a member of a family such as
-            `Hermite(3)`, or any elementwise function, whose dual is found by `quadrature_dual`.
+            `Hermite(3)`, or any elementwise function, whose dual is found by `quadrature_dual`. One
+            with a method `gaussian_dual(variance1, variance2, covariance)` is asked for it.
         variance1: q₁, the variance of u; broadcast against the others.
         variance2: q₂, the variance of v.
         covariance: c, the covariance of u and v; |ρ| > 1 by rounding counts as 1.
@@ -57,6 +58,9 @@ def dual(
                 "Any other function σ can be given itself, Activation(σ), for quadrature_dual."
             )
         activation = ACTIVATIONS[activation]
+    own = getattr(activation, "gaussian_dual", None)
+    if own is not None:
+        return own(variance1, variance2, covariance)
     form = closed_form(_KINKED.get(activation, activation))
     if form is None:
         return quadrature_dual(activation, variance1, variance2, covariance)
