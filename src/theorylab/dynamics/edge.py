@@ -87,8 +87,9 @@ def watch(
         return jax.lax.fori_loop(0, gap, step, state._replace(num_rises=zero))
 
     def measure(state: _State) -> Watched:
-        curvature = sharpness(objective, state.params, key, num_lanczos)
-        return Watched(objective(state.params), *curvature, state.num_rises / gap)
+        found = sharpness(objective, state.params, key, num_lanczos)
+        loss = objective(state.params)
+        return Watched(loss, found.value, found.residual, state.num_rises / gap)
 
     loss = objective(params)
     zero = jnp.zeros_like(loss)
