@@ -125,11 +125,11 @@ def test_a_figure_that_fails_loses_nothing_and_is_no_success(coin):
 
 def test_a_config_that_does_not_fit_into_memory_is_refused_before_it_runs(coin, monkeypatch):
     module = sys.modules[conduct.__module__]
-    monkeypatch.setattr(module, "available_memory", lambda: 16_000)
+    monkeypatch.setattr(module, "available_memory", lambda: 100_000)
     assert conduct(coin, coin.Config(num_throws=1000)).as_expected
-    message = "toys/coin must fit into the 16 kB of memory that are free, got .* about 32 kB"
+    message = "toys/coin must fit into the 100 kB of memory that are free, got .* about 112 kB"
     with pytest.raises(Refused, match=message):
-        conduct(coin, coin.Config(num_throws=2000, breaks="run"))
+        conduct(coin, coin.Config(num_throws=1400, breaks="run"))
 
 
 def test_a_value_outside_its_domain_is_refused(coin, tree):

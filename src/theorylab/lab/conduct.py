@@ -37,6 +37,8 @@ from .key import key
 from .outcome import Judged, Outcome
 from .requests import as_json
 
+_BYTES_OF_ONE = 64  # a seed's key and some measurements, or a step's
+
 
 def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Outcome:
     """Run an experiment, judge every claim, draw.
@@ -116,16 +118,31 @@ def configure(entry: Entry, experiment: ModuleType, values: Mapping[str, Any]) -
 
 def require_memory(entry: Entry, experiment: ModuleType, config: Any) -> None:
     """Refuse a config that would need more memory than there is."""
+    available = available_memory()
+    needed = counted_bytes(entry, config)
     try:
-        needed = needed_bytes(entry, experiment, config)
+        # An estimate reads tables of its counts, and must not fill the memory with them.
+        if available is None or needed <= available:
+            needed += needed_bytes(entry, experiment, config)
     except (OverflowError, MemoryError) as error:
         raise Refused(f"{entry.name}: its sizes are too large ({one_line(error)}).") from None
-    available = available_memory()
     if available is not None and needed > available:
         raise Refused(
             f"{entry.name} must fit into the {readable(available)} of memory that are free,"
             f" got a config that needs about {readable(needed)}."
         )
+
+
+def counted_bytes(entry: Entry, config: Any) -> int:
+    """Bytes for what a config counts: steps, seeds and samples are listed somewhere, one by one.
+
+    Estimates speak of the arrays that are large at the presets' sizes; this bounds every other one,
+    so that no count comes near what fits into 32 bits.
+    """
+    counts = [getattr(config, field.name) for field in entry.fields if field.shape.kind is int]
+    seed = getattr(config, "seed", 0)
+    whole = sum(max(count, default=0) if isinstance(count, tuple) else count for count in counts)
+    return _BYTES_OF_ONE * max(whole - seed, 0)
 
 
 def needed_bytes(entry: Entry, experiment: ModuleType, config: Any) -> int:

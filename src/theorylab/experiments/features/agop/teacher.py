@@ -104,13 +104,14 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of activations and Jacobians of some images, of the data, and of all AGOPs."""
+    """Bytes of activations and Jacobians of images, of a student, of the data, of all AGOPs."""
     side, _, colours = image_shape(config.images)
     pixels = colours * side**2
     hidden = sum(count * pixels // 4 ** (i + 1) for i, count in enumerate(config.channels))
     data = num_images(config.images) * pixels
     features = 10 * config.num_seeds * pixels**2
-    return 4 * (2 * 256 * 10 * (pixels + 2 * hidden) + 3 * data + features)
+    student = config.width * (10 * (pixels + 10) + 4 * 256)
+    return 4 * (2 * (256 * 10 * (pixels + 2 * hidden) + student) + 3 * data + features)
 
 
 def run(config: Config) -> Result:

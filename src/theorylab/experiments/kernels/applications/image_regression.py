@@ -97,9 +97,11 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of the kernel between all pixels and half of them, twice, and of its factor."""
-    pixels = config.image_size**2
-    return 4 * (2 * pixels**2 // 2 + 3 * (pixels // 2) ** 2)
+    """Bytes of the kernel between pixels and half of them, twice, its factor, and all networks."""
+    pixels, inputs = config.image_size**2, 2 * config.num_frequencies
+    weights = config.width * (inputs + config.width)
+    networks = config.num_seeds * (10 * weights + 8 * config.width * pixels // 4)
+    return 4 * (2 * pixels**2 // 2 + 3 * (pixels // 2) ** 2 + networks + 4 * pixels * inputs)
 
 
 def run(config: Config) -> Result:

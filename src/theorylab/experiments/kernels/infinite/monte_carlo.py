@@ -101,9 +101,13 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of the kernels of digits, and of all draws at one width."""
-    digit = 6 * (config.num_train + config.num_test) ** 2
-    return 4 * (digit + 3 * config.num_seeds * config.num_draws * config.num_points**2)
+    """Bytes of the kernels of digits, of all draws at one width, and of the networks of a batch."""
+    digit, hidden = 6 * (config.num_train + config.num_test) ** 2, config.depth - 2
+    widest, small = max(config.widths), config.digit_width
+    weights = widest * (config.dimension + hidden * widest + NUM_OUTPUTS)
+    weights = max(256 * weights, 4 * small * (64 + hidden * small))
+    draws = 3 * config.num_seeds * config.num_draws * config.num_points**2
+    return 4 * (digit + draws + 5 * weights)
 
 
 def run(config: Config) -> Result:
