@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from theorylab.models.fast_convolutions import fast_convolutions, has_slow_convolutions
 from theorylab.models.own_network import check_params
 from theorylab.typing import Apply, Params
 
@@ -61,7 +62,10 @@ def hessian(objective: Callable[[Params], Float[Array, ""]], params: Params) -> 
         [6.0, 2.0]
     """
     check_params(params)
-    return jax.linearize(jax.grad(objective), params)[1]
+    if not has_slow_convolutions(objective, params):
+        return jax.linearize(jax.grad(objective), params)[1]
+    gradient = fast_convolutions(jax.grad(objective))
+    return fast_convolutions(jax.linearize(gradient, params)[1])
 
 
 def output_hessian(
@@ -111,6 +115,9 @@ def gauss_newton(
         >>> operator(jnp.ones(2)).tolist()  # (2w)²
         [4.0, 36.0]
     """
+    check_params(params)
+    if has_slow_convolutions(outputs, params):
+        outputs = fast_convolutions(outputs)
     both = jacobian(outputs, params)
     bend = hessian(loss, outputs(params))
     return lambda vector: both.transpose(bend(both.forward(vector)))
@@ -129,9 +136,11 @@ def jacobian(outputs: Callable[[Params], Array], params: Params) -> JacobianProd
         [13.0]
     """
     check_params(params)
-    _, forward = jax.linearize(outputs, params)
-    _, backward = jax.vjp(outputs, params)
-    return JacobianProducts(forward, lambda cotangent: backward(cotangent)[0])
+    slow = has_slow_convolutions(outputs, params)
+    fast = fast_convolutions if slow else lambda function: function
+    _, forward = jax.linearize(fast(outputs), params)
+    _, backward = jax.vjp(fast(outputs), params)
+    return JacobianProducts(fast(forward), fast(lambda cotangent: backward(cotangent)[0]))
 
 
 def preconditioned(operator: Operator, diagonal: Params) -> Operator:

@@ -1,11 +1,14 @@
 """Sums over many inputs, a block of them at a time: memory stays bounded."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
+
+from theorylab.models.fast_convolutions import fast_convolutions
 
 BLOCK_BYTES = 2**25  # of what is made for the inputs of one block
 _BLOCK_INPUTS = 256  # of one block at most: the network's own activations take memory too
@@ -45,4 +48,4 @@ def sum_over_blocks(term: Callable[[Array, Bool[Array, " b"]], Any], x: Array, s
 
     like = jax.eval_shape(term, x[:size], jnp.ones(size, bool))
     nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
-    return jax.lax.scan(add, nothing, starts)[0]
+    return fast_convolutions(partial(jax.lax.scan, add))(nothing, starts)[0]

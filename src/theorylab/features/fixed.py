@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, Int
 
 from theorylab.data import Dataset
 from theorylab.kernels.fourier_features import fourier_features, gaussian_frequencies
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.training import Batches, sgd, zero_one
 from theorylab.training.losses import check_positive
 from theorylab.training.trajectory import Steps
@@ -264,7 +265,7 @@ def squared_length(features: Features, x: Float[Array, "n ..."]) -> Float[Array,
         ]
         return jnp.asarray(sum(squares) / outputs.size)
 
-    return jnp.mean(jax.lax.map(of_one, x[:_NUM_PROBED]))
+    return jnp.mean(fast_convolutions(partial(jax.lax.map, of_one))(x[:_NUM_PROBED]))
 
 
 def accuracy(outputs: Float[Array, "n k"], targets: Float[Array, "n k"]) -> Float[Array, ""]:

@@ -10,6 +10,7 @@ must look: at what is left of ‖Jᵀr‖, and at what half of the steps gave.
 Source: karp · wrn-vs-ntk · 3.6, B.3.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.data import Dataset
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.typing import Apply, Params
 
 
@@ -87,8 +89,9 @@ def tangent_regression(
     still = jax.tree.map(jnp.zeros_like, start)
     endless, one = jnp.asarray(jnp.inf, value.dtype), jnp.ones((), value.dtype)
     state = _Conjugate(still, still, value, endless, one)
-    middle = jax.lax.scan(step, state, length=num_steps // 2)[0]
-    end = jax.lax.scan(step, middle, length=num_steps - num_steps // 2)[0]
+    scan = lambda state, length: jax.lax.scan(step, state, length=length)[0]  # noqa: E731
+    middle = fast_convolutions(partial(scan, length=num_steps // 2))(state)
+    end = fast_convolutions(partial(scan, length=num_steps - num_steps // 2))(middle)
     there, elsewhere = jax.linearize(lambda w: apply(w, x), start)
     return TangentFit(
         examples=end.outputs,

@@ -27,6 +27,8 @@ from .builders import mlp as mlp
 from .dag_network import dag_network as dag_network
 from .dags import Dag as Dag
 from .dags import dag as dag
+from .fast_convolutions import as_written as as_written
+from .fast_convolutions import fast_convolutions as fast_convolutions
 from .masks import Masked as Masked
 from .masks import mask_constant as mask_constant
 from .mixing import Aggregate as Aggregate

@@ -24,6 +24,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jaxtyping import Array, Int
 
 from theorylab.blocks import current_keeper
+from theorylab.models.fast_convolutions import fast_convolutions
 
 # LLVM's higher levels take two to three times as long to compile, and run no faster: the time goes
 # into matrix products, which are compiled already.
@@ -115,7 +116,7 @@ def _compiled(
         return jax.tree.map(lambda leaf: leaf[None], alone)
 
     # A number with its type: a thread does not know the precision that was set for this one.
-    lowered = jax.jit(some).lower(constants, inputs, np.int32(0))
+    lowered = jax.jit(fast_convolutions(some)).lower(constants, inputs, np.int32(0))
     options: dict[str, Any] | None = None
     num_threads = 1
     if on_cpu and _BATCHED.search(lowered.as_text()):

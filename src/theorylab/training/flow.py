@@ -8,6 +8,7 @@ Source: golikov · two-layer-flows · §1.4; golikov · lin-gd · §1.2.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import diffrax
@@ -18,6 +19,7 @@ import optax
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Real
 
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.typing import Params
 
 from .trajectory import Measure, Trajectory, all_finite, first_failure
@@ -128,7 +130,8 @@ def flow(
         return state, (measured, all_finite(measured) & ~state.failed)
 
     start = _State(jnp.zeros((), dtype), params, jnp.array(False), jnp.array(False))
-    state, (records, finite) = jax.lax.scan(stretch, start, ends)
+    run = fast_convolutions(partial(jax.lax.scan, stretch))
+    state, (records, finite) = run(start, ends)
     final = _nan_if(state.failed, state.params)
     return Trajectory(ends, records, final, ~finite.all(), first_failure(ends, finite))
 

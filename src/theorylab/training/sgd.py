@@ -11,6 +11,7 @@ Source: arora · sgd-minibatch · §2.2, Problem 2.5.3; zhu · sgd-match-rate ·
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.typing import Params, RandomKey
 
 from .descent import updated
@@ -171,7 +173,8 @@ def probed_sgd(
 
     steps = jnp.arange(num_steps)
     state = _State((params, optimizer.init(params)), new_sampler(key, len(dataset.x)))
-    (learner, _), (records, finite) = jax.lax.scan(advance, state, steps)
+    run = fast_convolutions(partial(jax.lax.scan, advance))
+    (learner, _), (records, finite) = run(state, steps)
     finite = finite.at[-1].set(finite[-1] & all_finite(learner[0]))
     return Trajectory(steps, records, learner[0], ~finite.all(), first_failure(steps, finite))
 

@@ -8,6 +8,7 @@ Source: zhu · agop-gd · Fig. 4.8.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.typing import Params, Scalar
 
 from .descent import updated
@@ -92,7 +94,8 @@ def descend_until(
     best = jnp.array(jnp.inf, dtype)
     learner = (params, optimizer.init(params))
     begun = _State(learner, never, never, jnp.array(0), objective(params), best)
-    end = jax.lax.while_loop(unfinished, advance, begun)
+    run = fast_convolutions(partial(jax.lax.while_loop, unfinished, advance))
+    end: _State = run(begun)
     if watch is not None:
         best = jnp.minimum(end.best, watch(end.learner[0]))
     reached = end.loss < target

@@ -7,6 +7,7 @@ recorded step where one appeared is named.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Int, Shaped
 
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.typing import Params
 
 Measure = Callable[[Params], Any]  # params ─► a pytree of arrays
@@ -120,7 +122,8 @@ def run_and_record(
         measured = measure(params_of(state))
         return state, (measured, all_finite((params_of(state), measured)))
 
-    state, (records, finite) = jax.lax.scan(stretch, state, (begins, ends))
+    run = fast_convolutions(partial(jax.lax.scan, stretch))
+    state, (records, finite) = run(state, (begins, ends))
     return Trajectory(ends, records, params_of(state), ~finite.all(), first_failure(ends, finite))
 
 

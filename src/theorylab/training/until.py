@@ -12,6 +12,7 @@ Source: zhu · agop-sgd · §4.4 (train to 10⁻³, report at the best validatio
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.typing import Params, RandomKey
 
 from .descent import updated
@@ -143,7 +145,8 @@ def train_until(
     best = _Best(params, infinite, zero, zero)
     learner = (params, optimizer.init(params))
     first = _State(learner, sampler, zero, zero, best, infinite, begun=jnp.array(False))
-    end = jax.lax.while_loop(unfinished, stretch, first)
+    run = fast_convolutions(partial(jax.lax.while_loop, unfinished, stretch))
+    end: _State = run(first)
     reached = end.loss < until.loss
     return StoppedRun(*end.best, end.loss, end.step, reached, ~jnp.isfinite(end.loss))
 

@@ -34,6 +34,7 @@ from typing import Literal, get_args
 import jax
 from jaxtyping import Array, Float
 
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.models.inputs import num_inputs, one_input
 from theorylab.models.own_network import (
     OwnNetwork,
@@ -257,12 +258,14 @@ def _kernel(
         second = x1 if x2 is None else x2
         each = [rates] if together else _one_at_a_time(rates)
         by_products = partial(kernel_by_products, apply, params, x1, second)
-        return [by_products(rates, outputs, block_size) for rates in each]
+        kernels = lambda: [by_products(rates, outputs, block_size) for rates in each]  # noqa: E731
+        return fast_convolutions(kernels)()
     plain: list[Way] = ["plain"] * len(program.leaves)
     ways = plain if method == "jacobian" else cheapest_ways(program, uses, workload)
     jacobian = jacobian_of(program, uses, ways)
     compare = compared(outputs, jax.tree.leaves(rates), together)
-    return kernel_by_blocks(jacobian, compare, outputs, x1, x2, block_size)
+    kernels = lambda: kernel_by_blocks(jacobian, compare, outputs, x1, x2, block_size)  # noqa: E731
+    return fast_convolutions(kernels)()
 
 
 def _program(apply: Apply, params: Params, x: Inputs) -> Program:

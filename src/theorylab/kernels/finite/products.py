@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.models.fast_convolutions import fast_convolutions, has_slow_convolutions
 from theorylab.models.inputs import as_batch, num_inputs, one_input
 from theorylab.typing import Apply, Inputs, Params
 
@@ -100,7 +101,8 @@ def product_by_blocks(
         one = lambda x: change(as_batch(x), direction)[0]  # noqa: E731
         return jax.lax.map(one, x1, batch_size=block_size)
 
-    return product
+    slow = has_slow_convolutions(apply, params, x1)
+    return fast_convolutions(product) if slow else product
 
 
 def _summed(

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.models.inputs import num_inputs, one_input
 from theorylab.models.own_network import check_outputs, entered, with_float32_outputs
 from theorylab.numerics import eigenpairs
@@ -92,7 +93,9 @@ def _diagonal(apply: Apply, params: Params, x: Inputs, batch_size: int) -> Array
         squares = [contracted(EACH, part, part)[:, 0, 0] for part in parts]
         return sum(squares[1:], squares[0])
 
-    return jax.lax.map(norms, x, batch_size=min(batch_size, num_inputs(x)))
+    size = min(batch_size, num_inputs(x))
+    mapped = lambda x: jax.lax.map(norms, x, batch_size=size)  # noqa: E731
+    return fast_convolutions(mapped)(x)
 
 
 def ntk_eigenpairs(
