@@ -11,6 +11,7 @@ kernel, a gradient by the input) is not defined at all, and would come out as 0.
 values is in `independence`, and is not done while a program is being compiled.
 """
 
+import inspect
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -80,6 +81,7 @@ def entered(
     x1: Inputs,
     x2: Inputs | None = None,
     outputs: Reduction | None = None,
+    only_floats: bool = True,
 ) -> OwnNetwork:
     """Check all that the user gave: parameters, inputs, and that inputs are treated by themselves.
 
@@ -89,6 +91,7 @@ def entered(
         x1: Inputs: an array (n, ...), or a tree of arrays with the same first axis.
         x2: Other inputs of the same shape.
         outputs: What reduces the outputs to (n, k); None: they are so.
+        only_floats: Whether params must be floating arrays, because derivatives are taken by them.
 
     Example:
         >>> network = entered(lambda w, x: x @ w, jnp.ones((3, 2)), jnp.ones((5, 3)))
@@ -96,6 +99,8 @@ def entered(
         (5, 2)
     """
     check_pair(x1, x2)
+    if only_floats:
+        check_params(params)
     check_finite(params)
     network = reduced(apply, outputs)
     params, x1, x2 = in_float32(params), _widened(x1), None if x2 is None else _widened(x2)
@@ -146,7 +151,7 @@ def check_params(params: Any) -> None:
 
 
 def check_finite(params: Params) -> None:
-    """Raise unless params are floating arrays without NaN and infinity, where values are there.
+    """Raise if params hold NaN or infinity, where there are values to look at.
 
     Example:
         >>> check_finite({"weight": jnp.array([1.0, jnp.nan])})
@@ -154,7 +159,6 @@ def check_finite(params: Params) -> None:
         ...
         ValueError: params must be finite, got NaN or infinity at ['weight'].
     """
-    check_params(params)
     for path, leaf in jax.tree.leaves_with_path(params):
         absent = isinstance(leaf, Tracer | jax.ShapeDtypeStruct)
         if not absent and not is_finite(leaf):
@@ -256,6 +260,8 @@ def check_one_by_one(apply: Apply, params: Params, x1: Inputs, x2: Inputs | None
         ValueError: apply must treat every input by itself, ...
     """
     owner, part = (apply.apply, apply.outputs) if isinstance(apply, Reduced) else (apply, None)
+    if inspect.ismethod(owner):  # made anew at every look at it: the object is what stays
+        owner, part = owner.__self__, (owner.__func__, part)
     check_independence(apply, params, x1, x2, (owner, part), output_shapes)
 
 
