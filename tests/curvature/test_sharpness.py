@@ -1,12 +1,16 @@
+import inspect
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.curvature import sharpness
+from theorylab.curvature import hessian, jacobian, sharpness
 from theorylab.data import chebyshev
 from theorylab.models import Standard, mlp, network
+from theorylab.models.own_network import PrecisionWarning
 from theorylab.training import squared
 
 MODEL = network(mlp([8, 8], 1, "tanh"), (1,), Standard(), bias="zero")
@@ -63,3 +67,43 @@ def test_the_residual_confesses_too_few_steps(found):
 def test_sharpness_needs_a_step():
     with pytest.raises(ValueError, match="k must be between 1 and num_steps = 0"):
         sharpness(lambda w: w @ w, jnp.ones(2), jax.random.key(0), num_steps=0)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_sharpness_of_16_bits_is_that_of_the_same_weights_in_float32(kind):
+    """Oracle: the weights as float32. Products take vectors of either type."""
+    params = {"w": jnp.arange(1.0, 7.0).astype(kind), "b": jnp.ones((), kind)}
+    objective = lambda w: jnp.sum(jnp.cos(w["w"] * w["b"]))  # noqa: E731
+    wide, key = jax.tree.map(lambda leaf: leaf.astype("float32"), params), jax.random.key(0)
+    with pytest.warns(PrecisionWarning, match=f"params of {kind} are taken as float32"):
+        found = sharpness(objective, params, key, 7)
+    exact = sharpness(objective, wide, key, 7)
+    np.testing.assert_array_equal(found.value, exact.value)
+    with pytest.warns(PrecisionWarning):
+        product = hessian(objective, params)
+    jax.tree.map(np.testing.assert_array_equal, product(params), product(wide))
+    with pytest.warns(PrecisionWarning):
+        both = jacobian(lambda w: jnp.sin(w["w"]), params)
+    np.testing.assert_array_equal(both.forward(params), both.forward(wide))
+
+
+def test_bad_keys_parameters_and_objectives_are_told():
+    unchecked: Any = inspect.unwrap(sharpness)  # annotations would refuse a key, too
+    with pytest.raises(TypeError, match=r"random key, such as jax.random.key\(0\), got 0"):
+        unchecked(jnp.sum, jnp.ones(3), 0)
+    with pytest.raises(TypeError, match=r"got an array of float64 with shape \(2,\)"):
+        unchecked(jnp.sum, jnp.ones(3), jnp.ones(2))
+    with pytest.raises(ValueError, match="params must be finite, got NaN"):
+        sharpness(jnp.sum, jnp.array([1.0, jnp.nan]), jax.random.key(0))
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="when it is called again"):
+        sharpness(lambda w: jnp.sum(w * rng.random(3)), jnp.ones(3), jax.random.key(0))
+
+
+def test_a_loss_with_batch_statistics_has_a_sharpness():
+    """Oracle: the dense Hessian. What is defined of a batch needs no single inputs."""
+    x = jax.random.normal(jax.random.key(1), (6, 3))
+    objective = lambda w: jnp.var(x @ w)  # noqa: E731
+    found = sharpness(objective, jnp.ones(3), jax.random.key(0), 3)
+    expected = jnp.linalg.eigvalsh(jax.hessian(objective)(jnp.ones(3)))[-1]
+    np.testing.assert_allclose(found.value, expected, rtol=1e-12)

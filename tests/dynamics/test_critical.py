@@ -1,5 +1,8 @@
 """Critical learning rates against Jacobians, dense Hessians and descent itself."""
 
+import inspect
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,7 +113,7 @@ def test_labels_of_the_wrong_shape_and_other_losses_are_refused(params, batch):
         critical_learning_rate(MODEL.apply, params, wrong, squared("mean"))
     with pytest.raises(ValueError, match="exact_critical_learning_rate takes every loss"):
         critical_learning_rate(MODEL.apply, params, batch, logistic("mean"))
-    with pytest.raises(ValueError, match=r"must have shape \(n, k\)"):
+    with pytest.raises(ValueError, match=r"of shape \(n, k\) for 4 inputs, got"):
         top_kernel_eigenvalue(lambda w, x: x @ w, jnp.ones(3), batch.x)
 
 
@@ -120,3 +123,40 @@ def test_batch_statistics_are_refused():
     pair = (jnp.arange(6.0).reshape(3, 2), jnp.zeros((3, 1)))
     with pytest.raises(ValueError, match="every input by itself"):
         critical_learning_rate(centred, jnp.ones((2, 1)), pair, squared("mean"))
+    rate = exact_critical_learning_rate(
+        centred, jnp.ones((2, 1)), pair, squared("mean"), jax.random.key(0)
+    )
+    assert jnp.isfinite(rate)  # of the loss of a whole batch it is defined
+
+
+def test_tokens_and_outputs_at_every_position_are_taken():
+    """Oracle: the same network on a plain array, with outputs (n, k)."""
+    table = jax.random.normal(jax.random.key(0), (5, 3))
+    weights, ids = {"table": table, "out": jnp.ones((3, 2))}, jnp.array([[0, 3], [1, 1], [4, 2]])
+    tree, y, loss = {"ids": ids, "keep": ids > 0}, jnp.zeros((3, 2)), squared("mean")
+
+    def network(w, x):
+        return jnp.tanh(w["table"][x["ids"]]) @ w["out"] * x["keep"][:, :, None]
+
+    plain = lambda w, x: network(w, {"ids": x, "keep": x > 0})[:, -1]  # noqa: E731
+    last, key = lambda f: f[:, -1], jax.random.key(1)
+    found = critical_learning_rate(network, weights, (tree, y), loss, outputs=last)
+    expected = critical_learning_rate(plain, weights, (ids, y), loss)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    found = exact_critical_learning_rate(network, weights, (tree, y), loss, key, outputs=last)
+    expected = exact_critical_learning_rate(plain, weights, (ids, y), loss, key)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_loss_by_name_a_triple_and_a_number_for_a_key_are_told(params, batch):
+    """Without the annotations, which would refuse them, too."""
+    by_kernel: Any = inspect.unwrap(critical_learning_rate)
+    exact: Any = inspect.unwrap(exact_critical_learning_rate)
+    loss, pair = squared("mean"), (batch.x, batch.y)
+    for measure, end in ((by_kernel, ()), (exact, (jax.random.key(0),))):
+        with pytest.raises(TypeError, match=r"loss must be a Loss .* got 'squared'"):
+            measure(MODEL.apply, params, pair, "squared", *end)
+        with pytest.raises(TypeError, match=r"a pair \(x, y\) .* got a tuple of 3"):
+            measure(MODEL.apply, params, (*pair, batch.y), loss, *end)
+    with pytest.raises(TypeError, match=r"key must be a random key, .* got 0"):
+        exact(MODEL.apply, params, pair, loss, 0)

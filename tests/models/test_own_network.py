@@ -1,5 +1,6 @@
 """Networks of the user's own: what is asked of them, and that nothing else is."""
 
+import inspect
 from typing import Any
 
 import equinox as eqx
@@ -82,9 +83,9 @@ def test_outputs_that_are_no_matrix_get_a_hint():
             ntk(lambda w, x, outputs=outputs: outputs(linear(w, x)), WEIGHT, X)
     network = reduced(lambda w, x: linear(w, x)[:, None, :], lambda f: f[:, -1])
     assert check_outputs(network, WEIGHT, X) == 2
-    not_a_function: Any = "last"
+    unchecked: Any = inspect.unwrap(reduced)  # the annotation would refuse it, too
     with pytest.raises(TypeError, match=r"outputs must be a function .* got a str"):
-        reduced(linear, not_a_function)
+        unchecked(linear, "last")
 
 
 def test_a_reduced_network_is_equal_to_another_of_the_same_parts():
@@ -150,6 +151,27 @@ def test_a_network_is_looked_at_once_for_every_shape():
     assert seen > equal
     check_one_by_one(counted, WEIGHT, X.astype("float32"))  # would be another program
     assert len(calls) == seen
+
+
+def test_a_method_is_looked_at_once_though_it_is_made_anew():
+    """Oracle: how often it is traced. Another method of the object is looked at by itself."""
+    calls = []
+
+    class Model:
+        def apply(self, w, x):
+            calls.append(x.shape)
+            return x @ w
+
+        def coupled(self, w, x):
+            return centred(w, x)
+
+    model = Model()
+    check_one_by_one(model.apply, WEIGHT, X)
+    seen = len(calls)
+    check_one_by_one(model.apply, WEIGHT, X)
+    assert len(calls) == seen
+    with pytest.raises(ValueError, match="treat every input by itself"):
+        check_one_by_one(model.coupled, WEIGHT, X)
 
 
 def test_nothing_is_looked_at_inside_a_compiled_program():

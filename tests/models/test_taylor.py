@@ -5,6 +5,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from theorylab.models import linearize, mlp, network, quadratize
+from theorylab.models.own_network import PrecisionWarning
 from theorylab.models.parameters import Parameter
 
 TANH = network(mlp([5, 4], 2, "tanh"), (3,), bias="normal")
@@ -163,3 +164,31 @@ def test_a_quadratic_model_with_ten_million_parameters_trains_in_little_memory()
         loss, trained = compiled(trained, params, x, y)
         losses.append(float(loss))
     assert losses[2] < losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("expand", [linearize, quadratize])
+def test_expansions_of_trees_reduced_outputs_and_16_bits(expand):
+    """Oracle: the same network on a plain array, and the same weights in float32."""
+    point, direction = point_and_direction(TANH)
+    to = moved(point, direction, 0.1)
+    tree = {"left": X[:, :1], "right": X[:, 1:]}
+    network_of_trees = lambda w, x: TANH.apply(w, jnp.concatenate([*x.values()], 1))[:, None]  # noqa: E731
+    found = expand(network_of_trees, point, outputs=lambda f: f[:, 0])(to, tree)
+    np.testing.assert_allclose(found, expand(TANH.apply, point)(to, X), rtol=1e-12)
+    half = jax.tree.map(lambda leaf: leaf.astype("bfloat16"), point)
+    with pytest.warns(PrecisionWarning, match="bfloat16 are taken as float32"):
+        rough = expand(TANH.apply, half)(half, X.astype("float32"))
+    wide = jax.tree.map(lambda leaf: leaf.astype("float32"), half)
+    np.testing.assert_array_equal(rough, expand(TANH.apply, wide)(wide, X.astype("float32")))
+
+
+def test_an_expansion_of_a_network_that_draws_anew_is_refused():
+    """Batch statistics pass: the expansion is a network of the same batch."""
+    rng = np.random.default_rng(0)
+    drawing = lambda w, x: x @ w * rng.random()  # noqa: E731
+    with pytest.raises(ValueError, match="when it is called again"):
+        linearize(drawing, jnp.ones((3, 1)))(jnp.ones((3, 1)), X)
+    centred = linearize(lambda w, x: (x - x.mean(axis=0, keepdims=True)) @ w, jnp.ones((3, 1)))
+    assert centred(jnp.ones((3, 1)), X).shape == (6, 1)
+    with pytest.raises(ValueError, match="params must be finite"):
+        linearize(drawing, jnp.full((3, 1), jnp.nan))

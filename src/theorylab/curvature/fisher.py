@@ -19,7 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.training import Loss
-from theorylab.typing import Apply, Params, RandomKey
+from theorylab.training.losses import check_loss
+from theorylab.typing import Apply, Inputs, Params, RandomKey
 
 from .operators import Operator, jacobian
 
@@ -28,7 +29,7 @@ def empirical_fisher(
     apply: Apply,
     loss: Loss,
     params: Params,
-    x: Float[Array, "n ..."],
+    x: Inputs,
     y: Float[Array, "n k"],
 ) -> Operator:
     """Give v ─► s Σᵢ ∇ℓᵢ ∇ℓᵢᵀ v.
@@ -47,6 +48,7 @@ def empirical_fisher(
         >>> fisher(jnp.ones((1, 1))).tolist()  # the mean of (2 (f − y) x)²
         [[4.0]]
     """
+    check_loss(loss)
     both = jacobian(lambda w: apply(w, x), params)
     outputs = apply(params, x)
     s = loss.scale(*outputs.shape)
@@ -60,7 +62,7 @@ def empirical_fisher(
 
 
 def monte_carlo_fisher(
-    apply: Apply, loss: Loss, params: Params, x: Float[Array, "n ..."], key: RandomKey
+    apply: Apply, loss: Loss, params: Params, x: Inputs, key: RandomKey
 ) -> Operator:
     """Give the Fisher matrix with one label per sample, drawn from the network's prediction.
 
@@ -81,6 +83,7 @@ def monte_carlo_fisher(
         >>> bool(abs(fisher(jnp.ones((1, 1)))[0, 0] - 2) < 0.6)  # 2: the Gauss–Newton matrix
         True
     """
+    check_loss(loss)
     return empirical_fisher(apply, loss, params, x, _predicted(loss, apply(params, x), key))
 
 

@@ -28,8 +28,15 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from theorylab.models.fast_convolutions import fast_convolutions, has_slow_convolutions
-from theorylab.models.own_network import check_params
-from theorylab.typing import Apply, Params
+from theorylab.models.independence import check_deterministic
+from theorylab.models.own_network import (
+    check_called_again,
+    check_finite,
+    check_params,
+    in_float32,
+    reduced,
+)
+from theorylab.typing import Apply, Inputs, Params, Reduction
 
 Operator = Callable[[Params], Params]  # linear and symmetric
 Part = int | str | tuple[int | str, ...]  # where in a tree: the key of a child, or of a descendant
@@ -52,8 +59,9 @@ def hessian(objective: Callable[[Params], Float[Array, ""]], params: Params) -> 
     """Give v ─► ∇²f(w) v.
 
     Args:
-        objective: f(w), a scalar.
-        params: w, any pytree.
+        objective: f(w), a scalar, and one function: without live dropout. It may be the loss of a
+            whole batch, with batch statistics.
+        params: w, any pytree of finite floating arrays; those of 16 bits are taken as float32.
 
     Example:
         >>> import jax.numpy as jnp
@@ -62,22 +70,40 @@ def hessian(objective: Callable[[Params], Float[Array, ""]], params: Params) -> 
         [6.0, 2.0]
     """
     check_params(params)
-    if not has_slow_convolutions(objective, params):
-        return jax.linearize(jax.grad(objective), params)[1]
+    check_finite(params)
+    check_deterministic(objective, params)
+    wide = in_float32(params)
+    if not has_slow_convolutions(objective, wide):
+        return _taking(params, wide, jax.linearize(jax.grad(objective), wide)[1])
     gradient = fast_convolutions(jax.grad(objective))
-    return fast_convolutions(jax.linearize(gradient, params)[1])
+    return _taking(params, wide, fast_convolutions(jax.linearize(gradient, wide)[1]))
+
+
+def _taking(params: Params, wide: Params, operator: Callable[[Params], Any]) -> Callable:
+    """The operator, also for vectors of the 16 bits that the parameters had."""
+    if wide is params:
+        return operator
+    return lambda vector: operator(
+        jax.tree.map(lambda entry, like: jnp.asarray(entry, like.dtype), vector, wide)
+    )
 
 
 def output_hessian(
-    apply: Apply, params: Params, x: Float[Array, "..."], output: int = 0
+    apply: Apply,
+    params: Params,
+    x: Inputs,
+    output: int = 0,
+    *,
+    outputs: Reduction | None = None,
 ) -> Operator:
     """Give v ─► ∇²f_k(w; x) v, the curvature of the network itself and not of a loss.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: w, any pytree.
-        x: One input.
+        x: One input, an array or a tree of arrays.
         output: k, which of the outputs.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example:
         >>> network = lambda w, x: w[0] * w[1] * x  # one input, one output
@@ -86,7 +112,9 @@ def output_hessian(
         [0.0, 2.0]
     """
     check_params(params)
-    shape = jax.eval_shape(apply, params, x[None]).shape
+    network = reduced(apply, outputs)
+    one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], x)
+    shape = jax.eval_shape(network, params, one).shape
     if shape[:1] != (1,) or len(shape) > 2:
         raise ValueError(
             f"x must be one input, which gives outputs (1, k) with an axis of samples, got {shape}."
@@ -94,7 +122,8 @@ def output_hessian(
     num_outputs = math.prod(shape)
     if not 0 <= output < num_outputs:
         raise ValueError(f"output must be between 0 and {num_outputs - 1}, got {output}.")
-    return hessian(lambda w: apply(w, x[None]).ravel()[output], params)
+    check_called_again(network, params, one)
+    return hessian(lambda w: network(w, one).ravel()[output], params)
 
 
 def gauss_newton(
@@ -116,10 +145,11 @@ def gauss_newton(
         [4.0, 36.0]
     """
     check_params(params)
+    params = in_float32(params)
     if has_slow_convolutions(outputs, params):
         outputs = fast_convolutions(outputs)
     both = jacobian(outputs, params)
-    bend = hessian(loss, outputs(params))
+    bend = jax.linearize(jax.grad(loss), outputs(params))[1]
     return lambda vector: both.transpose(bend(both.forward(vector)))
 
 
@@ -136,11 +166,14 @@ def jacobian(outputs: Callable[[Params], Array], params: Params) -> JacobianProd
         [13.0]
     """
     check_params(params)
-    slow = has_slow_convolutions(outputs, params)
-    fast = fast_convolutions if slow else lambda function: function
-    _, forward = jax.linearize(fast(outputs), params)
-    _, backward = jax.vjp(fast(outputs), params)
-    return JacobianProducts(fast(forward), fast(lambda cotangent: backward(cotangent)[0]))
+    check_finite(params)
+    check_deterministic(outputs, params)
+    wide = in_float32(params)
+    fast = fast_convolutions if has_slow_convolutions(outputs, wide) else lambda function: function
+    _, forward = jax.linearize(fast(outputs), wide)
+    _, backward = jax.vjp(fast(outputs), wide)
+    forward = _taking(params, wide, fast(forward))
+    return JacobianProducts(forward, fast(lambda cotangent: backward(cotangent)[0]))
 
 
 def preconditioned(operator: Operator, diagonal: Params) -> Operator:

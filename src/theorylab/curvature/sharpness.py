@@ -14,8 +14,9 @@ from collections.abc import Callable
 from jaxtyping import Array, Float
 
 from theorylab.answers import Answer
+from theorylab.models.own_network import in_float32
 from theorylab.numerics import eigenpairs
-from theorylab.typing import Params, RandomKey
+from theorylab.typing import Params, RandomKey, check_key
 
 from .operators import hessian
 
@@ -45,8 +46,8 @@ def sharpness(
     """Compute λ_max(∇²f(w)); it can be jitted, mapped, and measured while a network trains.
 
     Args:
-        objective: f(w), a scalar.
-        params: w, any pytree.
+        objective: f(w), a scalar, and one function: without live dropout.
+        params: w, any pytree; those of 16 bits are taken as float32.
         key: Draws the direction where Lanczos starts.
         num_steps: How many Hessian–vector products to spend, and one more for the residual.
 
@@ -56,5 +57,7 @@ def sharpness(
         >>> round(float(sharpness(saddle, jnp.ones(2), jax.random.key(0)).value), 6)
         2.0
     """
+    check_key(key)
+    params = in_float32(params)
     largest = eigenpairs(hessian(objective, params), params, 1, num_steps, key)
     return Sharpness(largest.values[0], largest.residuals[0])

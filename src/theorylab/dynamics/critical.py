@@ -17,6 +17,7 @@ Source: zhu · eta-crit · §4.2, C.1; zhu · ntk-decomp · §4.2.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +25,12 @@ from jaxtyping import Array, Float
 
 from theorylab.curvature import sharpness
 from theorylab.kernels import ntk, ntk_eigenpairs, ntk_full
-from theorylab.models.own_network import check_one_by_one
+from theorylab.models.inputs import num_inputs
+from theorylab.models.own_network import check_outputs, entered, entered_as_batch
 from theorylab.training import Loss
+from theorylab.training.losses import check_loss
 from theorylab.training.sgd import Examples
-from theorylab.typing import Apply, Params, RandomKey
+from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
 # Beyond it, products with the kernel cost less than its eigenvalues.
 _LARGEST_MATRIX = 512
@@ -35,7 +38,12 @@ _NUM_PRODUCTS = 50
 
 
 def critical_learning_rate(
-    apply: Apply, params: Params, batch: Examples | tuple[Array, Array], loss: Loss
+    apply: Apply,
+    params: Params,
+    batch: Examples | tuple[Inputs, Array],
+    loss: Loss,
+    *,
+    outputs: Reduction | None = None,
 ) -> Float[Array, ""]:
     """η̃_crit = 2 / (c λ_max(K)): n/λ_max(K) for the mean squared error of one output.
 
@@ -44,6 +52,7 @@ def critical_learning_rate(
         params: w, any pytree of arrays.
         batch: Inputs x and targets y, or the pair (x, y); the targets only have to fit.
         loss: The squared loss in its normalisation.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example:
         >>> from theorylab.data import Dataset
@@ -54,18 +63,19 @@ def critical_learning_rate(
         >>> round(float(rate), 6)
         0.2
     """
+    check_loss(loss)
     if loss.kind != "squared":
         raise ValueError(
             f"the tangent kernel gives a critical learning rate for the squared loss, got"
             f" {loss.kind}; exact_critical_learning_rate takes every loss."
         )
     x, y = _pair(batch)
-    check_one_by_one(apply, params, x)
-    return _by_kernel(apply, params, x, y, loss)
+    own = entered(apply, params, x, None, outputs)
+    return _by_kernel(own.apply, own.params, own.x1, y, loss)
 
 
 @partial(jax.jit, static_argnums=(0, 4))
-def _by_kernel(apply: Apply, params: Params, x: Array, y: Array, loss: Loss) -> Array:
+def _by_kernel(apply: Apply, params: Params, x: Inputs, y: Array, loss: Loss) -> Array:
     n, k = _checked_shape(apply, params, x, y)
     rate = loss.critical_learning_rate(top_kernel_eigenvalue(apply, params, x), n, k)
     return jnp.asarray(rate)
@@ -74,10 +84,12 @@ def _by_kernel(apply: Apply, params: Params, x: Array, y: Array, loss: Loss) -> 
 def exact_critical_learning_rate(
     apply: Apply,
     params: Params,
-    batch: Examples | tuple[Array, Array],
+    batch: Examples | tuple[Inputs, Array],
     loss: Loss,
     key: RandomKey,
     num_products: int = 30,
+    *,
+    outputs: Reduction | None = None,
 ) -> Float[Array, ""]:
     """η_crit = 2 / λ_max(∇²L), by Lanczos; infinite where no curvature is positive.
 
@@ -88,6 +100,7 @@ def exact_critical_learning_rate(
         loss: Any loss.
         key: Draws the direction where Lanczos starts.
         num_products: How many Hessian–vector products to spend.
+        outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example: a linear model, where it is the rate of the kernel.
         >>> from theorylab.training import squared
@@ -97,21 +110,29 @@ def exact_critical_learning_rate(
         >>> round(float(rate), 4)
         0.2
     """
-    return _exact(apply, params, *_pair(batch), loss, key, num_products)
+    check_loss(loss)
+    check_key(key)
+    x, y = _pair(batch)
+    own = entered_as_batch(apply, params, x, outputs)
+    return _exact(own.apply, own.params, own.x1, y, loss, key, num_products)
 
 
 @partial(jax.jit, static_argnums=(0, 4, 6))
 def _exact(
-    apply: Apply, params: Params, x: Array, y: Array, loss: Loss, key: RandomKey, num_products: int
+    apply: Apply,
+    params: Params,
+    x: Inputs,
+    y: Array,
+    loss: Loss,
+    key: RandomKey,
+    num_products: int,
 ) -> Array:
     _checked_shape(apply, params, x, y)
     largest = sharpness(lambda w: loss(apply(w, x), y), params, key, num_products).value
     return jnp.where(largest > 0, 2 / largest, jnp.inf)
 
 
-def top_kernel_eigenvalue(
-    apply: Apply, params: Params, x: Float[Array, "n ..."]
-) -> Float[Array, ""]:
+def top_kernel_eigenvalue(apply: Apply, params: Params, x: Inputs) -> Float[Array, ""]:
     """λ_max(K) = ‖K‖ of the nk × nk tangent kernel.
 
     Up to 512 rows the kernel is formed; beyond, Lanczos takes 50 products with it.
@@ -134,9 +155,7 @@ def top_kernel_eigenvalue(
     return kernel[0, 0] if n * k == 1 else jnp.linalg.eigvalsh(kernel)[-1]
 
 
-def kernel_matrix(
-    apply: Apply, params: Params, x: Float[Array, "n ..."]
-) -> Float[Array, "rows rows"]:
+def kernel_matrix(apply: Apply, params: Params, x: Inputs) -> Float[Array, "rows rows"]:
     """K as one matrix: row and column ik + a belong to output a at input i, as in `f.ravel()`.
 
     Args:
@@ -156,19 +175,24 @@ def kernel_matrix(
     return jnp.swapaxes(full, 1, 2).reshape(n * k, n * k)
 
 
-def _pair(batch: Examples | tuple[Array, Array]) -> tuple[Array, Array]:
+def _pair(batch: Any) -> tuple[Inputs, Array]:
     """The inputs and the targets."""
-    return (batch.x, batch.y) if isinstance(batch, Examples) else batch
+    if isinstance(batch, Examples):
+        return batch.x, batch.y
+    if isinstance(batch, tuple | list) and len(batch) == 2:
+        return batch[0], batch[1]
+    size = f" of {len(batch)}" if isinstance(batch, tuple | list) else ""
+    raise TypeError(
+        "batch must be a pair (x, y) of inputs and targets, or have .x and .y, got a"
+        f" {type(batch).__name__}{size}."
+    )
 
 
-def _output_shape(apply: Apply, params: Params, x: Array) -> tuple[int, int]:
-    shape = jax.eval_shape(apply, params, x).shape
-    if len(shape) != 2 or shape[0] != len(x):
-        raise ValueError(f"outputs of {len(x)} inputs must have shape (n, k), got {shape}.")
-    return shape
+def _output_shape(apply: Apply, params: Params, x: Inputs) -> tuple[int, int]:
+    return num_inputs(x), check_outputs(apply, params, x)
 
 
-def _checked_shape(apply: Apply, params: Params, x: Array, y: Array) -> tuple[int, int]:
+def _checked_shape(apply: Apply, params: Params, x: Inputs, y: Array) -> tuple[int, int]:
     shape = _output_shape(apply, params, x)
     if y.shape != shape:
         raise ValueError(f"targets must have the shape {shape} of the outputs, got {y.shape}.")

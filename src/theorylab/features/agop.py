@@ -9,8 +9,11 @@ With the Jacobian J(x) = ∂f(x)/∂x, (k, d), of k outputs by d inputs (laid ou
 
 G is not centred, and its expectation over the law of the inputs is the EGOP. A product Gv takes one
 pass forward, Jv, and one pass back, Jᵀ(Jv), whatever k and d are; so the sketch needs no (d, d)
-array. The network must treat every input by itself, without batch statistics, which is tested on
-two inputs where it can be. Inputs that are whole numbers are taken as real ones.
+array. The network must treat every input by itself, without batch statistics and live dropout,
+which is tested on two inputs where it can be. Inputs that are whole numbers are taken as real ones
+where the network takes those; token ids are not, and `at` says by what to differentiate instead
+(see `split`): the d numbers are then the rows that an input looks up. Of a tree of inputs, they are
+its real numbers, one array after the other.
 
 Source: zhu · agop · Eqs 4.5–4.6, C.6; the sketch: Nyström's approximation of G with r directions,
 with the bound of Halko, Martinsson and Tropp (2011), Lemma 4.1, on what is left out.
@@ -23,53 +26,74 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Real
+from jaxtyping import Array, Bool, Float
 
-from theorylab.models.own_network import check_one_by_one
-from theorylab.typing import Apply, Params, RandomKey
+from theorylab.models.inputs import check_inputs as check_tree
+from theorylab.models.inputs import num_inputs
+from theorylab.models.own_network import entered, output_shapes, reduced
+from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction
 
 from .blocks import block_size_for, sum_over_blocks
+from .split import At, Split, check_split, num_entries, split_at
 
 _PROBES = 4  # fresh directions that test a sketch
 
 
 def agop(
-    apply: Apply, params: Params, x: Real[Array, "n ..."], block_size: int | None = None
+    apply: Apply,
+    params: Params,
+    x: Inputs,
+    block_size: int | None = None,
+    *,
+    at: At | None = None,
+    outputs: Reduction | None = None,
 ) -> Float[Array, "d d"]:
     """G = (1/n) Σᵢ J(xᵢ)ᵀJ(xᵢ), exactly, with the Jacobians of a block of inputs at a time.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, ...).
         params: Its parameters, any pytree.
-        x: The inputs; those of one input are laid out flat, d in all.
+        x: The inputs, an array or a tree; those of one input are laid out flat, d in all.
         block_size: How many inputs to take at a time; by default as many as 32 MiB hold, 256 at
             most.
+        at: What to differentiate by in place of the inputs: the name of an array in params where
+            token ids look up their rows, its path, or a pair of functions, embed(params, x) and
+            rest(params, e, x).
+        outputs: A function of the outputs to take in their place, such as `lambda f: f[:, -1]`.
 
     Example:
         >>> network = lambda w, x: x @ w
         >>> agop(network, jnp.array([[1.0], [2.0]]), jnp.ones((5, 2))).tolist()
         [[1.0, 2.0], [2.0, 4.0]]
+
+    Example: token ids, by the rows of a table.
+        >>> network = lambda w, ids: w["table"][ids].sum(axis=1) @ w["out"]
+        >>> params = {"table": jnp.eye(2), "out": jnp.array([[1.0], [2.0]])}
+        >>> agop(network, params, jnp.array([[0], [1]]), at="table").tolist()
+        [[1.0, 2.0], [2.0, 4.0]]
     """
-    return _agop(apply, params, _checked(apply, params, x, block_size), block_size)
+    own = _checked(apply, params, x, block_size, at, outputs)
+    return _agop(own.apply, at, own.params, own.x, block_size)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
-def _agop(apply: Apply, params: Params, x: Array, block_size: int | None) -> Array:
-    num_inputs, num_outputs = math.prod(x.shape[1:]), _num_outputs(apply, params, x)
-    size = block_size_for(x, num_inputs * num_outputs, block_size)
+@partial(jax.jit, static_argnums=(0, 1, 4))
+def _agop(apply: Apply, at: At | None, params: Params, x: Inputs, block_size: int | None) -> Array:
+    split = split_at(apply, params, x, at)
+    (dimension, kind), num_outputs = num_entries(split, params, x), _num_outputs(apply, params, x)
+    size = block_size_for(x, dimension * num_outputs, block_size, kind)
 
-    def outer(inputs: Array, counted: Bool[Array, " b"]) -> Array:
-        rows = _jacobians(apply, params, inputs, num_outputs)
-        rows = jnp.where(counted[None, :, None], rows, 0).reshape(-1, num_inputs)
+    def outer(inputs: Inputs, counted: Bool[Array, " b"]) -> Array:
+        rows = _jacobians(*_flat(split, params, inputs), num_outputs)
+        rows = jnp.where(counted[None, :, None], rows, 0).reshape(-1, dimension)
         return rows.T @ rows
 
-    return sum_over_blocks(outer, x, size) / len(x)
+    return sum_over_blocks(outer, x, size) / num_inputs(x)
 
 
-def _jacobians(apply: Apply, params: Params, x: Array, num_outputs: int) -> Float[Array, "k b d"]:
+def _jacobians(
+    network: Callable[[Array], Array], flat: Float[Array, "b d"], num_outputs: int
+) -> Float[Array, "k b d"]:
     """J at every input; backward if there are fewer outputs than inputs, else forward."""
-    flat = x.reshape(len(x), -1)
-    network = _flat(apply, params, x.shape[1:])
     # Each input has its own output, so one pass for all of them gives a row of every Jacobian.
     if num_outputs <= flat.shape[1]:
         outputs, pull_back = jax.vjp(network, flat)
@@ -83,7 +107,13 @@ def _jacobians(apply: Apply, params: Params, x: Array, num_outputs: int) -> Floa
 
 
 def agop_product(
-    apply: Apply, params: Params, x: Real[Array, "n ..."], block_size: int | None = None
+    apply: Apply,
+    params: Params,
+    x: Inputs,
+    block_size: int | None = None,
+    *,
+    at: At | None = None,
+    outputs: Reduction | None = None,
 ) -> Callable[[Float[Array, "d r"]], Float[Array, "d r"]]:
     """The map V ↦ GV of some directions, without G: for inputs of any dimension.
 
@@ -92,31 +122,39 @@ def agop_product(
         params: Its parameters.
         x: The inputs.
         block_size: How many inputs to take at a time, 256 at most by default.
+        at: What to differentiate by in place of the inputs, as for `agop`.
+        outputs: A function of the outputs to take in their place.
 
     Example:
         >>> product = agop_product(lambda w, x: x @ w, jnp.array([[1.0], [2.0]]), jnp.ones((5, 2)))
         >>> product(jnp.eye(2)).tolist()
         [[1.0, 2.0], [2.0, 4.0]]
     """
-    x = _checked(apply, params, x, block_size)
+    own = _checked(apply, params, x, block_size, at, outputs)
 
     def product(directions: Float[Array, "d r"]) -> Float[Array, "d r"]:
-        return _product(apply, params, x, directions, block_size)
+        return _product(own.apply, at, own.params, own.x, directions, block_size)
 
     return product
 
 
-@partial(jax.jit, static_argnums=(0, 4))
+@partial(jax.jit, static_argnums=(0, 1, 5))
 def _product(
-    apply: Apply, params: Params, x: Array, directions: Array, block_size: int | None
+    apply: Apply,
+    at: At | None,
+    params: Params,
+    x: Inputs,
+    directions: Array,
+    block_size: int | None,
 ) -> Array:
+    split = split_at(apply, params, x, at)
     num_outputs = _num_outputs(apply, params, x)
     per_input = directions.size + num_outputs * directions.shape[1]
-    size = block_size_for(x, per_input, block_size)
+    size = block_size_for(x, per_input, block_size, num_entries(split, params, x)[1])
 
-    def pushed(inputs: Array, counted: Bool[Array, " b"]) -> Array:
-        flat = inputs.reshape(size, -1)
-        outputs, forward = jax.linearize(_flat(apply, params, x.shape[1:]), flat)
+    def pushed(inputs: Inputs, counted: Bool[Array, " b"]) -> Array:
+        network, flat = _flat(split, params, inputs)
+        outputs, forward = jax.linearize(network, flat)
         backward = jax.linear_transpose(forward, flat)
 
         def one(direction: Float[Array, " d"]) -> Float[Array, " d"]:
@@ -126,7 +164,7 @@ def _product(
 
         return jax.vmap(one, in_axes=1, out_axes=1)(directions)
 
-    return sum_over_blocks(pushed, x, size) / len(x)
+    return sum_over_blocks(pushed, x, size) / num_inputs(x)
 
 
 class Sketch(NamedTuple):
@@ -151,10 +189,13 @@ class Sketch(NamedTuple):
 def agop_sketch(
     apply: Apply,
     params: Params,
-    x: Real[Array, "n ..."],
+    x: Inputs,
     rank: int,
     key: RandomKey,
     block_size: int | None = None,
+    *,
+    at: At | None = None,
+    outputs: Reduction | None = None,
 ) -> Sketch:
     """G ≈ FFᵀ from its products with r random directions: no array (d, d) is made.
 
@@ -168,6 +209,8 @@ def agop_sketch(
         rank: How many of them, r.
         key: Of the random directions.
         block_size: How many inputs to take at a time, 256 at most by default.
+        at: What to differentiate by in place of the inputs, as for `agop`.
+        outputs: A function of the outputs to take in their place.
 
     Example:
         >>> w = jnp.array([[1.0], [2.0], [0.0]])
@@ -175,12 +218,12 @@ def agop_sketch(
         >>> jnp.allclose(found.factor @ found.factor.T, w @ w.T, atol=1e-5).item()
         True
     """
-    check_inputs(x, block_size)
-    dimension = math.prod(x.shape[1:])
+    own = _checked(apply, params, x, block_size, at, outputs)
+    dimension, kind = num_entries(split_at(own.apply, own.params, own.x, at), own.params, own.x)
     if not 1 <= rank <= dimension:
         raise ValueError(f"rank must be from 1 to the {dimension} inputs, got {rank}.")
-    product = agop_product(apply, params, x, block_size)
-    draws = jax.random.normal(key, (dimension * (rank + _PROBES),), _real(x).dtype)
+    product = partial(_product, own.apply, at, own.params, own.x, block_size=block_size)
+    draws = jax.random.normal(key, (dimension * (rank + _PROBES),), kind)
     draws = draws.reshape(dimension, rank + _PROBES)
     directions = jnp.linalg.qr(draws[:, :rank])[0]
     factor = _nystrom(product(directions), directions)
@@ -243,13 +286,21 @@ def sketch_alignment(features: Sketch, reference: Sketch) -> Float[Array, ""]:
     return jnp.sum((first.T @ second) ** 2) / sizes
 
 
-def _flat(apply: Apply, params: Params, shape: tuple[int, ...]) -> Callable[[Array], Array]:
-    """The network from flat inputs (b, d) to flat outputs (b, k)."""
-    return lambda flat: apply(params, flat.reshape(len(flat), *shape)).reshape(len(flat), -1)
+def _flat(
+    split: Split, params: Params, x: Inputs
+) -> tuple[Callable[[Array], Array], Float[Array, "b d"]]:
+    """The network from flat numbers (b, d) to flat outputs (b, k), and where it is looked at."""
+    e = split.embed(params, x)
+
+    def network(flat: Float[Array, "b d"]) -> Float[Array, "b k"]:
+        return split.rest(params, flat.reshape(e.shape), x).reshape(len(flat), -1)
+
+    return network, e.reshape(e.shape[0], -1)
 
 
-def _num_outputs(apply: Apply, params: Params, x: Array) -> int:
-    shape = jax.eval_shape(apply, params, x[:1]).shape
+def _num_outputs(apply: Apply, params: Params, x: Inputs) -> int:
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), x)
+    shape = getattr(output_shapes(apply, params, one), "shape", ())
     if shape[:1] != (1,):
         raise ValueError(f"apply must give one output for each input, got {shape} for one input.")
     return math.prod(shape[1:])
@@ -267,14 +318,30 @@ def check_inputs(x: Array, block_size: int | None) -> None:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
 
 
-def _checked(apply: Apply, params: Params, x: Array, block_size: int | None) -> Array:
-    """The inputs as real numbers, if the network has outputs for each by itself."""
-    check_inputs(x, block_size)
-    _num_outputs(apply, params, _real(x))
-    check_one_by_one(apply, params, _real(x))
-    return _real(x)
+class _Own(NamedTuple):
+    """A network that was checked."""
+
+    apply: Apply
+    params: Params
+    x: Inputs
 
 
-def _real(x: Array) -> Array:
-    """Inputs of which there are derivatives: whole numbers become real ones."""
-    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)
+def _checked(
+    apply: Apply,
+    params: Params,
+    x: Inputs,
+    block_size: int | None,
+    at: At | None,
+    outputs: Reduction | None,
+) -> _Own:
+    """The network, if it has outputs for each input by itself."""
+    if isinstance(x, jax.Array):
+        check_inputs(x, block_size)
+    if block_size is not None and block_size < 1:
+        raise ValueError(f"block_size must be at least 1, got {block_size}.")
+    check_tree(x)
+    _num_outputs(reduced(apply, outputs), params, x)
+    own = entered(apply, params, x, None, outputs, only_floats=False)
+    if at is not None or not jnp.issubdtype(jax.tree.leaves(own.x1)[0].dtype, jnp.floating):
+        check_split(own.apply, own.params, own.x1, at)
+    return _Own(own.apply, own.params, own.x1)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -31,10 +31,10 @@ from .inputs import is_traced
 _ROUNDING = 1e-3  # relative; both outputs come from one program, so even coarse numbers agree
 # What was found to treat every input by itself, at inputs of which shapes: looked at only once.
 _KNOWN: WeakKeyDictionary[Any, set[Hashable]] = WeakKeyDictionary()
-_DETERMINISTIC: WeakSet[Any] = WeakSet()
 _BATCH_STATISTICS = (
     "Batch statistics do that (BatchNorm): run it with fixed statistics, or use a network without."
 )
+_OBJECTIVE = "the function must be one function of its arguments, got values"
 _DROPOUT = "Dropout does that: switch it off, as for evaluation (inference mode, train=False)."
 
 
@@ -78,28 +78,33 @@ def check_independence(
         _KNOWN.setdefault(owner, set()).add((part, kinds, alike))
 
 
-def check_deterministic(objective: Callable[[Params], Any], params: Params) -> None:
-    """Raise if a function of the parameters gives something else when it is called again.
+def check_deterministic(
+    function: Callable[..., Any], *args: Any, name: tuple[Any, Hashable] | None = None
+) -> None:
+    """Raise if a function gives something else when it is called again with the same arguments.
 
     A loss of a whole batch may have batch statistics, but must be one function.
 
     Args:
-        objective: The function.
-        params: The parameters.
+        function: The function.
+        *args: Its arguments.
+        name: Under what to remember that all is well: an object, and a part of it; by default
+            the function.
 
     Example:
         >>> check_deterministic(lambda w: jnp.sum(w**2), jnp.ones(3))
     """
-    if is_traced(params) or _is_member(objective):
+    owner, part = (function, None) if name is None else name
+    remembered = ("again", part)
+    if is_traced(args) or remembered in _known(owner):
         return
-    jax.eval_shape(objective, params)  # its own errors first
-    first, second = _traced(objective, params), _traced(objective, params)
+    first = jax.jit(lambda *args: function(*args)).trace(*args)  # with errors of its own
+    second = _traced(function, *args)
     if not _same_constants(first.jaxpr, second.jaxpr):
-        says = "the objective must be one function of the parameters, got values"
-        values = [_compiled(each)(params) for each in (first, second)]
-        _refuse_if_apart(values[0], values[1], says, "when it is called again", _DROPOUT)
+        values = [_compiled(each)(*args) for each in (first, second)]
+        _refuse_if_apart(values[0], values[1], _OBJECTIVE, "when it is called again", _DROPOUT)
     with suppress(TypeError):
-        _DETERMINISTIC.add(objective)
+        _KNOWN.setdefault(owner, set()).add(remembered)
 
 
 def _look(apply: Apply, params: Params, a: Inputs, b: Inputs, alike: bool) -> None:
@@ -237,10 +242,3 @@ def _known(owner: Any) -> set[Hashable]:
         return _KNOWN.get(owner, set())
     except TypeError:
         return set()
-
-
-def _is_member(objective: Any) -> bool:
-    try:
-        return objective in _DETERMINISTIC
-    except TypeError:
-        return False

@@ -71,7 +71,8 @@ def is_finite(leaf: Any) -> bool:
         >>> is_finite(jnp.array([1.0, jnp.nan]))
         False
     """
-    if not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
+    kind = getattr(leaf, "dtype", None)
+    if not isinstance(leaf, float) and (kind is None or not jnp.issubdtype(kind, jnp.inexact)):
         return True
     return bool(np.isfinite(np.asarray(leaf)).all())
 

@@ -11,6 +11,7 @@ kernel, a gradient by the input) is not defined at all, and would come out as 0.
 values is in `independence`, and is not done while a program is being compiled.
 """
 
+import inspect
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,8 +23,8 @@ from jaxtyping import Array
 
 from theorylab.typing import Apply, Inputs, Params, Reduction
 
-from .independence import check_independence
-from .inputs import check_pair, is_finite, num_inputs, one_input
+from .independence import check_deterministic, check_independence
+from .inputs import check_pair, is_finite, is_traced, num_inputs, one_input
 
 _HALF = ("bfloat16", "float16")
 
@@ -80,6 +81,7 @@ def entered(
     x1: Inputs,
     x2: Inputs | None = None,
     outputs: Reduction | None = None,
+    only_floats: bool = True,
 ) -> OwnNetwork:
     """Check all that the user gave: parameters, inputs, and that inputs are treated by themselves.
 
@@ -89,6 +91,7 @@ def entered(
         x1: Inputs: an array (n, ...), or a tree of arrays with the same first axis.
         x2: Other inputs of the same shape.
         outputs: What reduces the outputs to (n, k); None: they are so.
+        only_floats: Whether params must be floating arrays, because derivatives are taken by them.
 
     Example:
         >>> network = entered(lambda w, x: x @ w, jnp.ones((3, 2)), jnp.ones((5, 3)))
@@ -96,11 +99,39 @@ def entered(
         (5, 2)
     """
     check_pair(x1, x2)
+    if only_floats:
+        check_params(params)
     check_finite(params)
     network = reduced(apply, outputs)
     params, x1, x2 = in_float32(params), _widened(x1), None if x2 is None else _widened(x2)
     check_one_by_one(network, params, x1, x2)
     return OwnNetwork(network, params, x1, x2)
+
+
+def entered_as_batch(
+    apply: Apply, params: Params, x: Inputs, outputs: Reduction | None = None
+) -> OwnNetwork:
+    """The same for what is defined of a whole batch, which may have batch statistics.
+
+    Args:
+        apply: The network: (params, inputs) ─► outputs.
+        params: Its parameters; those of 16 bits become float32, with a warning.
+        x: Inputs: an array (n, ...), or a tree of arrays with the same first axis.
+        outputs: What reduces the outputs to (n, k); None: they are so.
+
+    Example:
+        >>> centred = lambda w, x: w * (x - x.mean())
+        >>> entered_as_batch(centred, 2.0, jnp.ones((3, 1))).params
+        2.0
+    """
+    check_pair(x, None)
+    check_params(params)
+    check_finite(params)
+    network, params, x = reduced(apply, outputs), in_float32(params), _widened(x)
+    if not is_traced(params, x):
+        output_shapes(network, params, x)
+        check_called_again(network, params, x)
+    return OwnNetwork(network, params, x, None)
 
 
 def reduced(apply: Apply, outputs: Reduction | None) -> Apply:
@@ -146,7 +177,7 @@ def check_params(params: Any) -> None:
 
 
 def check_finite(params: Params) -> None:
-    """Raise unless params are floating arrays without NaN and infinity, where values are there.
+    """Raise if params hold NaN or infinity, where there are values to look at.
 
     Example:
         >>> check_finite({"weight": jnp.array([1.0, jnp.nan])})
@@ -154,7 +185,6 @@ def check_finite(params: Params) -> None:
         ...
         ValueError: params must be finite, got NaN or infinity at ['weight'].
     """
-    check_params(params)
     for path, leaf in jax.tree.leaves_with_path(params):
         absent = isinstance(leaf, Tracer | jax.ShapeDtypeStruct)
         if not absent and not is_finite(leaf):
@@ -255,8 +285,29 @@ def check_one_by_one(apply: Apply, params: Params, x1: Inputs, x2: Inputs | None
         ...
         ValueError: apply must treat every input by itself, ...
     """
+    check_independence(apply, params, x1, x2, _lasting(apply), output_shapes)
+
+
+def check_called_again(apply: Apply, params: Params, x: Inputs) -> None:
+    """Raise if the network gives something else when it is called again.
+
+    Args:
+        apply: The network: (params, inputs) ─► outputs.
+        params: Its parameters.
+        x: Inputs; batch statistics are nothing to mind here.
+
+    Example:
+        >>> check_called_again(lambda w, x: w * (x - x.mean()), 2.0, jnp.ones((3, 1)))
+    """
+    check_deterministic(apply, params, x, name=_lasting(apply))
+
+
+def _lasting(apply: Apply) -> tuple[Any, Any]:
+    """What stays of a network between calls: an object, and a part of it."""
     owner, part = (apply.apply, apply.outputs) if isinstance(apply, Reduced) else (apply, None)
-    check_independence(apply, params, x1, x2, (owner, part), output_shapes)
+    if inspect.ismethod(owner):  # made anew at every look at it
+        return owner.__self__, (owner.__func__, part)
+    return owner, part
 
 
 def as_static(apply: Apply) -> Apply:

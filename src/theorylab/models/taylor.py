@@ -15,17 +15,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.typing import Apply, Params
+from theorylab.typing import Apply, Inputs, Params, Reduction
 
-from .own_network import check_params
+from .own_network import check_called_again, check_finite, check_params, in_float32, reduced
 
 
-def linearize(apply: Apply, params: Params) -> Apply:
+def linearize(apply: Apply, params: Params, *, outputs: Reduction | None = None) -> Apply:
     """Expand a network to first order around `params`.
 
     Args:
         apply: The network f(w; x).
-        params: The point of expansion w₀.
+        params: The point of expansion w₀; those of 16 bits are taken as float32.
+        outputs: What reduces the network's outputs, such as `lambda f: f[:, -1]`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -33,22 +34,25 @@ def linearize(apply: Apply, params: Params) -> Apply:
         >>> float(cube(jnp.asarray(1.5), jnp.asarray(1.0)))
         2.5
     """
-    check_params(params)
+    params = _point(params)
+    network = reduced(apply, outputs)
 
-    def apply_linear(new_params: Params, x: Array) -> Array:
+    def apply_linear(new_params: Params, x: Inputs) -> Array:
+        check_called_again(network, params, x)
         delta = _difference(new_params, params)
-        value, first = jax.jvp(lambda w: apply(w, x), (params,), (delta,))
+        value, first = jax.jvp(lambda w: network(w, x), (params,), (delta,))
         return value + first
 
     return apply_linear
 
 
-def quadratize(apply: Apply, params: Params) -> Apply:
+def quadratize(apply: Apply, params: Params, *, outputs: Reduction | None = None) -> Apply:
     """Expand a network to second order around `params`.
 
     Args:
         apply: The network f(w; x).
-        params: The point of expansion w₀.
+        params: The point of expansion w₀; those of 16 bits are taken as float32.
+        outputs: What reduces the network's outputs, such as `lambda f: f[:, -1]`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -56,18 +60,27 @@ def quadratize(apply: Apply, params: Params) -> Apply:
         >>> float(cube(jnp.asarray(1.5), jnp.asarray(1.0)))
         3.25
     """
-    check_params(params)
+    params = _point(params)
+    network = reduced(apply, outputs)
 
-    def apply_quadratic(new_params: Params, x: Array) -> Array:
+    def apply_quadratic(new_params: Params, x: Inputs) -> Array:
+        check_called_again(network, params, x)
         delta = _difference(new_params, params)
 
         def expand(w: Params) -> tuple[Array, Array]:
-            return jax.jvp(lambda w: apply(w, x), (w,), (delta,))
+            return jax.jvp(lambda w: network(w, x), (w,), (delta,))
 
         (value, first), (_, second) = jax.jvp(expand, (params,), (delta,))
         return value + first + second / 2
 
     return apply_quadratic
+
+
+def _point(params: Params) -> Params:
+    """The point of expansion, if it is one."""
+    check_params(params)
+    check_finite(params)
+    return in_float32(params)
 
 
 def _difference(new_params: Params, params: Params) -> Params:

@@ -18,7 +18,7 @@ Source: zhu · §0.1 · two loss conventions; arora · erm-core · §1.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from theorylab.typing import Apply, Params, Scalar
+from theorylab.typing import Apply, Inputs, Params, Scalar
 
 Kind = Literal["squared", "logistic", "cross_entropy", "exponential", "hinge", "zero_one"]
 Normalization = Literal["half_sum", "sum", "mean", "half_mean", "mean_entries"]
@@ -197,7 +197,7 @@ def convert_learning_rate(
     return learning_rate * (s / s_wanted)
 
 
-def empirical_risk(loss: Loss, apply: Apply) -> Callable[[Params, Array, Array], Float[Array, ""]]:
+def empirical_risk(loss: Loss, apply: Apply) -> Callable[[Params, Inputs, Array], Float[Array, ""]]:
     """L̂(w; x, y) = loss(apply(w, x), y): what `sgd` takes, and `descend` on fixed x and y.
 
     Example:
@@ -205,8 +205,9 @@ def empirical_risk(loss: Loss, apply: Apply) -> Callable[[Params, Array, Array],
         >>> float(risk(jnp.ones((2, 1)), jnp.ones((3, 2)), jnp.zeros((3, 1))))
         4.0
     """
+    check_loss(loss)
 
-    def risk(params: Params, x: Array, y: Array) -> Float[Array, ""]:
+    def risk(params: Params, x: Inputs, y: Array) -> Float[Array, ""]:
         return loss(apply(params, x), y)
 
     return risk
@@ -248,6 +249,21 @@ def check_positive(what: str, value: Real[ArrayLike, "..."]) -> None:
     # NumPy, because inside a compiled function even a known JAX number is compared in the trace.
     if not isinstance(value, Tracer) and not np.all(np.asarray(value) > 0):
         raise ValueError(f"{what} must be positive, got {value}.")
+
+
+def check_loss(loss: Any) -> None:
+    """Raise unless this is a loss with its normalisation.
+
+    Example:
+        >>> check_loss("squared")
+        Traceback (most recent call last):
+        ...
+        TypeError: loss must be a Loss with its normalisation, such as squared("mean"), got ...
+    """
+    if not isinstance(loss, Loss):
+        raise TypeError(
+            f'loss must be a Loss with its normalisation, such as squared("mean"), got {loss!r}.'
+        )
 
 
 def _check(what: str, value: str, allowed: tuple[str, ...]) -> None:
