@@ -19,14 +19,14 @@ with the bound of Halko, Martinsson and Tropp (2011), Lemma 4.1, on what is left
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Real
 
+from theorylab.answers import Answer
 from theorylab.models.own_network import check_one_by_one
-from theorylab.typing import Apply, Params, RandomKey
+from theorylab.typing import Apply, Axes, Params, RandomKey
 
 from .blocks import block_size_for, sum_over_blocks
 
@@ -129,7 +129,7 @@ def _product(
     return sum_over_blocks(pushed, x, size) / len(x)
 
 
-class Sketch(NamedTuple):
+class Sketch(Answer):
     """G ≈ FFᵀ, and how much of G it leaves out.
 
     Args:
@@ -146,6 +146,13 @@ class Sketch(NamedTuple):
     factor: Float[Array, "d r"]
     residual: Float[Array, ""]
     bound: Float[Array, ""]
+
+    def draw(self, axes: Axes) -> None:
+        """The eigenvalues of FFᵀ, by rank; those of G are within the bound."""
+        from theorylab.answers.figure import ranked
+
+        values = jnp.linalg.svd(self.factor, compute_uv=False) ** 2
+        ranked(axes, values, jnp.full_like(values, self.bound), y="eigenvalue λ of the AGOP G")
 
 
 def agop_sketch(

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.typing import Params, RandomKey
 
 from .descent import updated
@@ -54,7 +55,7 @@ class Until:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
 
 
-class StoppedRun(NamedTuple):
+class StoppedRun(Answer):
     """A run that has ended; under `vmap` every field gets the axis of the seeds in front.
 
     Args:
