@@ -57,7 +57,7 @@ class Place(NamedTuple):
         if isinstance(node, ast.FunctionDef):
             return directive("py:function", f"{name}{signature(node)}", described(node))
         if isinstance(node, ast.ClassDef):
-            body = [described(node, comments(self.file, node)), *members(node)]
+            body = [described(node, comments(self.file, node)), inherited(node), *members(node)]
             arguments = constructor(node)
             return directive("py:class", f"{name}{arguments}", "\n\n".join(filter(None, body)))
         if node is None or node.value is None:
@@ -242,12 +242,33 @@ def constructor(node: ast.ClassDef) -> str:
         return f"({re.sub(r'^self(, )?', '', arguments)})"
     fields = {  # by name: a field that is said again replaces that of the base
         ast.unparse(each.target): ast.unparse(each.annotation)
-        + (f" = {ast.unparse(each.value)}" if each.value else "")
+        + (f" = {ast.unparse(_default(each.value))}" if each.value else "")
         for each in node.body
         if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.unparse(each.annotation)
     }
     shown = [f"{name}: {rest}" for name, rest in fields.items() if name[0] != "_"]
     return f"({', '.join(shown)})" if shown else ""
+
+
+def _default(value: ast.expr) -> ast.expr:
+    """The default of a field; `fixed(default=x)` has the default x."""
+    match value:
+        case ast.Call(func=ast.Name(id="fixed"), keywords=[ast.keyword(arg="default", value=own)]):
+            return own
+    return value
+
+
+def inherited(node: ast.ClassDef) -> str:
+    """What an answer can do besides what its class says itself; nothing of other classes.
+
+    Example:
+        >>> inherited(ast.parse("class Plain: pass").body[0])
+        ''
+    """
+    if "Answer" not in map(ast.unparse, node.bases):
+        return ""
+    answer = "{py:obj}`answer <theorylab.answers.Answer>`"
+    return f"It is an {answer}: it has `plot`, `to_pandas`, `save` and `replace`."
 
 
 def members(node: ast.ClassDef) -> Iterator[str]:
@@ -267,7 +288,7 @@ def _method(node: ast.FunctionDef) -> str:
         kind = {"type": ast.unparse(node.returns)} if node.returns else {}
         return directive("py:property", node.name, described(node), kind)
     bare = "staticmethod" in decorators
-    text = signature(node) if bare else re.sub(r"^\((self|cls)(, )?", "(", signature(node))
+    text = signature(node) if bare else re.sub(r"^\((self|cls)(: \w+)?(, )?", "(", signature(node))
     kind = {name: "" for name in ("classmethod", "staticmethod") if name in decorators}
     return directive("py:method", f"{node.name}{text}", described(node), kind)
 

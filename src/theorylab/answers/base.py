@@ -104,7 +104,7 @@ class Answer:
         """A figure, which a notebook shows and `savefig` writes to a file."""
         from .figure import drawn
 
-        return drawn(type(self).__name__, self.draw)
+        return drawn(**{type(self).__name__: self.draw})
 
     def to_pandas(self) -> DataFrame:
         """A table with one row for each entry of the first array.

@@ -33,17 +33,18 @@ class Picture(Figure):
         return file.getvalue()
 
 
-def drawn(title: str, draw: Callable[[Axes], None]) -> Figure:
-    """A figure of one panel.
+def drawn(**panels: Callable[[Axes], None]) -> Figure:
+    """A figure of some panels side by side: their titles, and what draws on each.
 
     Example:
-        >>> drawn("Sharpness", lambda axes: ranked(axes, [2.5], [0.1])).axes[0].get_title()
+        >>> drawn(Sharpness=lambda axes: ranked(axes, [2.5], [0.1])).axes[0].get_title()
         'Sharpness'
     """
-    figure = Picture(figsize=(4.8, 3.4), layout="constrained")
-    axes = figure.subplots()
-    styled(axes, title)
-    draw(axes)
+    figure = Picture(figsize=(4.8 * len(panels), 3.4), layout="constrained")
+    row = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, draw) in zip(row, panels.items(), strict=True):
+        styled(axes, title)
+        draw(axes)
     return figure
 
 

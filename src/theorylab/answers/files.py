@@ -122,11 +122,16 @@ def _written(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         words = f"{type(value).__module__}:{type(value).__name__}"
         if _class_of(words) is not type(value):
             raise ValueError(f"an answer must be of a class of theorylab to be saved, got {words}.")
-        fields = fields_of(value).items()
-        return {
-            "class": words,
-            "fields": {key: _written(each, f"{inner}{key}", arrays) for key, each in fields},
-        }
+        parts = fields_of(value).items()
+        fields = {key: _written(each, f"{inner}{key}", arrays) for key, each in parts}
+        return {"class": words, "fields": fields}
+    if hasattr(value, "_asdict"):
+        words = f"{type(value).__module__}:{type(value).__name__}"
+        if _record_of(words) is not type(value):
+            raise ValueError(f"{name} must be of a class of theorylab to be saved, got {words}.")
+        parts = value._asdict().items()
+        fields = {key: _written(each, f"{inner}{key}", arrays) for key, each in parts}
+        return {"record": words, "fields": fields}
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
@@ -164,6 +169,8 @@ def _read(words: Any, members: dict[str, bytes]) -> Any:
     match words:
         case {"class": str(name), "fields": dict(fields)}:
             return _answer(name, {key: _read(each, members) for key, each in fields.items()})
+        case {"record": str(name), "fields": dict(fields)}:
+            return _record(name, {key: _read(each, members) for key, each in fields.items()})
         case {"float": str(text)} if text in ("nan", "inf", "-inf"):
             return float(text)
         case {"list": list(parts)}:
@@ -202,8 +209,28 @@ def _answer(words: str, values: dict[str, Any]) -> Answer:
     return made(cls, {name: values.get(name, field.default) for name, field in known.items()})
 
 
+def _record(words: str, values: dict[str, Any]) -> Any:
+    """A named tuple inside of an answer, of a class of theorylab."""
+    cls = _record_of(words)
+    if cls is None or set(cls._fields) != values.keys():
+        raise ValueError(f"{words[:80]!r} is no record of theorylab {__version__} with its fields")
+    return cls(**values)
+
+
 def _class_of(words: str) -> type[Answer] | None:
     """The class of answers of this name in a module of theorylab; None if there is none."""
+    cls = _defined(words)
+    return cls if cls is not None and issubclass(cls, Answer) and cls is not Answer else None
+
+
+def _record_of(words: str) -> Any:
+    """The class of named tuples of this name in a module of theorylab; None if there is none."""
+    cls = _defined(words)
+    return cls if cls is not None and issubclass(cls, tuple) and hasattr(cls, "_fields") else None
+
+
+def _defined(words: str) -> type | None:
+    """The class that a module of theorylab defines under this name; None if there is none."""
     found = _CLASS.fullmatch(words)
     if found is None:
         return None
@@ -211,5 +238,4 @@ def _class_of(words: str) -> type[Answer] | None:
         cls = getattr(importlib.import_module(found[1]), found[2], None)
     except ImportError:
         return None
-    is_answer = isinstance(cls, type) and issubclass(cls, Answer) and cls is not Answer
-    return cls if is_answer and cls.__module__ == found[1] else None
+    return cls if isinstance(cls, type) and cls.__module__ == found[1] else None

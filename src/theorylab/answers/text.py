@@ -82,6 +82,8 @@ def described(value: Any, error: Any = None, short: int = SHORT) -> str:
         >>> described(np.arange(100.0)), described("NTK"), described(0.1)
         ('float64[100] in [0, 99]', "'NTK'", '0.1')
     """
+    if hasattr(value, "_repr_html_"):  # an answer inside of an answer
+        return repr(value)
     if is_dataclass(value) or value is None or isinstance(value, bool | int):
         return _cut(repr(value))
     if isinstance(value, float):
@@ -133,7 +135,7 @@ def _told(fields: Mapping[str, Any], errors: Mapping[str, str]) -> Iterator[tupl
 def _array(value: Any, error: Any, short: int) -> str:
     shape = ", ".join(map(str, value.shape))
     kind = f"{value.dtype}[{shape}]" if value.shape else f"{value.dtype}"
-    values = entries(value)
+    values = entries(value) if math.prod(value.shape) <= MANY else None
     if values is None or values.size == 0:
         return kind
     errors = entries(error) if error is not None else None
@@ -156,7 +158,7 @@ def _range(values: np.ndarray) -> str:
     """Between which numbers the entries are."""
     if values.dtype.kind == "b":
         return f", {np.count_nonzero(values)} true"
-    if values.dtype.kind not in "iuf" or values.size > MANY:
+    if values.dtype.kind not in "iuf":
         return ""
     finite = values[np.isfinite(values)]
     lost = f", {values.size - finite.size} not finite" if finite.size < values.size else ""

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.training import Solver, descend, flow, gradient_descent, gradient_flow, squared
 from theorylab.typing import Scalar
 
@@ -86,7 +87,7 @@ def diagonal_speed(params: DiagonalParams) -> Float[Array, "... d"]:
     return 4 * (params.plus**2 + params.minus**2)
 
 
-class DiagonalFlow(NamedTuple):
+class DiagonalFlow(Answer, axes=("time", "weight")):
     """The flow of a diagonal network: recorded at t times, and its end.
 
     Example: two times of a network with three weights, which stays at 0.

@@ -12,7 +12,6 @@ Source: zhu · hessian-norm · Thm 2.3.6, Measure.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,13 +19,14 @@ from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.numerics import eigenpairs
 from theorylab.typing import Apply, Params, RandomKey, Scalar
 
 from .operators import output_hessian
 
 
-class Ball(NamedTuple):
+class Ball(Answer, labels={"centre": "Hessian norm ‖H_f‖"}):
     """‖H_f‖ at the centre, and the largest found on the way of each of the three searches.
 
     Example:

@@ -18,13 +18,13 @@ Source: zhu · dag-bounds · Lemmas A.2.1, A.2.2, A.9.1, A.11.1–A.11.3.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.models import Dag, dag_network
 from theorylab.models.dag_network import Wired, wire
 from theorylab.training import ensemble
@@ -35,7 +35,7 @@ from .norm import spectral_norm
 from .operators import output_hessian
 
 
-class DagBlocks(NamedTuple):
+class DagBlocks(Answer, axes=("graph",)):
     """Of every graph's first output: what it reads, and the blocks of its Hessian.
 
     Graphs may stand along several axes.

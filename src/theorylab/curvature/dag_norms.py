@@ -4,12 +4,12 @@ Source: zhu · hessian-norm · Thm 2.3.6, Measure.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.models import Dag
 from theorylab.training import dag_ensemble
 from theorylab.typing import Apply, RandomKey
@@ -18,7 +18,7 @@ from .norm import spectral_norm
 from .operators import output_hessian
 
 
-class DagNorms(NamedTuple):
+class DagNorms(Answer, labels={"norms": "norm ‖∇²f‖"}, axes=("graph",)):
     """The norm of every graph's network, and the residual of Lanczos over it.
 
     Example:

@@ -16,15 +16,14 @@ Rν for the series; its proof gives R√ν. It also takes ‖Σ Uᵢ‖² for th
 Source: zhu · dag-bounds · A.11.4–A.11.8, Eqs 2.13–2.14.
 """
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.typing import Scalar
 
 
-class TailBound(NamedTuple):
+class TailBound(Answer, labels={"value": "bound"}):
     """A bound, and the probability with which it may fail.
 
     Example:

@@ -17,12 +17,11 @@ f_k = (1/√m) Σᵢ v_ik φ(uᵢᵀx/√d), the norm is that of one output whos
 Source: zhu · hessian-norm · Cor. A.3.1.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.models.activations import Elementwise
 from theorylab.numerics import eigenpairs
 from theorylab.typing import Apply, Params, RandomKey
@@ -31,7 +30,7 @@ from .operators import hessian
 from .two_layer_norm import two_layer_norm
 
 
-class TensorNorm(NamedTuple):
+class TensorNorm(Answer, labels={"value": "norm ‖𝐇‖"}):
     """The largest value found, and the norms of the outputs one by one.
 
     Args:

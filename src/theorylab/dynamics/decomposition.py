@@ -15,16 +15,16 @@ Source: zhu · ntk-decomp · §4.2, Eq. 4.3.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.kernels import ntk_eigenpairs
 from theorylab.training import Loss
 from theorylab.training.sgd import Examples
-from theorylab.typing import Apply, Params
+from theorylab.typing import Apply, Axes, Params
 
 from .critical import kernel_matrix
 
@@ -32,7 +32,7 @@ _LARGEST_MATRIX = 1024  # rows up to which the kernel is formed
 _NUM_PRODUCTS = 100
 
 
-class Decomposition(NamedTuple):
+class Decomposition(Answer, axes=("step",)):
     """A loss in parts; under a recorder with the recorded steps as the leading axis.
 
     Args:
@@ -49,6 +49,17 @@ class Decomposition(NamedTuple):
     loss: Float[Array, "*t"]
     top: Float[Array, "*t sizes"]
     kernel_norm: Float[Array, "*t"]
+
+    def draw(self, axes: Axes) -> None:
+        """The loss and its parts in top eigenvectors, over the number of the record."""
+        from theorylab.answers.figure import curve
+
+        for name, values in {"L": self.loss, "L_≤s": self.top}.items():
+            rows = jnp.atleast_1d(jnp.asarray(values))
+            curve(axes, jnp.arange(len(rows)), rows, label=name)
+        axes.set_xlabel("record")
+        axes.set_ylabel("loss L")
+        axes.legend(fontsize=7)
 
 
 def decompose(

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.curvature import sharpness
 from theorylab.training import Trajectory
 from theorylab.training.losses import check_positive
@@ -23,7 +24,7 @@ from theorylab.training.trajectory import run_and_record
 from theorylab.typing import Measured, Params, RandomKey, Scalar
 
 
-class Watched(NamedTuple):
+class Watched(Answer, axes=("record",)):
     """What is recorded; under `watch` with the recorded times as the leading axis.
 
     Example:
@@ -88,14 +89,14 @@ def watch(
 
     def measure(state: _State) -> Watched:
         found = sharpness(objective, state.params, key, num_lanczos)
-        loss = objective(state.params)
-        return Watched(loss, found.value, found.residual, state.num_rises / gap)
+        rises = state.num_rises / gap
+        return Watched(objective(state.params), found.value, found.residual, rises)
 
     loss = objective(params)
     zero = jnp.zeros_like(loss)
     start = _State(params, loss, zero)
     run = run_and_record(stretch, start, np.arange(num_records + 1), measure, lambda state: state)
-    return run._replace(
+    return run.replace(
         steps=gap * run.steps,
         params=run.params.params,
         diverged_at=jnp.where(run.diverged, gap * run.diverged_at, -1),

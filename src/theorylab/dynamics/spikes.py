@@ -16,12 +16,12 @@ Source: zhu · sgd-match-rate · Table 4.2; zhu · sgd-heavy-sample · Fig. 4.5.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Real
 from scipy import stats
 
+from theorylab.answers import Answer
 from theorylab.typing import Scalar
 
 Flags = Bool[Array | np.ndarray, "..."]  # one for every step; time is the last axis
@@ -56,7 +56,7 @@ def spikes(
         return (after > ratio * before) & (after - before > rise) & np.isfinite(after)
 
 
-class Match(NamedTuple):
+class Match(Answer):
     """How "η above η_crit" and "the loss goes up" go together, over all steps.
 
     Args:

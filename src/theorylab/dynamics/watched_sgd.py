@@ -8,12 +8,12 @@ Source: zhu · sgd-match-rate · Fig. 4.6; zhu · sgd-ntk-drop · Fig. 4.7.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.training import Batches, Loss, Trajectory, empirical_risk, probed_sgd
 from theorylab.training.losses import check_positive
 from theorylab.training.sgd import Batch, Examples
@@ -23,7 +23,7 @@ from .critical import critical_learning_rate
 from .decomposition import decompose
 
 
-class WatchedSteps(NamedTuple):
+class WatchedSteps(Answer, axes=("step",)):
     """What is seen before a step; over a run with the steps as the leading axis.
 
     Args:
@@ -89,7 +89,8 @@ def watch_sgd(
     def probe(params: Params, batch: Batch, step: Int[Array, ""]) -> WatchedSteps:
         parts = decompose(apply, params, data, loss, sizes)
         critical = critical_learning_rate(apply, params, batch, loss)
-        return WatchedSteps(*parts, critical, jnp.asarray(schedule(step), parts.loss.dtype))
+        rate = jnp.asarray(schedule(step), parts.loss.dtype)
+        return WatchedSteps(parts.loss, parts.top, parts.kernel_norm, critical, rate)
 
     return probed_sgd(
         empirical_risk(loss, apply),

@@ -34,9 +34,10 @@ from matplotlib.ticker import (
     StrMethodFormatter,
 )
 
-# Okabe and Ito's colours, told apart by every eye, and a grey; black is for theory, colours for
-# measurements. (Their yellow cannot be seen on white.)
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+from theorylab.answers.figure import COLOURS as COLOURS
+from theorylab.answers.figure import Picture, styled
+
+# Black is for theory, colours for measurements.
 Places = Sequence[int] | Sequence[float] | np.ndarray
 THEORY = {"color": "#222222", "linestyle": "--", "linewidth": 1.2}
 
@@ -53,17 +54,13 @@ def panels(*titles: str) -> tuple[Figure, list[Axes]]:
         raise ValueError("panels needs at least one title, got none.")
     columns = 2 if len(titles) == 4 else min(len(titles), 3)
     rows = -(-len(titles) // columns)
-    figure = Figure(figsize=(4.2 * columns, 3.4 * rows), layout="constrained")
+    figure = Picture(figsize=(4.2 * columns, 3.4 * rows), layout="constrained")
     axes = list(np.ravel(figure.subplots(rows, columns)))
     for empty in axes[len(titles) :]:
         empty.remove()
     axes = axes[: len(titles)]
     for axis, title in zip(axes, titles, strict=True):
-        axis.set_title(title, fontsize=10)
-        axis.set_prop_cycle(color=COLOURS)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25, linewidth=0.6)
-        axis.tick_params(which="both", labelsize=8)
+        styled(axis, title)
     return figure, axes
 
 

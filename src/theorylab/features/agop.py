@@ -22,16 +22,16 @@ with the bound of Halko, Martinsson and Tropp (2011), Lemma 4.1, on what is left
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from theorylab.answers import Answer
 from theorylab.models.inputs import check_inputs as check_tree
 from theorylab.models.inputs import num_inputs
 from theorylab.models.own_network import entered, output_shapes, reduced
-from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction
+from theorylab.typing import Apply, Axes, Inputs, Params, RandomKey, Reduction
 
 from .blocks import block_size_for, sum_over_blocks
 from .split import At, Split, check_split, num_entries, split_at
@@ -167,7 +167,7 @@ def _product(
     return sum_over_blocks(pushed, x, size) / num_inputs(x)
 
 
-class Sketch(NamedTuple):
+class Sketch(Answer):
     """G ≈ FFᵀ, and how much of G it leaves out.
 
     Args:
@@ -184,6 +184,13 @@ class Sketch(NamedTuple):
     factor: Float[Array, "d r"]
     residual: Float[Array, ""]
     bound: Float[Array, ""]
+
+    def draw(self, axes: Axes) -> None:
+        """The eigenvalues of FFᵀ, by rank; those of G are within the bound."""
+        from theorylab.answers.figure import ranked
+
+        values = jnp.linalg.svd(self.factor, compute_uv=False) ** 2
+        ranked(axes, values, jnp.full_like(values, self.bound), y="eigenvalue λ of the AGOP G")
 
 
 def agop_sketch(

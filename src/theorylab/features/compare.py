@@ -18,7 +18,7 @@ Source: shi · gradient-features · Def. 3.7; shi · exp-parity-six · A.7.1.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -26,12 +26,13 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.data import Dataset
 from theorylab.kernels import infinite_kernels
 from theorylab.models import Architecture, mlp, network
 from theorylab.numerics import Interval, clopper_pearson
 from theorylab.training import Batches, cross_entropy, every, logistic, zero_one
-from theorylab.typing import RandomKey
+from theorylab.typing import Axes, RandomKey
 
 from .fixed import (
     RATES,
@@ -57,12 +58,14 @@ _MOST_SAMPLES = 5000  # that are used if sizes are not said
 _NAMED = 3  # inputs by which a direction is named, at most
 
 
-class FeatureComparison(NamedTuple):
+class FeatureComparison(Answer, axes=("step",)):
     """Accuracies of the contenders, those of `TRAINED` first, and the gradient features.
 
     Example:
-        >>> FeatureComparison._fields[:3]
-        ('steps', 'curves', 'train')
+        >>> no_steps, numbers = np.zeros(0, int), np.zeros(5)
+        >>> empty = FeatureComparison(no_steps, np.zeros((4, 0)), numbers, numbers, (), ())
+        >>> empty.train.shape
+        (5,)
     """
 
     steps: Int[np.ndarray, " t"]
@@ -71,6 +74,16 @@ class FeatureComparison(NamedTuple):
     chosen: Float[np.ndarray, " 5"]  # learning rates in units of 1/E‖ψ‖², and the ridge
     test: tuple[Interval, ...]  # of `CONTENDERS` at the end; the kernel's NaN if n is too large
     features: tuple[Feature, ...]  # none, if there are several outputs
+
+    def draw(self, axes: Axes) -> None:
+        """Test accuracy of the trained contenders over the steps; `figure` has more."""
+        from theorylab.answers.figure import curve
+
+        for name, accuracies in zip(CONTENDERS, self.curves, strict=False):
+            curve(axes, self.steps, accuracies, label=name)
+        axes.set_xlabel("step")
+        axes.set_ylabel("test accuracy")
+        axes.legend(fontsize=7)
 
     def __str__(self) -> str:
         """One line for each contender: its test accuracy, the interval, and in training."""

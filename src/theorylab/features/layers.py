@@ -15,12 +15,13 @@ Source: zhu · ext-* · Ch. 5 (ext-agop-reg); the ansatz: Radhakrishnan, Beagleh
 """
 
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from theorylab.answers import Answer
 from theorylab.kernels.finite.cost import Way
 from theorylab.kernels.finite.jacobian import jacobian_of
 from theorylab.kernels.finite.program import program_of, uses_of
@@ -31,7 +32,7 @@ from .agop import agop_alignment, check_inputs
 from .blocks import block_size_for, sum_over_blocks
 
 
-class LayerFeatures(NamedTuple):
+class LayerFeatures(Answer, axes=("row", "column"), labels={"weights": "N = WWᵀ"}):
     """What a layer's weights prefer, N = WWᵀ, and what the network's outputs ask of them, G.
 
     Example:
@@ -87,7 +88,7 @@ def feature_ansatz(features: LayerFeatures, power: float = 1.0) -> Float[Array, 
     return agop_alignment(features.weights, _powered(features.gradients, power))
 
 
-class Ansatz(NamedTuple):
+class Ansatz(Answer, labels={"cosine": "cos(N, Gˢ)"}):
     """How well N ∝ G^s holds in a layer.
 
     Args:

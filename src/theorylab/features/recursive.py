@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.kernels.solvers import (
     BlockProduct,
     cholesky_solve,
@@ -34,6 +35,7 @@ from theorylab.kernels.solvers import (
     nystrom_solve,
 )
 from theorylab.numerics.memory import available_memory
+from theorylab.typing import Axes
 
 from .agop import agop
 from .radial import RADIAL, Radial, median_distance, radial_agop
@@ -149,7 +151,7 @@ class Machine(NamedTuple):
         return (x - self.centre[None]) @ (self.transform / self.bandwidth)
 
 
-class LearnedFeatures(NamedTuple):
+class LearnedFeatures(Answer):
     """The machines of all rounds, in short; and the best one whole.
 
     Args:
@@ -170,6 +172,17 @@ class LearnedFeatures(NamedTuple):
     metrics: Float[np.ndarray, "t d d"]
     bandwidths: Float[np.ndarray, " t"]
     errors: Float[np.ndarray, " t"]
+
+    def draw(self, axes: Axes) -> None:
+        """The validation error of every round; without validation data, the bandwidth."""
+        from theorylab.answers.figure import curve
+
+        watched = not np.isnan(self.errors).all()
+        rounds = np.arange(len(self.errors))
+        curve(axes, rounds, self.errors if watched else self.bandwidths)
+        axes.lines[-1].set_marker("o")
+        axes.set_xlabel("round")
+        axes.set_ylabel("validation error" if watched else "bandwidth L")
 
 
 @dataclass(frozen=True)

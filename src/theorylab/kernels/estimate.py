@@ -11,10 +11,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.typing import Scalar
 
 
-class Estimate(NamedTuple):
+class Estimate(Answer, errors={"mean": "error"}):
     """A mean over random draws and its standard error; infinite if there was one draw only.
 
     Example:

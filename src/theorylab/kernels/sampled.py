@@ -11,11 +11,11 @@ Source: golikov · ntk-mc · 2.4.3.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 from jaxtyping import Array, Key
 
+from theorylab.answers import Answer
 from theorylab.models.inputs import check_pair
 from theorylab.models.own_network import as_static, check_one_by_one
 from theorylab.typing import Apply, Inputs, Params, RandomKey
@@ -24,7 +24,7 @@ from .estimate import Estimate, estimate, no_draws, with_draw
 from .finite import NTKMethod, ntk
 
 
-class SampledKernels(NamedTuple):
+class SampledKernels(Answer, axes=("row", "column")):
     """The two kernels of random networks, each with its standard error.
 
     Example:

@@ -17,12 +17,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.data import Dataset
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.typing import Apply, Params
 
 
-class TangentFit(NamedTuple):
+class TangentFit(Answer, labels={"examples": "output"}, axes=("example", "output")):
     """Outputs of a linearised network that was fitted, and how far the fit has come.
 
     Args:

@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
 import theorylab
 from theorylab.answers import Answer
@@ -246,10 +247,17 @@ def draw(experiment: ModuleType, result: Any, config: Any) -> str:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "theorylab"
-        figure = experiment.plot(result, config)
-        tidy_ticks(figure)
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        drawn_figure(experiment, result, config).savefig(
+            file, format="svg", metadata={"Date": None}
+        )
     return file.getvalue()
+
+
+def drawn_figure(experiment: ModuleType, result: Any, config: Any) -> Figure:
+    """The figure of an experiment, with its ticks set."""
+    figure = experiment.plot(result, config)
+    tidy_ticks(figure)
+    return figure
 
 
 def environment() -> dict[str, str]:

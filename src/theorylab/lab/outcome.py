@@ -6,12 +6,17 @@ experiment + config ─► conduct ─► Outcome ─► store ─► report
 import base64
 import html
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from theorylab.claims.claim import Finding, Kind, Source, Verdict, usual_verdict
 
 from .requests import Value as Value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,24 @@ class Outcome:
         """Whether every verdict is the expected one, and nothing failed."""
         return not self.failure and all(judged.as_expected for judged in self.judged)
 
+    def plot(self) -> "Figure":
+        """The figure, drawn again from the arrays: a figure of matplotlib, to be changed or saved.
+
+        Raises:
+            ValueError: The outcome was read without its arrays, or is of a file of the user's.
+        """
+        from .redraw import redraw
+
+        return redraw(self)
+
+    def to_pandas(self) -> "DataFrame":
+        """A table of the claims, one in a row, with what was measured and what was demanded."""
+        from theorylab.answers.table import as_frame
+
+        rows = [_columns(judged) for judged in self.judged]
+        columns = {name: np.array([row[name] for row in rows]) for name in rows[0]} if rows else {}
+        return as_frame(columns, ("claim",))
+
     def __repr__(self) -> str:
         expected = "as expected" if self.as_expected else "not as expected"
         return (
@@ -87,6 +110,25 @@ class Outcome:
         svg = base64.b64encode(self.figure.encode()).decode()  # an image runs no script
         figure = f'<img alt="figure" src="data:image/svg+xml;base64,{svg}">' if self.figure else ""
         return heading + figure + failure + table
+
+
+def _columns(judged: Judged) -> dict[str, str | float | bool]:
+    """What a table has of a claim."""
+    finding = judged.finding
+    return {
+        "verdict": str(finding.verdict),
+        "expected": str(judged.expected),
+        "as_expected": judged.as_expected,
+        "measured": finding.measured,
+        "low": finding.low,
+        "high": finding.high,
+        "demand_low": finding.demand.low,
+        "demand_high": finding.demand.high,
+        "method": finding.method,
+        "kind": judged.kind,
+        "statement": judged.statement,
+        "source": str(judged.source),
+    }
 
 
 def _row(judged: Judged) -> str:

@@ -16,13 +16,14 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.models.fast_convolutions import fast_convolutions
-from theorylab.typing import Params, Scalar
+from theorylab.typing import Axes, Params, Scalar
 
 from .descent import updated
 
 
-class DescentRun(NamedTuple):
+class DescentRun(Answer, axes=("step",)):
     """A run that has ended.
 
     Args:
@@ -47,6 +48,15 @@ class DescentRun(NamedTuple):
     num_steps: Int[Array, ""]
     best: Float[Array, ""]
     reached: Bool[Array, ""]
+
+    def draw(self, axes: Axes) -> None:
+        """The training loss before every step."""
+        from theorylab.answers.figure import curve
+
+        curve(axes, jnp.arange(self.losses.shape[-1]), self.losses.T)
+        axes.set_xlabel("step")
+        axes.set_ylabel("training loss L")
+        axes.set_yscale("log")
 
 
 def descend_until(

@@ -8,7 +8,7 @@ recorded step where one appeared is named.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +16,15 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Int, Shaped
 
+from theorylab.answers import Answer
 from theorylab.models.fast_convolutions import fast_convolutions
-from theorylab.typing import Params
+from theorylab.typing import Axes, Params
 
 Measure = Callable[[Params], Any]  # params ─► a pytree of arrays
 Steps = Sequence[int | np.integer] | Int[np.ndarray, " t"] | Int[Array, " t"]
 
 
-class Trajectory(NamedTuple):
+class Trajectory(Answer, axes=("step",)):
     """A run as it was recorded; under `vmap` every field gets the axis of the seeds in front.
 
     Args:
@@ -46,6 +47,27 @@ class Trajectory(NamedTuple):
     params: Params
     diverged: Bool[Array, ""]
     diverged_at: Shaped[Array, ""]
+
+    def draw(self, axes: Axes) -> None:
+        """Every record that is a number at each step, or a few numbers, over the steps."""
+        from theorylab.answers.entries import leaves
+        from theorylab.answers.figure import curve
+
+        if self.steps.ndim != 1:
+            raise ValueError(
+                "a trajectory must be one run to be drawn, got a batch of shape "
+                f"{self.steps.shape[:-1]}: jax.tree.map(lambda leaf: leaf[0], trajectory).plot()"
+            )
+        drawn = False
+        for name, values in leaves({"record": self.records}).items():
+            if values.ndim in (1, 2):
+                curve(axes, self.steps, values, label=name.removeprefix("record."))
+                drawn = True
+        if not drawn:
+            raise ValueError("records must have one or two axes to be drawn, and none has.")
+        axes.set_xlabel("step")
+        axes.set_ylabel("record")
+        axes.legend(fontsize=7)
 
 
 def every(num_steps: int, total: int) -> Int[np.ndarray, " t"]:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
+from theorylab.answers import Answer
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.typing import Params, RandomKey
 
@@ -56,7 +57,7 @@ class Until:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
 
 
-class StoppedRun(NamedTuple):
+class StoppedRun(Answer):
     """A run that has ended; under `vmap` every field gets the axis of the seeds in front.
 
     Args:

@@ -18,12 +18,12 @@ Source: golikov · ntk-emp · 2.1; arora · ntk-dynamics · (9.5).
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.models.inputs import num_inputs, one_input
 from theorylab.models.own_network import check_outputs, entered, with_float32_outputs
@@ -39,7 +39,7 @@ from .jacobian import jacobian_of
 from .program import program_of, uses_of
 
 
-class KernelMoments(NamedTuple):
+class KernelMoments(Answer, labels={"trace": "trace tr Θ"}):
     """The trace, exact; the squared Frobenius norm and the effective rank with standard errors.
 
     Example: three eigenvalues 4: the effective rank is 12²/48.

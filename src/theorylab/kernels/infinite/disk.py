@@ -6,11 +6,11 @@ The files are whole or not there: they are written under another name, and renam
 import os
 import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.models import NTK, Architecture, Parametrization
 from theorylab.models.masks import Masked
 from theorylab.models.parts import Bias
@@ -20,7 +20,7 @@ from .kernels import input_batches, kernel_shape, make_reading, on_host
 from .tiles import fill
 
 
-class StoredKernels(NamedTuple):
+class StoredKernels(Answer, labels={"nngp": "NNGP K(x, x′)"}, axes=("x", "x′")):
     """NNGP and tangent kernel in files, read when they are looked at.
 
     Args:
@@ -74,7 +74,7 @@ def infinite_kernels_on_disk(
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(f"the kernels need {readable(needed)}, and {folder} has {readable(free)}.")
-    finals = [folder / f"{name}.npy" for name in StoredKernels._fields]
+    finals = [folder / f"{name}.npy" for name in ("nngp", "ntk")]
     parts = [final.with_name(f".{final.name}.{os.getpid()}.part") for final in finals]
     try:
         outputs = tuple(

@@ -10,7 +10,6 @@ one in one piece, inside other compiled functions too: so it can be differentiat
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +17,12 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.models import NTK, Architecture, Parametrization, Standard
 from theorylab.models.masks import Masked, unmasked
 from theorylab.models.parts import Bias
 from theorylab.numerics.memory import available_memory, readable
+from theorylab.typing import Axes, Figure
 
 from ..inputs import input_pair, require_array
 from .needs import needs_graphs
@@ -33,7 +34,11 @@ from .workers import compiled
 _SMALL = 2**18  # numbers: in one piece
 
 
-class Kernels(NamedTuple):
+class Kernels(
+    Answer,
+    labels={"nngp": "NNGP K(x, x′)", "ntk": "tangent kernel Θ(x, x′)"},
+    axes=("x", "x′"),
+):
     """The two kernels of an infinitely wide network.
 
     Args:
@@ -51,6 +56,16 @@ class Kernels(NamedTuple):
 
     nngp: Float[Array, "..."]
     ntk: Float[Array, "..."]
+
+    def plot(self) -> Figure:
+        """Both kernels, as images; those of inputs with themselves one by one."""
+        from theorylab.answers.figure import draw_first, drawn
+
+        def panel(name: str) -> Callable[[Axes], None]:
+            values = {name: getattr(self, name)}
+            return lambda axes: draw_first(axes, values, {}, self._labels, self._axes)
+
+        return drawn(NNGP=panel("nngp"), NTK=panel("ntk"))
 
 
 def infinite_kernels(

@@ -2,12 +2,12 @@
 
 import math
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.answers import Answer
 from theorylab.models import NTK, Architecture, Parametrization
 from theorylab.models.masks import Masked
 from theorylab.models.parts import Bias
@@ -18,7 +18,7 @@ from .reading import InfiniteReading, InputBatch, Outputs, read_batches
 from .state import Draws
 
 
-class KernelEstimates(NamedTuple):
+class KernelEstimates(Answer):
     """Estimates of kernels, and their standard errors.
 
     Args:

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.typing import Scalar
+from theorylab.answers import Answer
+from theorylab.typing import Axes, Scalar
 
 from .methods import Flow, Method, Times
 from .modes import (
@@ -35,7 +36,7 @@ from .modes import (
 _FLOW = Flow()
 
 
-class EnsembleMoments(NamedTuple):
+class EnsembleMoments(Answer, axes=("time", "point", "output")):
     """What an ensemble of trained networks is at m points and t times.
 
     Args:
@@ -51,6 +52,20 @@ class EnsembleMoments(NamedTuple):
 
     mean: Float[Array, "t m k"]
     covariance: Float[Array, "t m m"]
+
+    @property
+    def deviation(self) -> Float[Array, "t m"]:
+        """The standard deviation at every time and point, the same for every output."""
+        return jnp.sqrt(jnp.maximum(jnp.diagonal(self.covariance, axis1=1, axis2=2), 0.0))
+
+    def draw(self, axes: Axes) -> None:
+        """The last time: the mean of every output, in the band of two deviations."""
+        from theorylab.answers.figure import curve
+
+        mean, margin = self.mean[-1], 2 * self.deviation[-1][:, None]
+        curve(axes, jnp.arange(len(mean)), mean, mean - margin, mean + margin)
+        axes.set_xlabel("test point")
+        axes.set_ylabel("output f(x) at the last time, ± 2 deviations")
 
 
 class Prior(NamedTuple):

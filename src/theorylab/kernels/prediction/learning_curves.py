@@ -17,20 +17,20 @@ Source: golikov · kernel-solvers · 2.5.1 (ridge regression); the theory is Sim
 arXiv:2110.03922, and Canatar et al. (2021), arXiv:2006.13198.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from theorylab.typing import Scalar
+from theorylab.answers import Answer
+from theorylab.answers.base import fields_of
+from theorylab.typing import Axes, Scalar
 
 from .modes import Modes, as_modes, check_finite, check_not_negative, check_rows
 
 
-class Spectrum(NamedTuple):
+class Spectrum(Answer, axes=("mode",)):
     """A kernel and a target in the eigenfunctions of the kernel.
 
     Args:
@@ -51,7 +51,7 @@ class Spectrum(NamedTuple):
     multiplicities: Float[Array, " modes"]
 
 
-class LearningCurve(NamedTuple):
+class LearningCurve(Answer):
     """What theory says about one number of samples.
 
     Args:
@@ -73,6 +73,19 @@ class LearningCurve(NamedTuple):
     overfitting: Float[Array, ""]
     test_error: Float[Array, ""]
     train_error: Float[Array, ""]
+
+    def draw(self, axes: Axes) -> None:
+        """Test and training error; of a mapped answer, over its number."""
+        from theorylab.answers.figure import curve
+
+        errors = {"test error": self.test_error, "training error": self.train_error}
+        for name, error in errors.items():
+            values = jnp.atleast_1d(error)
+            curve(axes, jnp.arange(len(values)), values, label=name)
+            axes.lines[-1].set_marker("o")
+        axes.set_xlabel("number in the batch")
+        axes.set_ylabel("mean squared error E")
+        axes.legend(fontsize=7)
 
 
 def learning_curve(
@@ -154,7 +167,7 @@ def _effective_ridge(spectrum: Spectrum, n: Float[Array, ""], ridge: Scalar) -> 
 
 
 def _check_spectrum(spectrum: Spectrum) -> None:
-    for name, values in spectrum._asdict().items():
+    for name, values in fields_of(spectrum).items():
         if values.ndim != 1 or values.shape != spectrum.eigenvalues.shape:
             raise ValueError(f"{name} must have one number for each mode, got {values.shape}.")
         check_finite(name, values)

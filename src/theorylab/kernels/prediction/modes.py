@@ -6,17 +6,16 @@ eigendecomposition serves all times, targets and methods. No inverse is ever for
 Source: golikov · kernel-flow · 2.4–2.11; arora · ntk-dynamics · 9.5–9.6.
 """
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Shaped
 
+from theorylab.answers import Answer
 from theorylab.typing import Scalar
 
 
-class Modes(NamedTuple):
+class Modes(Answer, labels={"eigenvalues": "eigenvalue λ"}, axes=("mode",)):
     """The modes of a kernel matrix.
 
     Args:

@@ -13,7 +13,6 @@ Source: golikov · nngp-posterior · 2.149–2.151.
 """
 
 import math
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,13 +20,14 @@ from jax.core import Tracer
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from theorylab.typing import Scalar
+from theorylab.answers import Answer
+from theorylab.typing import Axes, Scalar
 
 from .modes import Modes, as_modes, check_cross, check_kernel, check_not_negative, check_rows
 from .outputs import coefficients
 
 
-class Posterior(NamedTuple):
+class Posterior(Answer, axes=("point", "output")):
     """A Gaussian process after the data, at m points.
 
     Args:
@@ -42,6 +42,21 @@ class Posterior(NamedTuple):
 
     mean: Float[Array, "m k"]
     covariance: Float[Array, "m m"]
+
+    @property
+    def deviation(self) -> Float[Array, " m"]:
+        """The standard deviation at every point, the same for every output."""
+        return jnp.sqrt(jnp.maximum(jnp.diagonal(self.covariance, axis1=-2, axis2=-1), 0.0))
+
+    def draw(self, axes: Axes) -> None:
+        """The mean of every output, in the band of two deviations, over the number of the point."""
+        from theorylab.answers.figure import curve
+
+        margin = 2 * self.deviation[:, None]
+        points = jnp.arange(len(self.mean))
+        curve(axes, points, self.mean, self.mean - margin, self.mean + margin)
+        axes.set_xlabel("test point")
+        axes.set_ylabel("output f(x), ± 2 deviations")
 
 
 def posterior(

@@ -28,7 +28,7 @@ def spiking(smoke, name, step):
     watched = getattr(smoke, name)
     loss = np.ones_like(watched.loss)
     loss[:, step + 1 : -1 : PERIOD] = 2.0
-    return smoke._replace(**{name: watched._replace(loss=loss)})
+    return smoke._replace(**{name: watched.replace(loss=loss)})
 
 
 def test_a_rise_and_a_fall_are_told_apart(smoke, verdict):

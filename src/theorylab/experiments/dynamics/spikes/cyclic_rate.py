@@ -137,7 +137,8 @@ def _train(
     def probe(params: Params, batch: Batch, step: Array) -> WatchedSteps:
         parts = decompose(model.apply, params, data, LOSS)
         of_batch = critical_learning_rate(model.apply, params, batch, LOSS)
-        return WatchedSteps(*parts, of_batch, jnp.asarray(factor(step), parts.loss.dtype))
+        rate = jnp.asarray(factor(step), parts.loss.dtype)
+        return WatchedSteps(parts.loss, parts.top, parts.kernel_norm, of_batch, rate)
 
     seen = probed_sgd(
         empirical_risk(LOSS, model.apply),
@@ -156,7 +157,7 @@ def _train(
     steps = jnp.arange(num_steps)
     measured = jnp.where(moves, steps - steps % config.period, 0)
     rate = seen.learning_rate * config.num_samples / seen.kernel_norm[measured]
-    return seen._replace(learning_rate=rate)
+    return seen.replace(learning_rate=rate)
 
 
 def _by_cycle(values: np.ndarray, config: Config) -> np.ndarray:
