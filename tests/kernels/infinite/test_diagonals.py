@@ -87,7 +87,7 @@ def test_masks_of_dropout_are_different_in_a_pair():
 
 
 def test_what_does_not_pair_is_refused_in_words():
-    with pytest.raises(ValueError, match="as many inputs of one dtype, got 5 of float64 and 4"):
+    with pytest.raises(ValueError, match=r"as many inputs, got \[5, 4\]"):
         infinite_pairs(ENDS["vectors"], X, OTHERS[:4])
     with pytest.raises(ValueError, match="x2 must be finite"):
         infinite_pairs(ENDS["vectors"], X, OTHERS.at[0].set(jnp.nan))

@@ -186,9 +186,7 @@ def read_diagonal(reading: InfiniteReading, inputs: InputBatch) -> Outputs:
     return read_alone(reading, inputs)[0]
 
 
-def read_one_by_one(
-    reading: InfiniteReading, first: InputBatch, second: InputBatch
-) -> Outputs:
+def read_one_by_one(reading: InfiniteReading, first: InputBatch, second: InputBatch) -> Outputs:
     """The first of x with the first of x′, the second with the second, ..., (n,).
 
     Example: a linear layer has K = xᵀx′/d.
