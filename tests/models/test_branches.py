@@ -7,6 +7,9 @@ import pytest
 
 from theorylab.models import Activation, Conv, Dense, Parallel, Serial, network, summary
 from theorylab.models.branches import repeat
+from theorylab.models.custom_layer import CustomLayer
+from theorylab.models.einsum import Einsum
+from theorylab.models.masks import output_mask
 from theorylab.models.selection import Index, Span
 from theorylab.models.unfold import im2col
 
@@ -111,3 +114,49 @@ def test_convolutions_in_branches_unfold():
 def _nested(params):
     dense, (nothing, conv) = params
     return dense, (nothing, ((), conv))
+
+
+def test_masks_go_the_way_of_positions():
+    """Oracle: the same arrays, made of the mask itself."""
+    mask = jnp.array([[False, False, True, True], [False, True, True, True]])[..., None]
+    early = jnp.array([[False, False, False, True]] * 2)[..., None]
+    shape = (4, 2)
+    cases = (
+        (Parallel(Dense(2), Dense(2), join="concatenate", axis=0), jnp.tile(mask, (1, 2, 2))),
+        (Parallel(Dense(2), Dense(1), join="concatenate"), jnp.tile(mask, (1, 1, 3))),
+        (Parallel(Dense(2), Dense(2)), mask),
+        (Parallel(Conv(2, (2,)), Conv(2, (2,))), mask[:, :3]),
+        (Index(slice(None, None, -1)), jnp.tile(mask[:, ::-1], (1, 1, 2))),
+        (Index(2), jnp.ones((2, 2), bool)),
+        (Einsum("sc,st->tc", np.eye(4)[:, 1:3]), jnp.tile(mask[:, 1:3], (1, 1, 2))),
+        (Einsum("sc,s->c", [0.0, 1.0, -1.0, 0.0]), jnp.array([[False] * 2, [True] * 2])),
+    )
+    for layer, expected in cases:
+        np.testing.assert_array_equal(output_mask(layer, mask, shape), expected, str(layer))
+    both = output_mask(Parallel(Dense(2), Serial(Early(), Dense(2))), mask, shape)
+    np.testing.assert_array_equal(both, mask & early)
+    with pytest.raises(NotImplementedError, match="Cut must have a method output_mask"):
+        output_mask(Cut(), mask, shape)
+
+
+class Early(CustomLayer):
+    """A layer that says itself what is missing after it."""
+
+    def output_shape(self, input_shape):
+        return input_shape
+
+    def apply(self, params, x):
+        return x
+
+    def output_mask(self, mask, input_shape):
+        return jnp.broadcast_to(jnp.arange(4)[None, :, None] == 3, mask.shape)
+
+
+class Cut(CustomLayer):
+    """A layer that changes positions, and does not."""
+
+    def output_shape(self, input_shape):
+        return (input_shape[0] - 1, input_shape[1])
+
+    def apply(self, params, x):
+        return x[:, 1:]

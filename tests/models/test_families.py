@@ -97,8 +97,8 @@ def test_derivatives_at_kinks_are_as_stated(function, slope):
         (lambda: Hermite(-2), "degree must be at least 0, got -2"),
         (lambda: Polynomial(()), r"at least one number, got \(\)"),
         (lambda: GaussianActivation(b=-1.0), "b must be at least 0, got -1.0"),
-        (lambda: rbf(0.0), "gamma must be positive, got 0.0"),
-        (lambda: normalised_exponential(-1.0), "gamma must be positive, got -1.0"),
+        (lambda: rbf(0.0), "gamma must be positive and finite, got 0.0"),
+        (lambda: normalised_exponential(-1.0), "gamma must be positive and finite, got -1.0"),
     ],
 )
 def test_what_is_no_member_is_refused(make, message):

@@ -22,6 +22,7 @@ with the bound of Halko, Martinsson and Tropp (2011), Lemma 4.1, on what is left
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp

@@ -49,6 +49,8 @@ from .infinite import infinite_kernels as infinite_kernels
 from .infinite import infinite_kernels_on_disk as infinite_kernels_on_disk
 from .infinite import infinite_kernels_sampled as infinite_kernels_sampled
 from .infinite import infinite_nngp as infinite_nngp
+from .infinite import infinite_pairs as infinite_pairs
+from .infinite import infinite_positions as infinite_positions
 from .label_aware import hybrid_kernel as hybrid_kernel
 from .label_aware import label_kernel as label_kernel
 from .label_aware import target_alignment as target_alignment

@@ -10,13 +10,15 @@ Source: zhu · dag-zoo · A.1, A.4–A.6 (fully connected, DenseNet, skip connec
 """
 
 import abc
-import math
 import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from theorylab.typing import Scalar
+
 from .activations import Elementwise, activation
+from .scales import check_scale
 from .windows import Padding, num_transposed_windows, num_windows
 
 Shape = tuple[int, ...]
@@ -52,8 +54,8 @@ class Dense(Architecture):
 
     width: int
     bias: bool = True
-    weight_scale: float | None = None
-    bias_scale: float | None = None
+    weight_scale: Scalar | None = None
+    bias_scale: Scalar | None = None
 
     def __post_init__(self) -> None:
         _check_counts("width", (self.width,))
@@ -89,8 +91,8 @@ class Conv(Architecture):
     strides: tuple[int, ...] = ()
     padding: Padding = "valid"
     bias: bool = True
-    weight_scale: float | None = None
-    bias_scale: float | None = None
+    weight_scale: Scalar | None = None
+    bias_scale: Scalar | None = None
     shared: bool = True
 
     def __post_init__(self) -> None:
@@ -130,8 +132,8 @@ class ConvTranspose(Architecture):
     strides: tuple[int, ...] = ()
     padding: Padding = "valid"
     bias: bool = True
-    weight_scale: float | None = None
-    bias_scale: float | None = None
+    weight_scale: Scalar | None = None
+    bias_scale: Scalar | None = None
 
     def __post_init__(self) -> None:
         _check_counts("channels", (self.channels,))
@@ -417,8 +419,8 @@ def _check_counts(name: str, counts: tuple[Any, ...]) -> None:
 def _check_scales(layer: "Dense | Conv | ConvTranspose") -> None:
     for name in ("weight_scale", "bias_scale"):
         scale = getattr(layer, name)
-        if scale is not None and not 0 < scale < math.inf:
-            raise ValueError(f"{name} must be positive and finite, got {scale}.")
+        if scale is not None:
+            check_scale(name, scale)
 
 
 def check_sizes(name: str, sizes: Any) -> None:

@@ -13,7 +13,7 @@ width, which decides what may stand after it.
 import abc
 from typing import ClassVar, Literal
 
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from theorylab.answers import Answer, fixed
 from theorylab.typing import Params, RandomKey
@@ -109,3 +109,15 @@ class CustomLayer(Architecture):
             f"{type(self).__name__} must have a method kernel(kernels) to be read at infinite "
             "width."
         )
+
+    def output_mask(self, mask: Bool[Array, "n ..."], input_shape: Shape) -> Bool[Array, "n ..."]:
+        """Say which positions are missing after it: those before it, if positions stay.
+
+        Both have an axis for channels, of size 1 where all channels are alike.
+        """
+        if self.output_shape(input_shape)[:-1] != input_shape[:-1]:
+            raise NotImplementedError(
+                f"{type(self).__name__} must have a method output_mask(mask, input_shape) to be "
+                "given masked inputs, for it changes positions."
+            )
+        return mask

@@ -3,7 +3,8 @@
     Activation(Hermite(3))        Activation(LeakyReLU(0.2))        Activation(Sine(b=2.0))
 
 They can be compared and hashed, so a kernel knows them again and has their Gaussian integrals in
-closed form (`theorylab.kernels.dual`).
+closed form (`theorylab.kernels.dual`). Parameters may be arrays of shape (), in which a kernel can
+be differentiated (`scales`).
 
 At a kink the derivative is a convention: here ReLU′(0) = 0 as in JAX, and for LeakyReLU, Abs and
 BentLine the slope on the right; second derivatives are 0. The source writes relu′(z) = 1{z ≥ 0},
@@ -17,7 +18,12 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
+
+from theorylab.typing import Scalar
+
+from .scales import check_scale
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class ReLU:
 class LeakyReLU:
     """φ(z) = max(z, 0) + slope · min(z, 0)."""
 
-    slope: float = 0.01
+    slope: Scalar = 0.01
 
     def __call__(self, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Keep what is positive, and a part of what is negative."""
@@ -53,8 +59,8 @@ class LeakyReLU:
 class ABReLU:
     """φ(z) = left · min(z, 0) + right · max(z, 0): all lines with a bend at 0."""
 
-    left: float
-    right: float
+    left: Scalar
+    right: Scalar
 
     def __call__(self, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Multiply by the slope of the side."""
@@ -125,7 +131,7 @@ class Polynomial:
         coefficients: (a₀, a₁, …).
     """
 
-    coefficients: tuple[float, ...]
+    coefficients: tuple[Scalar, ...]
 
     def __post_init__(self) -> None:
         if not self.coefficients:
@@ -166,9 +172,9 @@ class Hermite:
 class Erf:
     """φ(z) = a erf(bz) + c."""
 
-    a: float = 1.0
-    b: float = 1.0
-    c: float = 0.0
+    a: Scalar = 1.0
+    b: Scalar = 1.0
+    c: Scalar = 0.0
 
     def __call__(self, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Apply the error function."""
@@ -188,9 +194,9 @@ class GELU:
 class Sine:
     """φ(z) = a sin(bz + c)."""
 
-    a: float = 1.0
-    b: float = 1.0
-    c: float = 0.0
+    a: Scalar = 1.0
+    b: Scalar = 1.0
+    c: Scalar = 0.0
 
     def __call__(self, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Apply the sine."""
@@ -201,9 +207,9 @@ class Sine:
 class Cosine:
     """φ(z) = a cos(bz + c)."""
 
-    a: float = 1.0
-    b: float = 1.0
-    c: float = 0.0
+    a: Scalar = 1.0
+    b: Scalar = 1.0
+    c: Scalar = 0.0
 
     def __call__(self, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Apply the cosine."""
@@ -214,11 +220,11 @@ class Cosine:
 class GaussianActivation:
     """φ(z) = a exp(−b z²), with b ≥ 0."""
 
-    a: float = 1.0
-    b: float = 1.0
+    a: Scalar = 1.0
+    b: Scalar = 1.0
 
     def __post_init__(self) -> None:
-        if not self.b >= 0:
+        if not isinstance(self.b, Tracer) and not self.b >= 0:
             raise ValueError(f"b must be at least 0, got {self.b}.")
 
     def __call__(self, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -230,8 +236,8 @@ class GaussianActivation:
 class Exponential:
     """φ(z) = a exp(bz)."""
 
-    a: float = 1.0
-    b: float = 1.0
+    a: Scalar = 1.0
+    b: Scalar = 1.0
 
     def __call__(self, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Apply the exponential."""
@@ -247,7 +253,7 @@ class Gabor:
         return jnp.exp(-(z**2)) * jnp.sin(z)
 
 
-def rbf(gamma: float = 1.0) -> Sine:
+def rbf(gamma: Scalar = 1.0) -> Sine:
     """φ(z) = √2 sin(√(2γ) z + π/4), so that E φ(u)φ(v) = exp(−γ E(u − v)²) of centred Gaussians.
 
     Args:
@@ -257,12 +263,12 @@ def rbf(gamma: float = 1.0) -> Sine:
         >>> round(float(rbf(gamma=1.0)(jnp.array(0.0))), 4)  # √2 sin(π/4)
         1.0
     """
-    if not gamma > 0:
-        raise ValueError(f"gamma must be positive, got {gamma}.")
-    return Sine(math.sqrt(2), math.sqrt(2 * gamma), math.pi / 4)
+    check_scale("gamma", gamma)
+    root = jnp.sqrt(2 * gamma) if isinstance(gamma, jax.Array) else math.sqrt(2 * gamma)
+    return Sine(math.sqrt(2), root, math.pi / 4)
 
 
-def normalised_exponential(gamma: float = 1.0) -> Exponential:
+def normalised_exponential(gamma: Scalar = 1.0) -> Exponential:
     """φ(z) = exp(√γ z − γ), so that E φ(u)φ(v) = exp(γ(ρ − 1)) at variance 1 and correlation ρ.
 
     Args:
@@ -272,8 +278,9 @@ def normalised_exponential(gamma: float = 1.0) -> Exponential:
         >>> round(float(normalised_exponential(gamma=1.0)(jnp.array(1.0))), 4)
         1.0
     """
-    if not gamma > 0:
-        raise ValueError(f"gamma must be positive, got {gamma}.")
+    check_scale("gamma", gamma)
+    if isinstance(gamma, jax.Array):
+        return Exponential(jnp.exp(-gamma), jnp.sqrt(gamma))
     return Exponential(math.exp(-gamma), math.sqrt(gamma))
 
 

@@ -13,12 +13,15 @@ reduce positions leave missing ones out:
 
 A mask is changed with the positions: a window is missing if its middle is, what a transposed
 convolution gives is missing if anything of it comes from a missing position, what interpolation
-gives is missing if all of it does. Sums and products of branches are missing where every branch is.
+gives is missing if all of it does, and so is what a product with a fixed array gives. Sums and
+products of branches are missing where every branch is.
 
 Source: Neural Tangents (2020), arXiv:1912.02803, whose rules these are.
 """
 
 import math
+import operator
+from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
@@ -41,7 +44,11 @@ from .architecture import (
     Serial,
     Shape,
 )
+from .branches import Parallel
+from .custom_layer import CustomLayer
+from .einsum import Einsum, einsum_of_inputs
 from .mixing import SelfAttention, Upsample
+from .selection import Index
 from .unfold import Patches
 from .windows import Padding, convolve_transposed, num_windows, paddings, upsample
 
@@ -167,6 +174,15 @@ def output_mask(layer: Architecture, mask: Mask, shape: Shape) -> Mask:
             branch = layer.branch.output_shape(shape)
             both = ((mask, shape), (output_mask(layer.branch, mask, shape), branch))
             return jnp.concatenate([_of_channels(*each) for each in both], axis=-1)
+        case Parallel():
+            return _joined(layer, mask, shape)
+        case Index():
+            return _of_channels(mask, shape)[:, *layer.at(shape)]
+        case Einsum():
+            there = (~_of_channels(mask, shape)).astype(float)
+            return einsum_of_inputs(layer.pattern, there) == 0
+        case CustomLayer():
+            return layer.output_mask(mask, shape)
         case Dense() | SelfAttention():
             return mask.all(axis=-1, keepdims=True)
         case Conv() | Patches():
@@ -185,6 +201,16 @@ def output_mask(layer: Architecture, mask: Mask, shape: Shape) -> Mask:
     if layer.output_shape(shape)[:-1] != shape[:-1]:
         raise TypeError(f"there is no rule for masks through a {type(layer).__name__}.")
     return mask
+
+
+def _joined(layer: Parallel, mask: Mask, shape: Shape) -> Mask:
+    """What is missing of every branch; or where it stands, if they are concatenated."""
+    masks = [output_mask(branch, mask, shape) for branch in layer.branches]
+    if layer.join != "concatenate":
+        return reduce(operator.and_, masks)
+    shapes = [branch.output_shape(shape) for branch in layer.branches]
+    full = [_of_channels(*each) for each in zip(masks, shapes, strict=True)]
+    return jnp.concatenate(full, 1 + layer.joined_axis(shapes[0]))
 
 
 def _of_channels(mask: Mask, shape: Shape) -> Mask:

@@ -39,6 +39,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
+from theorylab.typing import Scalar
+
+from .scales import check_scale
+
 Role = Literal["input", "hidden", "output", "fixed", "bias", "output_bias", "gain"]
 
 
@@ -51,8 +55,8 @@ class Scaling(NamedTuple):
         learning_rate: The factor of the learning rate for w.
     """
 
-    initial: float
-    multiplier: float
+    initial: Scalar
+    multiplier: Scalar
     learning_rate: float
 
 
@@ -89,15 +93,14 @@ class Parametrization(abc.ABC):
         True
     """
 
-    weight_scale: float = 1.0
-    bias_scale: float = 1.0
+    weight_scale: Scalar = 1.0
+    bias_scale: Scalar = 1.0
 
     constants: ClassVar[Literal["multiplier", "initial"]] = "multiplier"
 
     def __post_init__(self) -> None:
         for name, scale in (("weight_scale", self.weight_scale), ("bias_scale", self.bias_scale)):
-            if not (scale > 0 and math.isfinite(scale)):
-                raise ValueError(f"{name} must be positive and finite, got {scale}.")
+            check_scale(name, scale)
 
     @property
     @abc.abstractmethod
@@ -188,8 +191,8 @@ class Torch(Parametrization):
     the standard deviation 1/√(3 fan-in), and biases begin with the scale of their layer's weights.
     """
 
-    weight_scale: float = 3**-0.5
-    bias_scale: float = 3**-0.5
+    weight_scale: Scalar = 3**-0.5
+    bias_scale: Scalar = 3**-0.5
 
     constants: ClassVar[Literal["multiplier", "initial"]] = "initial"
 

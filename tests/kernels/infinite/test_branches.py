@@ -1,6 +1,7 @@
 """Branches that are joined, and parts that are selected, at infinite width."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,12 +14,14 @@ from theorylab.models import (
     Dense,
     Flatten,
     GlobalPool,
+    Masked,
     Parallel,
     Residual,
     Serial,
 )
 from theorylab.models.architecture import Product
 from theorylab.models.branches import repeat
+from theorylab.models.einsum import Einsum
 from theorylab.models.selection import Index
 
 SCALES = NTK(weight_scale=1.4, bias_scale=0.5)
@@ -137,3 +140,28 @@ def test_correlated_branches_are_refused_in_words():
         kernels(Index(..., slice(0, 1)))
     kernels(Parallel(made, made, join="product"), Dense(1))  # independent, though of mean not 0
     kernels(Parallel(made, made, join="concatenate", axis=0), Flatten())  # pairs are not asked for
+
+
+def test_sequences_of_one_shorter_length_agree_with_unmasked_ones():
+    """Oracle: the same network without masks, of sequences with two positions of four."""
+    missing = jnp.broadcast_to(jnp.arange(4) >= 2, (3, 4))
+    short = (
+        Parallel(Dense(1), conv(window=1)),
+        Parallel(Serial(RELU, conv()), Dense(1), join="product"),
+        Parallel(conv(), Dense(1), join="concatenate"),
+        *(Dense(1), RELU, Parallel(Dense(1), Dense(1), join="concatenate", axis=0), ERF),
+    )
+    for end in ((GlobalPool(),), (Dense(1), ERF, GlobalPool())):
+        masked = infinite_kernels(Serial(*short, *end), Masked(X, missing), None, SCALES, "normal")
+        same(masked, kernels(*short, *end, x=X[:, :2]))
+    longer = (*short[:3], Dense(1), RELU)
+    masked = infinite_kernels(
+        Serial(*longer, Index(1), Dense(1)), Masked(X, missing), None, SCALES, "normal"
+    )
+    same(masked, kernels(*longer, Index(1), Dense(1), x=X[:, :2]))
+    einsum = Einsum("sc,st->tc", np.eye(4)[:, :2] + 0.5)
+    masked = infinite_kernels(
+        Serial(*longer, einsum, Dense(1)), Masked(X, missing), None, SCALES, "normal"
+    )
+    einsum = Einsum("sc,st->tc", np.eye(2) + 0.5)
+    same(masked, kernels(*longer, einsum, Dense(1), x=X[:, :2]))

@@ -28,6 +28,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -51,11 +52,12 @@ from theorylab.models.families import (
     Sign,
     Sine,
 )
+from theorylab.typing import Scalar
 
 from .pair import Dual, angle, determinant, folded, polynomial
 
 ClosedForm = Callable[[Array, Array, Array], Dual]
-Table = tuple[tuple[float, ...], ...]
+Table = tuple[tuple[Scalar, ...], ...]
 
 
 def closed_form(function: Elementwise) -> ClosedForm | None:
@@ -117,9 +119,9 @@ def _own(form: Callable[..., tuple[Array, Array]], q1: Array, q2: Array, c: Arra
     return Dual(*jnp.broadcast_arrays(*form(q1, q2, c), q1 * q2 * c)[:2])
 
 
-def _bent_line(left: float, right: float, q1: Array, q2: Array, c: Array) -> Dual:
+def _bent_line(left: Scalar, right: Scalar, q1: Array, q2: Array, c: Array) -> Dual:
     slope, fold = (right + left) / 2, (right - left) / 2
-    if fold == 0:
+    if not isinstance(fold, jax.Array) and fold == 0:
         line = jnp.broadcast_arrays(slope**2 * c, q1, q2)[0]
         return Dual(line, jnp.full_like(line, slope**2))
     pair = folded(q1, q2, c)
@@ -152,7 +154,7 @@ def _series(table: Table, centre: float, q1: Array, q2: Array, c: Array) -> Dual
     return Dual(value, derivative)
 
 
-def _polynomial_table(coefficients: tuple[float, ...]) -> Table:
+def _polynomial_table(coefficients: tuple[Scalar, ...]) -> Table:
     """E σ⁽ᵏ⁾(√q z)/√k! = Σᵢ aₖ₊₂ᵢ (k+2i)!/(2ⁱ i! √k!) qⁱ, from E z²ⁱ = (2i)!/(2ⁱ i!)."""
     return tuple(
         tuple(
@@ -170,7 +172,7 @@ def _polynomial_table(coefficients: tuple[float, ...]) -> Table:
 def _hermite_table(degree: int) -> Table:
     """E h⁽ᵏ⁾(√q z)/√k! = √(n!/k!)/(2ʲ j!) (q−1)ʲ if n − k = 2j, else 0."""
 
-    def row(k: int) -> tuple[float, ...]:
+    def row(k: int) -> tuple[Scalar, ...]:
         j, odd = divmod(degree - k, 2)
         if odd:
             return ()
@@ -203,20 +205,21 @@ def _gelu(q1: Array, q2: Array, c: Array) -> Dual:
     )
 
 
-def _sine(a: float, b: float, phase: float, q1: Array, q2: Array, c: Array) -> Dual:
+def _sine(a: Scalar, b: Scalar, phase: Scalar, q1: Array, q2: Array, c: Array) -> Dual:
     # exp of the sum: the factors alone would overflow and underflow for large variances.
     apart = jnp.exp(b**2 * (c - (q1 + q2) / 2))
-    together = math.cos(2 * phase) * jnp.exp(-(b**2) * (c + (q1 + q2) / 2))
+    cosine = jnp.cos(2 * phase) if isinstance(phase, jax.Array) else math.cos(2 * phase)
+    together = cosine * jnp.exp(-(b**2) * (c + (q1 + q2) / 2))
     return Dual(a**2 / 2 * (apart - together), (a * b) ** 2 / 2 * (apart + together))
 
 
-def _gaussian(a: float, b: float, q1: Array, q2: Array, c: Array) -> Dual:
+def _gaussian(a: Scalar, b: Scalar, q1: Array, q2: Array, c: Array) -> Dual:
     det = determinant(2 * b, q1, q2, c)
     value = a**2 / jnp.sqrt(det)
     return Dual(value, 4 * b**2 * c * value / det)
 
 
-def _exponential(a: float, b: float, q1: Array, q2: Array, c: Array) -> Dual:
+def _exponential(a: Scalar, b: Scalar, q1: Array, q2: Array, c: Array) -> Dual:
     value = a**2 * jnp.exp(b**2 * (c + (q1 + q2) / 2))
     return Dual(value, b**2 * value)
 

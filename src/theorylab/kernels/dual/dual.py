@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from theorylab.models import ACTIVATIONS
 from theorylab.models.activations import Elementwise
 from theorylab.models.families import Abs, LeakyReLU, ReLU, Sign
+from theorylab.models.scales import with_arrays, without_arrays
 
 from .closed_forms import closed_form
 from .pair import Dual
@@ -26,7 +27,6 @@ _KINKED: dict[Elementwise, Elementwise] = {
 }
 
 
-@partial(jax.jit, static_argnames="activation")
 def dual(
     activation: str | Elementwise,
     variance1: Float[Array, "*#pairs"],
@@ -36,7 +36,8 @@ def dual(
     """E σ(u)σ(v) and E σ′(u)σ′(v), in closed form where there is one.
 
     Values and derivatives are finite everywhere, at ρ = ±1 and at variance 0 too: where a
-    derivative in a variance or covariance does not exist, it is 0.
+    derivative in a variance or covariance does not exist, it is 0. Parameters of σ that are arrays
+    can be differentiated in, too.
 
     Args:
         activation: σ: a name of `theorylab.models.ACTIVATIONS`, a member of a family such as
@@ -58,7 +59,15 @@ def dual(
                 "Any other function σ can be given itself, Activation(σ), for quadrature_dual."
             )
         activation = ACTIVATIONS[activation]
-    form = closed_form(_KINKED.get(activation, activation))
-    if form is None:
-        return quadrature_dual(activation, variance1, variance2, covariance)
-    return form(variance1, variance2, covariance)
+    frame, parameters = without_arrays(activation)
+    return _dual(frame, parameters, variance1, variance2, covariance)
+
+
+@partial(jax.jit, static_argnums=0)
+def _dual(
+    frame: Elementwise, parameters: tuple[Array, ...], q1: Array, q2: Array, c: Array
+) -> Dual:
+    """The dual of an activation whose parameters may be arrays."""
+    activation = with_arrays(_KINKED.get(frame, frame), parameters)
+    form = closed_form(activation)
+    return quadrature_dual(activation, q1, q2, c) if form is None else form(q1, q2, c)

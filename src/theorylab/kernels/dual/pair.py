@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from theorylab.typing import Scalar
+
 # (arcsin √y/√y − 1)/y on [0, ¼], interpolated at Chebyshev's points: y P errs by 4e-18 and 1e-9.
 _DOUBLE = (
     0.16666666666666669,
@@ -70,7 +72,7 @@ class Folded(NamedTuple):
     sign: Float[Array, "*pairs"]  # E sign u sign v
 
 
-def polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
+def polynomial(coefficients: tuple[Scalar, ...], x: Array) -> Array:
     """Σₖ aₖ xᵏ (Horner); the sum of no terms is 0.
 
     Example:
@@ -165,7 +167,7 @@ def _inverse_root(x: Array) -> Array:
     return jnp.where(positive, 1 / jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0)
 
 
-def determinant(scale: float, q1: Array, q2: Array, c: Array) -> Array:
+def determinant(scale: Scalar, q1: Array, q2: Array, c: Array) -> Array:
     """det(I + scale · Σ) of Σ = [[q₁, c], [c, q₂]]; at least 1.
 
     Example:

@@ -17,13 +17,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from theorylab.models.activations import Elementwise
+from theorylab.models.scales import with_arrays, without_arrays
 
 from .pair import Dual
 
 NUM_TERMS = 128  # for tanh at variance 1: 1e-12 at any correlation; see `quadrature_error`
 
 
-@partial(jax.jit, static_argnames=("function", "num_terms"))
 def quadrature_dual(
     function: Elementwise,
     variance1: Float[Array, "*#pairs"],
@@ -48,6 +48,20 @@ def quadrature_dual(
         >>> round(float(squares.value), 4), round(float(squares.derivative), 4)
         (1.5, 2.0)
     """
+    frame, parameters = without_arrays(function)
+    return _quadrature(frame, parameters, variance1, variance2, covariance, num_terms)
+
+
+@partial(jax.jit, static_argnames=("frame", "num_terms"))
+def _quadrature(
+    frame: Elementwise,
+    parameters: tuple[Array, ...],
+    variance1: Array,
+    variance2: Array,
+    covariance: Array,
+    num_terms: int,
+) -> Dual:
+    function = with_arrays(frame, parameters)
     scale = _safe_sqrt(variance1 * variance2)
     correlation = covariance / jnp.where(scale > 0, scale, 1.0)
 

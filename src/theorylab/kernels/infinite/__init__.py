@@ -21,5 +21,7 @@ from .kernels import Kernels as Kernels
 from .kernels import infinite_diagonal as infinite_diagonal
 from .kernels import infinite_kernels as infinite_kernels
 from .kernels import infinite_nngp as infinite_nngp
+from .kernels import infinite_pairs as infinite_pairs
+from .kernels import infinite_positions as infinite_positions
 from .sampled import KernelEstimates as KernelEstimates
 from .sampled import infinite_kernels_sampled as infinite_kernels_sampled

@@ -3,13 +3,18 @@
     infinite_kernels     K(x, x′) and Θ(x, x′)
     infinite_nngp        K(x, x′) alone
     infinite_diagonal    K(x, x) and Θ(x, x)
+    infinite_pairs       K and Θ of the first x with the first x′, the second with the second, ...
+    infinite_positions   K and Θ at equal positions s = s′ of the outputs
 
 A kernel larger than memory is refused before work. A large one is made in tiles (`tiles`), a small
-one in one piece, inside other compiled functions too: so it can be differentiated.
+one in one piece, inside other compiled functions too: so it can be differentiated, in inputs and
+in scales (`theorylab.models.scales`).
 """
 
 import math
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +26,22 @@ from theorylab.answers import Answer
 from theorylab.models import NTK, Architecture, Parametrization, Standard
 from theorylab.models.masks import Masked, unmasked
 from theorylab.models.parts import Bias
+from theorylab.models.scales import as_dtype, with_arrays, without_arrays
 from theorylab.numerics.memory import available_memory, readable
 from theorylab.typing import Axes, Figure
 
 from ..inputs import input_pair, require_array
 from .needs import needs_graphs
-from .reading import InfiniteReading, InputBatch, Outputs, read_batches, read_diagonal
+from .reading import (
+    InfiniteReading,
+    InputBatch,
+    Outputs,
+    read_batches,
+    read_diagonal,
+    read_one_by_one,
+)
 from .state import Settings
-from .tiles import alone_with_notes, fill, planned
+from .tiles import alone_with_notes, by_rows, fill, planned
 from .workers import compiled
 
 _SMALL = 2**18  # numbers: in one piece
@@ -148,12 +161,69 @@ def infinite_diagonal(
     """
     reading = make_reading(architecture, x, parametrization, bias, training, tangent=True)
     inputs, _ = input_batches(architecture, x, None, graphs, None)
-    count = inputs.x.shape[0]
-    if _traced(inputs) or count * reading.numbers_per_pair <= _SMALL:
+    if _small_or_traced(reading, inputs):
         return Kernels(*in_one_piece(read_diagonal, reading, (inputs,)))
-    size = planned(reading, count, None, None).size
+    size = planned(reading, inputs.x.shape[0], None, None).size
     alone, _ = alone_with_notes(reading, on_host(inputs), size)
     return Kernels(*map(jnp.asarray, alone))
+
+
+def infinite_pairs(
+    architecture: Architecture,
+    x1: Float[Array, "n1 ..."] | Masked,
+    x2: Float[Array, "n2 ..."] | Masked,
+    parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
+    bias: Bias = "none",
+    training: bool = False,
+    graphs1: Float[Array, "n1 s s"] | None = None,
+    graphs2: Float[Array, "n2 s s"] | None = None,
+) -> Kernels:
+    """K and Θ of inputs one by one, (n,): the first with the first, the second with the second.
+
+    Arguments are those of `infinite_kernels`; x and x′ are as many.
+
+    Example:
+        >>> from theorylab.models import Dense
+        >>> x1, x2 = jnp.array([[1.0, 1.0], [1.0, 3.0]]), jnp.array([[2.0, 0.0], [2.0, 2.0]])
+        >>> infinite_pairs(Dense(1), x1, x2).nngp.tolist()
+        [1.0, 4.0]
+    """
+    reading = make_reading(architecture, x1, parametrization, bias, training, tangent=True)
+    first, second = input_batches(architecture, x1, x2, graphs1, graphs2)
+    if second is None or first.x.shape[0] != second.x.shape[0]:
+        numbers = [len(each.x) for each in (first, second) if each is not None]
+        raise ValueError(f"x1 and x2 must be as many inputs, got {numbers}.")
+    if _small_or_traced(reading, (first, second)):
+        return Kernels(*in_one_piece(read_one_by_one, reading, (first, second)))
+    size = planned(reading, first.x.shape[0], None, None).size
+    found = by_rows(read_one_by_one, reading, (on_host(first), on_host(second)), size)
+    return Kernels(*map(jnp.asarray, found))
+
+
+def infinite_positions(
+    architecture: Architecture,
+    x1: Float[Array, "n1 ..."] | Masked,
+    x2: Float[Array, "n2 ..."] | Masked | None = None,
+    parametrization: Parametrization = NTK(),  # noqa: B008  (frozen)
+    bias: Bias = "none",
+    training: bool = False,
+    graphs1: Float[Array, "n1 s s"] | None = None,
+    graphs2: Float[Array, "n2 s s"] | None = None,
+    block: int | None = None,
+) -> Kernels:
+    """K and Θ at every position of the outputs with itself, s = s′: (n₁, n₂, *positions).
+
+    Without pooling before, this costs O(positions) for a pair of inputs, where all pairs of
+    positions, as `infinite_kernels` gives them, cost their square. Arguments are its own.
+
+    Example: at the second of two positions, 3 · 3.
+        >>> from theorylab.models import Dense
+        >>> infinite_positions(Dense(1), jnp.array([[[1.0], [3.0]]])).nngp.tolist()
+        [[[1.0, 9.0]]]
+    """
+    reading = make_reading(architecture, x1, parametrization, bias, training, tangent=True)
+    reading = reading._replace(pairs_wanted=False)
+    return Kernels(*_computed(reading, x1, x2, graphs1, graphs2, block))
 
 
 def make_reading(
@@ -184,9 +254,8 @@ def make_reading(
     if x.ndim < 2:
         raise ValueError(f"x1 must have shape (n, ...) with n >= 1, got {x.shape}.")
     architecture.output_shape(x.shape[1:])  # says what does not fit, before any work
-    return InfiniteReading(
-        architecture, Settings(parametrization, bias, training, tangent), x.shape[1:]
-    )
+    settings = Settings(parametrization, bias, training, tangent)
+    return as_dtype(InfiniteReading(architecture, settings, x.shape[1:]), x.dtype)
 
 
 def check_graphs(
@@ -259,7 +328,8 @@ def kernel_shape(reading: InfiniteReading, n1: int, n2: int) -> tuple[int, ...]:
         (3, 4, 5, 5)
     """
     positions = reading.architecture.output_shape(reading.shape)[:-1]
-    return (n1, n2, *(size for size in positions for _ in range(2)))
+    sides = 2 if reading.pairs_wanted else 1
+    return (n1, n2, *(size for size in positions for _ in range(sides)))
 
 
 def _computed(
@@ -276,7 +346,9 @@ def _computed(
     dtype = first.x.dtype
     shape = kernel_shape(reading, len(first.x), len((second or first).x))
     numbers = shape[0] * shape[1] * reading.numbers_per_pair
-    if _traced((first, second)) or (block is None and numbers <= _SMALL):
+    if _traced((first, second, without_arrays(reading)[1])) or (
+        block is None and numbers <= _SMALL
+    ):
         return in_one_piece(read_batches, reading, (first, second))
     count = 2 if reading.settings.tangent else 1
     _check_memory(shape, count * math.prod(shape) * dtype.itemsize)
@@ -314,6 +386,14 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
+def _small_or_traced(reading: InfiniteReading, inputs: Any) -> bool:
+    """Whether a kernel of every input with one other is made in one piece."""
+    leaves = jax.tree.leaves(inputs)
+    if _traced((leaves, without_arrays(reading)[1])):
+        return True
+    return leaves[0].shape[0] * reading.numbers_per_pair <= _SMALL
+
+
 def _traced(arrays: object) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
 
@@ -333,8 +413,22 @@ def in_one_piece(
         >>> [round(float(kernel[0]), 6) for kernel in kernels]
         [0.25, 0.75]
     """
+    frame, scales = without_arrays(reading)
+    if _traced(scales):
+        return _of_frame(function, frame, scales, arguments)
     if _traced(arguments):
         return function(reading, *arguments)
     device = jax.local_devices()[0]
     arguments = jax.device_put(arguments, device)
     return compiled(function, reading, arguments, device, quick=True)(*arguments)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _of_frame(
+    function: Callable[..., Outputs],
+    frame: InfiniteReading,
+    scales: tuple[Array, ...],
+    arguments: tuple[InputBatch | None, ...],
+) -> Outputs:
+    """One program for all values of scales, which is differentiated in them."""
+    return function(with_arrays(frame, scales), *arguments)

@@ -69,11 +69,12 @@ class InfiniteReading(NamedTuple):
     architecture: Architecture
     settings: Settings
     shape: tuple[int, ...]  # of one input
+    pairs_wanted: bool = True  # of positions of the outputs, or s = s′ only
 
     @property
     def outputs_have_positions(self) -> bool:
         """Whether the kernels have pairs of positions."""
-        return len(self.architecture.output_shape(self.shape)) > 1
+        return self.pairs_wanted and len(self.architecture.output_shape(self.shape)) > 1
 
     @property
     def paired(self) -> bool:
@@ -183,6 +184,23 @@ def read_diagonal(reading: InfiniteReading, inputs: InputBatch) -> Outputs:
         [1.0, 5.0]
     """
     return read_alone(reading, inputs)[0]
+
+
+def read_one_by_one(reading: InfiniteReading, first: InputBatch, second: InputBatch) -> Outputs:
+    """The first of x with the first of x′, the second with the second, ..., (n,).
+
+    Example: a linear layer has K = xᵀx′/d.
+        >>> from theorylab.models import NTK, Dense
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> reading = InfiniteReading(Dense(1), settings, (2,))
+        >>> x1, x2 = jnp.array([[1.0, 1.0], [1.0, 3.0]]), jnp.array([[2.0, 0.0], [2.0, 2.0]])
+        >>> read_one_by_one(reading, InputBatch(x1), InputBatch(x2))[0].tolist()
+        [1.0, 4.0]
+    """
+    one, other = (
+        NotedInputs(batch.x, read_alone(reading, batch)[1], batch.mask) for batch in (first, second)
+    )
+    return read_listed(reading, one, other)
 
 
 def read_batches(

@@ -11,6 +11,7 @@ from theorylab.answers import Answer
 from theorylab.models import NTK, Architecture, Parametrization
 from theorylab.models.masks import Masked
 from theorylab.models.parts import Bias
+from theorylab.models.scales import with_arrays, without_arrays
 from theorylab.typing import RandomKey
 
 from .kernels import Kernels, input_batches, make_reading
@@ -84,7 +85,9 @@ def infinite_kernels_sampled(
     reading = make_reading(architecture, x1, parametrization, bias, False, tangent=True)
     first, second = input_batches(architecture, x1, x2, graphs1, graphs2)
     keys = jax.random.split(key, num_groups)
-    samples = _groups(reading, keys, -(-num_draws // num_groups), first, second)
+    frame, scales = without_arrays(reading)
+    count = -(-num_draws // num_groups)
+    samples = _groups(frame, scales, keys, count, first, second)
     if x2 is None:  # the two triangles are drawn differently: their mean is the better estimate
         samples = tuple((sample + _exchanged(sample)) / 2 for sample in samples)
     mean = Kernels(*(sample.mean(axis=0) for sample in samples))
@@ -99,15 +102,17 @@ def _exchanged(sample: Float[Array, "g n n ..."]) -> Float[Array, "g n n ..."]:
     return sample
 
 
-@partial(jax.jit, static_argnames=("reading", "count"))
+@partial(jax.jit, static_argnames=("frame", "count"))
 def _groups(
-    reading: InfiniteReading,
+    frame: InfiniteReading,
+    scales: tuple[Array, ...],
     keys: Array,
     count: int,
     first: InputBatch,
     second: InputBatch | None,
 ) -> Outputs:
     """The kernels by every group of draws, (groups, n₁, n₂)."""
+    reading = with_arrays(frame, scales)
 
     def kernels(key: Array) -> Outputs:
         return read_batches(reading, first, second, Draws(key, count))

@@ -8,6 +8,7 @@ cache; elsewhere it is a rectangle of the matrix, so that its first step is a ma
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -160,7 +161,7 @@ def fill(
     def store(number: int, results: Any) -> None:
         rows, columns = plan.tile(number)
         for output, result in zip(outputs, results, strict=True):
-            _write(output, np.asarray(result), plan, rows, columns)
+            _write(output, np.asarray(result), plan, rows, columns, reading.pairs_wanted)
 
     function = read_crossed if plan.crossed else read_listed
     compute(function, reading, plan.num_tiles, prepare, store)
@@ -184,21 +185,48 @@ def alone_with_notes(
         >>> nngp.tolist(), side.notes
         ([1.0, 5.0], ())
     """
-    count = len(inputs.x)
+    alone, notes = by_rows(read_alone, reading, (inputs,), size)
+    return alone, NotedInputs(inputs.x, notes, inputs.mask)
+
+
+def by_rows(
+    function: Callable[..., Any],
+    reading: InfiniteReading,
+    inputs: tuple[InputBatch, ...],
+    size: int,
+) -> Any:
+    """What a function makes of every row of inputs, of so many rows at a time.
+
+    Args:
+        function: (reading, *inputs) ─► results with as many rows.
+        reading: The network.
+        inputs: Batches of as many inputs.
+        size: How many rows at a time.
+
+    Example: a linear layer has K = xᵀx/d.
+        >>> from theorylab.kernels.infinite.reading import read_diagonal
+        >>> from theorylab.kernels.infinite.state import Settings
+        >>> from theorylab.models import NTK, Dense
+        >>> reading = InfiniteReading(Dense(1), Settings(NTK(), "none", False, tangent=False), (2,))
+        >>> inputs = InputBatch(np.array([[1.0, 1.0], [1.0, 3.0]]))
+        >>> (nngp,) = by_rows(read_diagonal, reading, (inputs,), size=1)
+        >>> nngp.tolist()
+        [1.0, 5.0]
+    """
+    count = len(inputs[0].x)
     size = min(size, count)
     results: dict[int, Any] = {}
 
-    def prepare(number: int) -> tuple[InputBatch]:
+    def prepare(number: int) -> tuple[InputBatch, ...]:
         rows = np.arange(number * size, min((number + 1) * size, count))
-        return (_taken(inputs, rows, size),)
+        return _taken(inputs, rows, size)
 
     def store(number: int, result: Any) -> None:
         results[number] = jax.tree.map(np.asarray, result)
 
-    compute(read_alone, reading, -(-count // size), prepare, store)
+    compute(function, reading, -(-count // size), prepare, store)
     parts = [results[number] for number in sorted(results)]
-    alone, notes = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
-    return alone, NotedInputs(inputs.x, notes, inputs.mask)
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
 
 
 def _taken(tree: Any, indices: np.ndarray, size: int) -> Any:
@@ -209,21 +237,29 @@ def _taken(tree: Any, indices: np.ndarray, size: int) -> Any:
 
 
 def _write(
-    output: np.ndarray, tile: np.ndarray, plan: Plan, rows: np.ndarray, columns: np.ndarray
+    output: np.ndarray,
+    tile: np.ndarray,
+    plan: Plan,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    pairs: bool,
 ) -> None:
+    def exchanged(part: np.ndarray, lead: int) -> np.ndarray:
+        return _exchanged(part, lead) if pairs else part
+
     if not plan.crossed:
         output[rows, columns] = tile[: len(rows)]
         if plan.symmetric:
-            output[columns, rows] = _exchanged(tile[: len(rows)], lead=1)
+            output[columns, rows] = exchanged(tile[: len(rows)], lead=1)
         return
     tile = tile[: len(rows), : len(columns)]
     if plan.symmetric and rows[0] == columns[0]:  # on the diagonal: one triangle for both
         above = np.triu_indices(len(rows), 1)
         tile = tile.copy()
-        tile[above[::-1]] = _exchanged(tile[above], lead=1)
+        tile[above[::-1]] = exchanged(tile[above], lead=1)
     output[_span(rows), _span(columns)] = tile
     if plan.symmetric and rows[0] != columns[0]:
-        output[_span(columns), _span(rows)] = np.swapaxes(_exchanged(tile, lead=2), 0, 1)
+        output[_span(columns), _span(rows)] = np.swapaxes(exchanged(tile, lead=2), 0, 1)
 
 
 def _exchanged(tile: np.ndarray, lead: int) -> np.ndarray:

@@ -46,8 +46,9 @@ def linear(
     """
     scales = settings.parametrization
     ntk_scaled = isinstance(scales, NTK)
-    variance = (getattr(layer, "weight_scale", None) or scales.weight_scale) ** 2
-    bias = (getattr(layer, "bias_scale", None) or scales.bias_scale) ** 2
+    own_weight, own_bias = getattr(layer, "weight_scale", None), getattr(layer, "bias_scale", None)
+    variance = (scales.weight_scale if own_weight is None else own_weight) ** 2
+    bias = (scales.bias_scale if own_bias is None else own_bias) ** 2
     has_bias = (layer.bias if has_bias is None else has_bias) and settings.bias != "none"
     drawn = bias if has_bias and settings.bias == "normal" else 0.0
     trained = (bias if ntk_scaled else 1.0) if has_bias else 0.0

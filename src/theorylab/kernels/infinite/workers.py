@@ -13,6 +13,9 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
+
+from theorylab.models.scales import with_arrays, without_arrays
 
 from .reading import InfiniteReading
 
@@ -95,7 +98,7 @@ def compiled(
     device: Device,
     quick: bool = False,
 ) -> Callable[..., Any]:
-    """The program for arguments of these shapes, made once.
+    """The program for arguments of these shapes, made once for all values of scales.
 
     Args:
         function: (reading, *arguments) ─► results.
@@ -113,9 +116,11 @@ def compiled(
         >>> compiled(read_diagonal, reading, (x,), device)(x)[0].tolist()
         [5.0]
     """
-    leaves, structure = jax.tree.flatten(arguments)
+    frame, scales = without_arrays(reading)
+    scales = jax.device_put(scales, device)
+    leaves, structure = jax.tree.flatten((scales, *arguments))
     forms = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-    return _program(function, reading, structure, forms, device, quick)
+    return partial(_program(function, frame, structure, forms, device, quick), scales)
 
 
 def _devices(num_pieces: int) -> list[Device]:
@@ -137,7 +142,10 @@ def _program(
 ) -> Callable[..., Any]:
     place = jax.sharding.SingleDeviceSharding(device)
     placed = [jax.ShapeDtypeStruct(*form, sharding=place) for form in forms]
-    given = partial(function, reading)
+
+    def given(scales: tuple[Array, ...], *arguments: Any) -> Any:
+        return function(with_arrays(reading, scales), *arguments)
+
     lowered = jax.jit(given).lower(*jax.tree.unflatten(structure, placed))
     if device.platform != "cpu":
         return lowered.compile()
