@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.typing import Params
+from theorylab.typing import Params, Scalar
 
 from .architecture import Shape
 from .masks import Mask, zeroed
@@ -128,7 +128,7 @@ def _parameters(
     return parameters
 
 
-def _scale(layer: SelfAttention, name: str, settings: NetworkSettings) -> float | None:
+def _scale(layer: SelfAttention, name: str, settings: NetworkSettings) -> Scalar | None:
     """The scale of a matrix; of one that queries and keys share, the mean of both."""
     if name != "query" or not layer.tied:
         return getattr(layer, f"{name}_scale")

@@ -12,12 +12,14 @@ reduce positions leave missing ones out:
     Flatten                keeps missing positions, as zeros
 
 A mask is changed with the positions: a window is missing if its middle is, what a transposed
-convolution gives is missing if anything of it comes from a missing position, what interpolation
-gives is missing if all of it does. Sums and products of branches are missing where every branch is.
+convolution gives is missing if anything of it comes from a missing position, what interpolation and
+products with fixed arrays give is missing if all of it does. Sums and products of branches are
+missing where every branch is.
 
 Source: Neural Tangents (2020), arXiv:1912.02803, whose rules these are.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -41,7 +43,10 @@ from .architecture import (
     Serial,
     Shape,
 )
+from .branches import Parallel
+from .einsum import Einsum, einsum_of_inputs
 from .mixing import SelfAttention, Upsample
+from .selection import Index
 from .unfold import Patches
 from .windows import Padding, convolve_transposed, num_windows, paddings, upsample
 
@@ -164,9 +169,10 @@ def output_mask(layer: Architecture, mask: Mask, shape: Shape) -> Mask:
             first, second = (output_mask(way, mask, shape) for way in ways)
             return first & second
         case Concatenate():
-            branch = layer.branch.output_shape(shape)
-            both = ((mask, shape), (output_mask(layer.branch, mask, shape), branch))
-            return jnp.concatenate([_of_channels(*each) for each in both], axis=-1)
+            both = Parallel(Serial(), layer.branch, join="concatenate")
+            return output_mask(both, mask, shape)
+        case Parallel():
+            return _joined(layer, mask, shape)
         case Dense() | SelfAttention():
             return mask.all(axis=-1, keepdims=True)
         case Conv() | Patches():
@@ -182,6 +188,11 @@ def output_mask(layer: Architecture, mask: Mask, shape: Shape) -> Mask:
         case Upsample():
             there = upsample((~mask).astype(float), layer.factors, layer.method)
             return there < _ROUNDING
+        case Index():
+            *entries, channels = layer.at(shape)
+            return mask[(slice(None), *entries, channels if mask.shape[-1] > 1 else slice(None))]
+        case Einsum():
+            return _contracted(layer, mask, shape)
     if layer.output_shape(shape)[:-1] != shape[:-1]:
         raise TypeError(f"there is no rule for masks through a {type(layer).__name__}.")
     return mask
@@ -189,6 +200,25 @@ def output_mask(layer: Architecture, mask: Mask, shape: Shape) -> Mask:
 
 def _of_channels(mask: Mask, shape: Shape) -> Mask:
     return jnp.broadcast_to(mask, (mask.shape[0], *shape))
+
+
+def _joined(layer: Parallel, mask: Mask, shape: Shape) -> Mask:
+    masks = [output_mask(branch, mask, shape) for branch in layer.branches]
+    if layer.join != "concatenate":
+        return functools.reduce(jnp.logical_and, masks)
+    shapes = [branch.output_shape(shape) for branch in layer.branches]
+    axis = layer.joined_axis(shapes[0])
+    if axis == len(shapes[0]) - 1 or any(each.shape[-1] > 1 for each in masks):
+        masks = list(map(_of_channels, masks, shapes))
+    return jnp.concatenate(masks, axis=axis + 1)
+
+
+def _contracted(layer: Einsum, mask: Mask, shape: Shape) -> Mask:
+    """Whether every entry is missing that counts."""
+    there = (~_of_channels(mask, shape)).astype(float)
+    sizes = Einsum(layer.formula, np.abs(layer.array.array))
+    missing = einsum_of_inputs(sizes, there) == 0
+    return missing if mask.shape[-1] > 1 else missing.all(axis=-1, keepdims=True)
 
 
 def _middles(mask: Mask, layer: Conv | AvgPool | Patches) -> Mask:

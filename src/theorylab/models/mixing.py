@@ -12,6 +12,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from jax.core import Tracer
+
+from theorylab.typing import Scalar
+
 from .architecture import Architecture, Shape
 from .positional import PositionalEmbedding
 
@@ -93,11 +97,11 @@ class SelfAttention(Architecture):
     tied: bool = False
     bias: bool = True
     mechanism: Mechanism = "softmax"
-    query_scale: float | None = None
-    key_scale: float | None = None
-    value_scale: float | None = None
-    output_scale: float | None = None
-    bias_scale: float | None = None
+    query_scale: Scalar | None = None
+    key_scale: Scalar | None = None
+    value_scale: Scalar | None = None
+    output_scale: Scalar | None = None
+    bias_scale: Scalar | None = None
     embedding: PositionalEmbedding | None = None
     value_width: int = 0
 
@@ -107,7 +111,7 @@ class SelfAttention(Architecture):
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         for name in ("query", "key", "value", "output", "bias"):
             scale = getattr(self, f"{name}_scale")
-            if scale is not None and not 0 < scale < math.inf:
+            if scale is not None and not isinstance(scale, Tracer) and not 0 < scale < math.inf:
                 raise ValueError(f"{name}_scale must be positive and finite, got {scale}.")
         if self.scaling not in ("root", "linear"):
             raise ValueError(f"scaling must be root or linear, got {self.scaling!r}.")

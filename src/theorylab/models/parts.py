@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.typing import Params, RandomKey
+from theorylab.typing import Params, RandomKey, Scalar
 
 from .architecture import (
     Architecture,
@@ -278,7 +278,7 @@ def custom_layer(layer: CustomLayer, place: LayerPlace) -> FiniteLayer:
 
 
 def with_scales(
-    settings: NetworkSettings, weight_scale: float | None, bias_scale: float | None
+    settings: NetworkSettings, weight_scale: Scalar | None, bias_scale: Scalar | None
 ) -> NetworkSettings:
     """The settings of a layer that may have scales of its own.
 

@@ -16,7 +16,10 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
+
+from theorylab.typing import Scalar
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class PositionalEmbedding:
     """
 
     join: Literal["sum", "concatenate"] = "sum"
-    scale: float = 1.0
+    scale: Scalar = 1.0
     decay: Callable[[Array], Array] | None = None
     norm: float = 2.0
     channels: int | None = None
@@ -49,7 +52,7 @@ class PositionalEmbedding:
     def __post_init__(self) -> None:
         if self.join not in ("sum", "concatenate"):
             raise ValueError(f"join must be sum or concatenate, got {self.join!r}.")
-        if not 0 < self.scale < math.inf:
+        if not isinstance(self.scale, Tracer) and not 0 < self.scale < math.inf:
             raise ValueError(f"scale must be positive and finite, got {self.scale}.")
         if self.channels is not None and self.join == "sum":
             raise ValueError(

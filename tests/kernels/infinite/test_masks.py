@@ -26,6 +26,9 @@ from theorylab.models import (
     SelfAttention,
     Serial,
 )
+from theorylab.models.branches import Parallel
+from theorylab.models.einsum import Einsum
+from theorylab.models.selection import Index
 
 SCALES = NTK(weight_scale=1.4, bias_scale=0.5)
 RELU, COSINE = Activation("relu"), Activation("cosine")  # cos 0 = 1: masked again after it
@@ -57,6 +60,23 @@ def test_masked_sequences_agree_with_wide_networks(monte_carlo, agree):
     x = Masked(X, MASK)
     samples = monte_carlo(make, x, SCALES, "normal")
     agree(samples, infinite_kernels(make(1, 1), x, parametrization=SCALES, bias="normal"))
+
+
+def test_masks_pass_branches_indices_and_fixed_arrays(monte_carlo, agree):
+    """Oracle: Monte Carlo, with sequences of three lengths."""
+    turn = np.random.default_rng(0).normal(size=(4, 6))
+    make = lambda w, k: Serial(  # noqa: E731
+        Dense(w),
+        Parallel(Conv(w, (3,)), Serial(), join="concatenate", axis=0),
+        Index(slice(1, 7)),
+        Einsum("sc,ts->tc", turn),
+        COSINE,
+        GlobalPool(),
+        Dense(k),
+    )
+    samples = monte_carlo(make, Masked(X, MASK), SCALES, "normal")
+    limits = infinite_kernels(make(1, 1), Masked(X, MASK), None, SCALES, "normal")
+    agree(samples, limits)
 
 
 def test_a_sequence_that_ends_early_is_a_shorter_sequence():

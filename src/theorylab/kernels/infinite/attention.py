@@ -115,7 +115,7 @@ def embedded(layer: SelfAttention, state: LayerState, context: Context) -> Layer
     gain = variance if isinstance(context.settings.parametrization, NTK) else 1.0
     ntk = None
     if context.settings.tangent:
-        ntk = total((kept, state.ntk), (made * gain, covariance))
+        ntk = total((kept, state.ntk), (made, gain * covariance))
     return state._replace(
         nngp=kept * state.nngp + made * variance * covariance,
         ntk=ntk,

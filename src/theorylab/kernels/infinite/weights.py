@@ -14,6 +14,7 @@ Source: golikov · ntk-param-scaling · Eqs 2.12–2.19; Sohl-Dickstein et al. (
 
 from theorylab.models import NTK, Conv, Dense, SelfAttention
 from theorylab.models.architecture import ConvTranspose
+from theorylab.typing import Scalar
 
 from .state import LayerState, Settings
 
@@ -51,8 +52,8 @@ def linear(
 
 def weighted(
     state: LayerState,
-    scale: float | None,
-    bias_scale: float | None,
+    scale: Scalar | None,
+    bias_scale: Scalar | None,
     has_bias: bool,
     fan_in: int,
     channels: int,
