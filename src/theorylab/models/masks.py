@@ -65,7 +65,7 @@ class Masked(Answer):
 
     Example: two sequences, of three positions and of two.
         >>> x = jnp.array([[[1.0], [2.0], [3.0]], [[4.0], [5.0], [99.0]]])
-        >>> mask = jnp.arange(3) >= jnp.array([[3], [2]])
+        >>> mask = jnp.arange(3)[None, :] >= jnp.array([[3], [2]])
         >>> mask.tolist()
         [[False, False, False], [False, False, True]]
         >>> Masked(x, mask).x.shape
