@@ -26,8 +26,11 @@ from theorylab.models import (
     network,
 )
 from theorylab.models.architecture import ConvTranspose, Product
+from theorylab.models.branches import Parallel
+from theorylab.models.einsum import Einsum
 from theorylab.models.masks import output_mask
 from theorylab.models.mixing import Upsample
+from theorylab.models.selection import Index
 from theorylab.models.unfold import im2col
 
 LENGTHS = np.array([6, 3, 1])
@@ -139,6 +142,13 @@ def test_masks_through_layers_that_give_other_positions():
     assert after(GlobalPool()) == "."
     assert after(Residual(Conv(2, (3,), padding="same"))) == ".x.."
     assert after(Residual(Serial(Conv(2, (3,)), ConvTranspose(2, (3,))))) == ".x.."
+    assert after(Index(slice(1, 3))) == "x."
+    assert after(Index(1)) == "x"
+    assert after(Index(..., slice(0, 1))) == ".x.."
+    beside = Parallel(Conv(2, (3,)), Serial(), join="concatenate", axis=0)
+    assert after(beside) == "x..x.."
+    assert after(Parallel(Serial(), Conv(2, (3,), padding="same"), join="product")) == ".x.."
+    assert after(Einsum("sc,ts->tc", [[0, 1, 0, 0], [0, 1, -1, 0]])) == "x."
     with pytest.raises(TypeError, match="no rule for masks through a _Shorter"):
         after(_Shorter())
 

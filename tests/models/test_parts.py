@@ -52,45 +52,6 @@ def outputs(model, params, *inputs):
     return jax.jit(model.apply)(params, *map(jnp.asarray, inputs))
 
 
-def softmax(logits):
-    weights = np.exp(logits)
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize(("scaling", "power"), [("root", -0.5), ("linear", -1.0)])
-def test_self_attention_is_its_formula(tied, scaling, power):
-    """Oracle: head by head and input by input in NumPy."""
-    layer = SelfAttention(4, num_heads=2, head_width=6, scaling=scaling, tied=tied)
-    model = network(layer, (5, 3), NTK(weight_scale=1.5, bias_scale=0.3), bias="normal")
-    params, p = drawn(model)
-    expected = []
-    for x in TOKENS:
-        heads = []
-        for head in range(2):
-            columns = slice(6 * head, 6 * head + 6)
-            query, key, value = (
-                1.5 * x @ p[name][:, columns] / np.sqrt(3)
-                for name in ("query", "query" if tied else "key", "value")
-            )
-            heads.append(softmax(query @ key.T * 6**power) @ value)
-        expected.append(
-            1.5 * np.concatenate(heads, axis=1) @ p["output"] / np.sqrt(12) + 0.3 * p["bias"]
-        )
-    np.testing.assert_allclose(outputs(model, params, TOKENS), expected, rtol=1e-12)
-    assert ("key" in model.parameters) != tied
-
-
-def test_self_attention_on_images_sees_every_position():
-    """Oracle: the same positions in one axis."""
-    layer = SelfAttention(4, 2, 3)
-    image, line = network(layer, (2, 3, 3)), network(layer, (6, 3))
-    params, _ = drawn(line)
-    x = RNG.normal(size=(2, 2, 3, 3))
-    expected = outputs(line, params, x.reshape(2, 6, 3)).reshape(2, 2, 3, 4)
-    np.testing.assert_allclose(outputs(image, params, x), expected, rtol=1e-12)
-
-
 def test_attention_and_aggregation_do_not_see_the_order_of_positions():
     """Invariance: positions, and nodes with their edges, permuted before or after."""
     order = np.array([3, 1, 4, 0, 2])

@@ -12,16 +12,15 @@ reduce positions leave missing ones out:
     Flatten                keeps missing positions, as zeros
 
 A mask is changed with the positions: a window is missing if its middle is, what a transposed
-convolution gives is missing if anything of it comes from a missing position, what interpolation
-gives is missing if all of it does, and so is what a product with a fixed array gives. Sums and
-products of branches are missing where every branch is.
+convolution gives is missing if anything of it comes from a missing position, what interpolation and
+products with fixed arrays give is missing if all of it does. Sums and products of branches are
+missing where every branch is.
 
 Source: Neural Tangents (2020), arXiv:1912.02803, whose rules these are.
 """
 
+import functools
 import math
-import operator
-from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
@@ -67,7 +66,7 @@ class Masked(Answer):
 
     Example: two sequences, of three positions and of two.
         >>> x = jnp.array([[[1.0], [2.0], [3.0]], [[4.0], [5.0], [99.0]]])
-        >>> mask = jnp.arange(3) >= jnp.array([[3], [2]])
+        >>> mask = jnp.arange(3)[None, :] >= jnp.array([[3], [2]])
         >>> mask.tolist()
         [[False, False, False], [False, False, True]]
         >>> Masked(x, mask).x.shape
@@ -171,18 +170,10 @@ def output_mask(layer: Architecture, mask: Mask, shape: Shape) -> Mask:
             first, second = (output_mask(way, mask, shape) for way in ways)
             return first & second
         case Concatenate():
-            branch = layer.branch.output_shape(shape)
-            both = ((mask, shape), (output_mask(layer.branch, mask, shape), branch))
-            return jnp.concatenate([_of_channels(*each) for each in both], axis=-1)
+            both = Parallel(Serial(), layer.branch, join="concatenate")
+            return output_mask(both, mask, shape)
         case Parallel():
             return _joined(layer, mask, shape)
-        case Index():
-            return _of_channels(mask, shape)[:, *layer.at(shape)]
-        case Einsum():
-            there = (~_of_channels(mask, shape)).astype(float)
-            return einsum_of_inputs(layer.pattern, there) == 0
-        case CustomLayer():
-            return layer.output_mask(mask, shape)
         case Dense() | SelfAttention():
             return mask.all(axis=-1, keepdims=True)
         case Conv() | Patches():
@@ -198,23 +189,39 @@ def output_mask(layer: Architecture, mask: Mask, shape: Shape) -> Mask:
         case Upsample():
             there = upsample((~mask).astype(float), layer.factors, layer.method)
             return there < _ROUNDING
+        case Index():
+            *entries, channels = layer.at(shape)
+            return mask[(slice(None), *entries, channels if mask.shape[-1] > 1 else slice(None))]
+        case Einsum():
+            return _contracted(layer, mask, shape)
+        case CustomLayer():
+            return layer.output_mask(mask, shape)
     if layer.output_shape(shape)[:-1] != shape[:-1]:
         raise TypeError(f"there is no rule for masks through a {type(layer).__name__}.")
     return mask
 
 
-def _joined(layer: Parallel, mask: Mask, shape: Shape) -> Mask:
-    """What is missing of every branch; or where it stands, if they are concatenated."""
-    masks = [output_mask(branch, mask, shape) for branch in layer.branches]
-    if layer.join != "concatenate":
-        return reduce(operator.and_, masks)
-    shapes = [branch.output_shape(shape) for branch in layer.branches]
-    full = [_of_channels(*each) for each in zip(masks, shapes, strict=True)]
-    return jnp.concatenate(full, 1 + layer.joined_axis(shapes[0]))
-
-
 def _of_channels(mask: Mask, shape: Shape) -> Mask:
     return jnp.broadcast_to(mask, (mask.shape[0], *shape))
+
+
+def _joined(layer: Parallel, mask: Mask, shape: Shape) -> Mask:
+    masks = [output_mask(branch, mask, shape) for branch in layer.branches]
+    if layer.join != "concatenate":
+        return functools.reduce(jnp.logical_and, masks)
+    shapes = [branch.output_shape(shape) for branch in layer.branches]
+    axis = layer.joined_axis(shapes[0])
+    if axis == len(shapes[0]) - 1 or any(each.shape[-1] > 1 for each in masks):
+        masks = list(map(_of_channels, masks, shapes))
+    return jnp.concatenate(masks, axis=axis + 1)
+
+
+def _contracted(layer: Einsum, mask: Mask, shape: Shape) -> Mask:
+    """Whether every entry is missing that counts."""
+    there = (~_of_channels(mask, shape)).astype(float)
+    sizes = Einsum(layer.formula, np.abs(layer.array.array))
+    missing = einsum_of_inputs(sizes, there) == 0
+    return missing if mask.shape[-1] > 1 else missing.all(axis=-1, keepdims=True)
 
 
 def _middles(mask: Mask, layer: Conv | AvgPool | Patches) -> Mask:

@@ -8,11 +8,18 @@
 Source: golikov · ntk-attention · 2.4.4; arora · ntk-practice · §9.5 (graphs).
 """
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from jax.core import Tracer
+
+from theorylab.typing import Scalar
 
 from .architecture import Architecture, Shape
+from .positional import PositionalEmbedding
 
+Mechanism = Literal["softmax", "identity", "abs", "relu"]
 Adjacency = tuple[tuple[float, ...], ...]  # A, row by row: hashable
 
 
@@ -54,7 +61,7 @@ class Aggregate(Architecture):
 
 @dataclass(frozen=True)
 class SelfAttention(Architecture):
-    """Softmax attention of every position to all positions.
+    """Attention of every position to all positions.
 
     With head width m and input channels c, head h has queries Q = xW_Q, keys K = xW_K and values
     V = xW_V, (positions, m), all weights scaled as the parametrization says, and gives
@@ -63,10 +70,20 @@ class SelfAttention(Architecture):
     Args:
         channels: The number of channels that come out.
         num_heads: The number of heads.
-        head_width: m, the channels of every head.
+        head_width: m, the channels of the queries and keys of every head.
         scaling: "root": scale = 1/√m; "linear": 1/m.
         tied: True: W_Q = W_K in every head.
         bias: False: no bias after W_O, even if the network has biases.
+        mechanism: "softmax" over the keys, or a function of every logit: "identity", "abs" or
+            "relu".
+        query_scale: σ of W_Q, in place of the parametrization's.
+        key_scale: σ of W_K.
+        value_scale: σ of W_V.
+        output_scale: σ of W_O.
+        bias_scale: σ_b, in place of the parametrization's.
+        embedding: Embeddings of positions, trained, which queries and keys see; None: there are
+            none.
+        value_width: The channels of the values of every head; 0: m.
 
     Example:
         >>> SelfAttention(channels=8, num_heads=2, head_width=4).output_shape((5, 3))
@@ -79,13 +96,31 @@ class SelfAttention(Architecture):
     scaling: Literal["root", "linear"] = "root"
     tied: bool = False
     bias: bool = True
+    mechanism: Mechanism = "softmax"
+    query_scale: Scalar | None = None
+    key_scale: Scalar | None = None
+    value_scale: Scalar | None = None
+    output_scale: Scalar | None = None
+    bias_scale: Scalar | None = None
+    embedding: PositionalEmbedding | None = None
+    value_width: int = 0
 
     def __post_init__(self) -> None:
         for name in ("channels", "num_heads", "head_width"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        for name in ("query", "key", "value", "output", "bias"):
+            scale = getattr(self, f"{name}_scale")
+            if scale is not None and not isinstance(scale, Tracer) and not 0 < scale < math.inf:
+                raise ValueError(f"{name}_scale must be positive and finite, got {scale}.")
         if self.scaling not in ("root", "linear"):
             raise ValueError(f"scaling must be root or linear, got {self.scaling!r}.")
+        if self.mechanism not in get_args(Mechanism):
+            must = f"mechanism must be one of {get_args(Mechanism)}"
+            raise ValueError(f"{must}, got {self.mechanism!r}.")
+        if self.value_width < 0:
+            raise ValueError(f"value_width must be at least 0, got {self.value_width}.")
+        object.__setattr__(self, "value_width", self.value_width or self.head_width)
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """Keep the positions, replace the channels."""

@@ -41,6 +41,7 @@ from .architecture import (
     Serial,
     check_sizes,
 )
+from .attention import self_attention
 from .branches import Parallel
 from .custom_layer import CustomLayer
 from .einsum import Einsum, einsum_of_inputs
@@ -62,7 +63,6 @@ from .parts import (
     linear_layer,
     masking,
     normalization,
-    self_attention,
 )
 from .selection import Index
 from .unfold import Patches, unfold

@@ -7,8 +7,6 @@ wide layer is wide:
                         not the last weights    the last weights
     from inputs         input                   fixed
     from a wide layer   hidden                  output
-
-Source: golikov · ntk-attention · 2.4.4 (`self_attention`).
 """
 
 import dataclasses
@@ -34,7 +32,7 @@ from .architecture import (
 )
 from .custom_layer import CustomLayer
 from .masks import Mask, mean_of_present, output_mask, zeroed
-from .mixing import Aggregate, Dropout, SelfAttention
+from .mixing import Aggregate, Dropout
 from .parameters import Law, OwnParameters, Parameter
 from .parametrization import Parametrization, Role, Scaling
 
@@ -122,60 +120,16 @@ def linear_layer(
         >>> sorted(layer.parameters), layer.parameters["weight"].role
         (['bias', 'weight'], 'input')
     """
-    settings = _with_scales(settings, layer.weight_scale, layer.bias_scale)
+    settings = with_scales(settings, layer.weight_scale, layer.bias_scale)
     fan_in, fan_out = math.prod(shape[:-1]), shape[-1]
-    weight = _weight((*num_copies, *shape), fan_in, fan_out, place, settings)
+    weight = weight_parameter((*num_copies, *shape), fan_in, fan_out, place, settings)
     parameters = {"weight": weight}
     if layer.bias:
-        parameters |= _bias((*num_copies, fan_out), fan_in, place, settings)
+        parameters |= bias_parameters((*num_copies, fan_out), fan_in, place, settings)
 
     def apply(params: Params, x: Array, beside: SideInputs) -> Array:
         y = weight.scaling.multiplier * product(x, params["weight"])
-        return _plus_bias(y, params, parameters)
-
-    return FiniteLayer(parameters, apply, wide=not place.last)
-
-
-def self_attention(
-    layer: SelfAttention, place: LayerPlace, settings: NetworkSettings
-) -> FiniteLayer:
-    """Read softmax attention, y = [softmax(Qₕ Kₕᵀ · scale) Vₕ]ₕ W_O, in all heads at once.
-
-    Example:
-        >>> from theorylab.models.parametrization import NTK
-        >>> place = LayerPlace((5, 4), wide=False, last=False)
-        >>> layer = SelfAttention(channels=8, num_heads=2, head_width=3)
-        >>> settings = NetworkSettings(NTK(), "none", "normal")
-        >>> sorted(self_attention(layer, place, settings).parameters)
-        ['key', 'output', 'query', 'value']
-    """
-    channels, width = place.shape[-1], layer.num_heads * layer.head_width
-    inner = place._replace(last=False)
-    names = ("query", "value") if layer.tied else ("query", "key", "value")
-    parameters = {
-        name: _weight((channels, width), channels, width, inner, settings) for name in names
-    }
-    outer = place._replace(wide=True)
-    parameters["output"] = _weight((width, layer.channels), width, layer.channels, outer, settings)
-    if layer.bias:
-        parameters |= _bias((layer.channels,), width, outer, settings)
-    scale = layer.head_width ** (-0.5 if layer.scaling == "root" else -1.0)
-
-    def apply(params: Params, x: Array, beside: SideInputs) -> Array:
-        positions = x.reshape(x.shape[0], -1, channels)
-
-        def heads(name: str) -> Array:
-            y = parameters[name].scaling.multiplier * (positions @ params[name])
-            return y.reshape(*y.shape[:-1], layer.num_heads, layer.head_width)
-
-        query, value = heads("query"), heads("value")
-        key = query if layer.tied else heads("key")
-        logits = scale * jnp.einsum("nshm,nthm->nhst", query, key)
-        missing = _missing_keys(beside.mask, positions.shape)
-        mixed = jnp.einsum("nhst,nthm->nshm", attention_weights(logits, missing), value)
-        mixed = mixed.reshape(*x.shape[:-1], width)
-        y = parameters["output"].scaling.multiplier * (mixed @ params["output"])
-        return _plus_bias(y, params, parameters)
+        return plus_bias(y, params, parameters)
 
     return FiniteLayer(parameters, apply, wide=not place.last)
 
@@ -296,25 +250,6 @@ def masking(layer: Architecture, place: LayerPlace, read: FiniteLayer) -> Finite
     return read._replace(apply=apply)
 
 
-def attention_weights(logits: Array, missing: Array | None) -> Array:
-    """The softmax over keys that are there, of logits (..., queries, keys).
-
-    Example: the second key is missing.
-        >>> attention_weights(jnp.array([[3.0, 5.0]]), jnp.array([[False, True]])).tolist()
-        [[1.0, 0.0]]
-    """
-    if missing is not None:  # a finite number: with all keys missing, all weights are the same
-        logits = jnp.where(missing, jnp.finfo(logits.dtype).min / 2, logits)
-    return jax.nn.softmax(logits, axis=-1)
-
-
-def _missing_keys(mask: Mask | None, shape: Shape) -> Array | None:
-    """Which positions are missing, (n, heads, queries, keys)."""
-    if mask is None:
-        return None
-    return mask.all(axis=-1).reshape(shape[0], 1, 1, shape[1])
-
-
 def custom_layer(layer: CustomLayer, place: LayerPlace) -> FiniteLayer:
     """Read a layer of the user's, which draws its parameters itself.
 
@@ -342,18 +277,34 @@ def custom_layer(layer: CustomLayer, place: LayerPlace) -> FiniteLayer:
     return FiniteLayer(drawn if drawn.shapes() else (), apply, wide)
 
 
-def _with_scales(
+def with_scales(
     settings: NetworkSettings, weight_scale: Scalar | None, bias_scale: Scalar | None
 ) -> NetworkSettings:
-    """The settings of a layer that may have scales of its own."""
+    """The settings of a layer that may have scales of its own.
+
+    Example:
+        >>> from theorylab.models.parametrization import NTK
+        >>> settings = NetworkSettings(NTK(), "none", "normal")
+        >>> with_scales(settings, 2.0, None).parametrization
+        NTK(weight_scale=2.0, bias_scale=1.0)
+    """
     scales = {"weight_scale": weight_scale, "bias_scale": bias_scale}
     own = {name: scale for name, scale in scales.items() if scale is not None}
     return settings._replace(parametrization=dataclasses.replace(settings.parametrization, **own))
 
 
-def _weight(
+def weight_parameter(
     shape: Shape, fan_in: int, fan_out: int, place: LayerPlace, settings: NetworkSettings
 ) -> Parameter:
+    """The declaration of a weight, whose role follows from its place.
+
+    Example:
+        >>> from theorylab.models.parametrization import NTK
+        >>> settings = NetworkSettings(NTK(), "none", "normal")
+        >>> place = LayerPlace((4,), wide=True, last=True)
+        >>> weight_parameter((4, 2), 4, 2, place, settings).scaling.multiplier
+        0.5
+    """
     roles: dict[tuple[bool, bool], Role] = {
         (False, False): "input",
         (True, False): "hidden",
@@ -365,10 +316,17 @@ def _weight(
     return Parameter(shape, role, scaling, settings.law)
 
 
-def _bias(
+def bias_parameters(
     shape: Shape, fan_in: int, place: LayerPlace, settings: NetworkSettings
 ) -> dict[str, Parameter]:
-    """The declaration of a bias, if the network has biases."""
+    """The declaration of a bias, if the network has biases.
+
+    Example:
+        >>> from theorylab.models.parametrization import NTK
+        >>> settings = NetworkSettings(NTK(), "none", "normal")
+        >>> bias_parameters((2,), 4, LayerPlace((4,), wide=True, last=True), settings)
+        {}
+    """
     if settings.bias == "none":
         return {}
     role = "output_bias" if place.last else "bias"
@@ -376,7 +334,13 @@ def _bias(
     return {"bias": Parameter(shape, role, scaling, settings.bias)}
 
 
-def _plus_bias(y: Array, params: Params, parameters: dict[str, Parameter]) -> Array:
+def plus_bias(y: Array, params: Params, parameters: dict[str, Parameter]) -> Array:
+    """Add the bias of a layer, if it has one.
+
+    Example:
+        >>> plus_bias(jnp.ones((1, 2)), params={}, parameters={}).tolist()
+        [[1.0, 1.0]]
+    """
     if "bias" not in parameters:
         return y
     scaling: Scaling = parameters["bias"].scaling

@@ -1,5 +1,8 @@
 """Infinite-width kernels of inputs with missing positions."""
 
+from pathlib import Path
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +29,9 @@ from theorylab.models import (
     SelfAttention,
     Serial,
 )
+from theorylab.models.branches import Parallel
+from theorylab.models.einsum import Einsum
+from theorylab.models.selection import Index
 
 SCALES = NTK(weight_scale=1.4, bias_scale=0.5)
 RELU, COSINE = Activation("relu"), Activation("cosine")  # cos 0 = 1: masked again after it
@@ -57,6 +63,23 @@ def test_masked_sequences_agree_with_wide_networks(monte_carlo, agree):
     x = Masked(X, MASK)
     samples = monte_carlo(make, x, SCALES, "normal")
     agree(samples, infinite_kernels(make(1, 1), x, parametrization=SCALES, bias="normal"))
+
+
+def test_masks_pass_branches_indices_and_fixed_arrays(monte_carlo, agree):
+    """Oracle: Monte Carlo, with sequences of three lengths."""
+    turn = np.random.default_rng(0).normal(size=(4, 6))
+    make = lambda w, k: Serial(  # noqa: E731
+        Dense(w),
+        Parallel(Conv(w, (3,)), Serial(), join="concatenate", axis=0),
+        Index(slice(1, 7)),
+        Einsum("sc,ts->tc", turn),
+        COSINE,
+        GlobalPool(),
+        Dense(k),
+    )
+    samples = monte_carlo(make, Masked(X, MASK), SCALES, "normal")
+    limits = infinite_kernels(make(1, 1), Masked(X, MASK), None, SCALES, "normal")
+    agree(samples, limits)
 
 
 def test_a_sequence_that_ends_early_is_a_shorter_sequence():
@@ -145,3 +168,15 @@ def test_missing_outputs_have_kernels_of_zero_and_an_input_may_be_missing_whole(
     kernels = infinite_kernels(sequences(1, 1), everything, bias="normal")
     assert kernels.nngp[0, 0] == kernels.nngp[0, 1] == kernels.ntk[0, 1] == 0
     assert np.isfinite(kernels.ntk[1, 1])
+
+
+def test_the_masked_sequences_of_the_docs_agree_with_drawn_networks():
+    """Oracle: Monte Carlo, as the page has it: within three standard errors of every entry."""
+    page = (Path(__file__).parents[3] / "docs" / "concepts" / "kernels.md").read_text("utf-8")
+    section = page[page.index("## Sequences of several lengths") :]
+    block = section[section.index("```python\n") + 10 :]
+    namespace: dict[str, Any] = {}
+    exec(block[: block.index("```")], namespace)
+    assert namespace["deviations"].shape == (3, 3)
+    assert namespace["deviations"].max() < 3
+    assert np.all(namespace["drawn"].error < 0.03 * namespace["masked_limit"])

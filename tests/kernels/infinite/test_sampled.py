@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from theorylab.kernels import infinite_kernels, infinite_kernels_sampled
-from theorylab.models import NTK, Dense, GlobalPool, SelfAttention, Serial
+from theorylab.models import NTK, Dense, GlobalPool, Masked, SelfAttention, Serial, Standard
+from theorylab.models.positional import PositionalEmbedding
 
 SCALES = NTK(weight_scale=1.4, bias_scale=0.3)
+STANDARD = Standard(weight_scale=1.4)
 X = jax.random.normal(jax.random.key(0), (3, 3, 4))
 
 
@@ -27,6 +29,32 @@ def test_networks_of_many_heads_have_these_kernels(monte_carlo, agree):
     for mean, error in zip(*estimate, strict=True):
         assert np.all(error < 0.1 * np.abs(mean).max())
         np.testing.assert_array_equal(mean, mean.T)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "scales"), [("relu", SCALES), ("abs", STANDARD), ("softmax", STANDARD)]
+)
+def test_variants_agree_with_networks_of_many_heads(mechanism, scales, monte_carlo, agree):
+    """Oracle: Monte Carlo, with a mask, embeddings of positions and scales of every matrix."""
+
+    def variant(width, num_outputs):
+        attention = SelfAttention(
+            *(width, width, width),
+            mechanism=mechanism,
+            query_scale=1.7,
+            key_scale=1.2,
+            value_scale=0.9,
+            output_scale=1.3,
+            embedding=PositionalEmbedding(scale=0.8, in_values=mechanism != "relu"),
+            value_width=width,
+        )
+        return Serial(Dense(width), attention, GlobalPool(), Dense(num_outputs))
+
+    x = Masked(X, jnp.array([[False] * 3, [False, True, False], [False, False, True]]))
+    options = {"num_draws": 1024, "parametrization": scales}
+    estimate = infinite_kernels_sampled(jax.random.key(1), variant(16, 16), x, **options)
+    samples = monte_carlo(variant, x, scales, width=16, num_seeds=150)
+    agree(samples, estimate.mean, width=16, precision=0.2)
 
 
 def test_standard_error_is_that_of_other_keys():

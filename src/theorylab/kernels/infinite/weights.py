@@ -14,6 +14,7 @@ Source: golikov · ntk-param-scaling · Eqs 2.12–2.19; Sohl-Dickstein et al. (
 
 from theorylab.models import NTK, Conv, Dense, SelfAttention
 from theorylab.models.architecture import ConvTranspose
+from theorylab.typing import Scalar
 
 from .state import LayerState, Settings
 
@@ -44,12 +45,43 @@ def linear(
         >>> after.nngp.tolist(), after.ntk.tolist()
         ([2.0], [2.0])
     """
+    has_bias = layer.bias if has_bias is None else has_bias
+    scale, bias_scale = (getattr(layer, name, None) for name in ("weight_scale", "bias_scale"))
+    return weighted(state, scale, bias_scale, has_bias, fan_in, channels, settings)
+
+
+def weighted(
+    state: LayerState,
+    scale: Scalar | None,
+    bias_scale: Scalar | None,
+    has_bias: bool,
+    fan_in: int,
+    channels: int,
+    settings: Settings,
+) -> LayerState:
+    """The same, with the scales of one matrix.
+
+    Args:
+        state: What the weights see.
+        scale: σ_w; None: the parametrization's.
+        bias_scale: σ_b; None: the parametrization's.
+        has_bias: Whether there is a bias, where the network has biases.
+        fan_in: How many inputs each of the weights sees.
+        channels: How many channels come out.
+        settings: The parametrization and its biases.
+
+    Example: σ_w = 2 multiplies the covariance by 4.
+        >>> import jax.numpy as jnp
+        >>> state = LayerState(jnp.array([0.5]), None, (3,), paired=False, gaussian=False)
+        >>> settings = Settings(NTK(), "none", training=False, tangent=True)
+        >>> weighted(state, 2.0, None, False, 3, 1, settings).nngp.tolist()
+        [2.0]
+    """
     scales = settings.parametrization
     ntk_scaled = isinstance(scales, NTK)
-    own_weight, own_bias = getattr(layer, "weight_scale", None), getattr(layer, "bias_scale", None)
-    variance = (scales.weight_scale if own_weight is None else own_weight) ** 2
-    bias = (scales.bias_scale if own_bias is None else own_bias) ** 2
-    has_bias = (layer.bias if has_bias is None else has_bias) and settings.bias != "none"
+    variance = (scales.weight_scale if scale is None else scale) ** 2
+    bias = (scales.bias_scale if bias_scale is None else bias_scale) ** 2
+    has_bias = has_bias and settings.bias != "none"
     drawn = bias if has_bias and settings.bias == "normal" else 0.0
     trained = (bias if ntk_scaled else 1.0) if has_bias else 0.0
     ntk = None
