@@ -190,7 +190,7 @@ def drawn(node: Node, key: Any, shape: Any) -> tuple[Any, Any]:
             keys = jax.random.split(key, len(nodes))
             shapes = _several(shape, len(nodes))
             each = [drawn(*one) for one in zip(nodes, keys, shapes, strict=True)]
-            return [one[0] for one in each], [one[1] for one in each]
+            return [one[0] for one in each], tuple(one[1] for one in each)
         case Spread(num=num):
             return [shape] * num, ()
         case Join():
