@@ -1,10 +1,12 @@
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.models import linearize, mlp, network, quadratize
+from theorylab.models import linearize, mlp, network, quadratize, taylor
 from theorylab.models.own_network import PrecisionWarning
 from theorylab.models.parameters import Parameter
 
@@ -192,3 +194,24 @@ def test_an_expansion_of_a_network_that_draws_anew_is_refused():
     assert centred(jnp.ones((3, 1)), X).shape == (6, 1)
     with pytest.raises(ValueError, match="params must be finite"):
         linearize(drawing, jnp.full((3, 1), jnp.nan))
+
+
+def test_expansions_of_every_order_are_the_exponential_series():
+    """Oracle: Σ (x Δ)ʲ/j! of exp(w x) at w = 0, and the network itself where it is a polynomial."""
+    x, delta = jnp.array([0.5, 2.0]), 0.7
+    series = np.cumsum([(x * delta) ** j / math.factorial(j) for j in range(6)], axis=0)
+    for order in range(6):
+        expanded = taylor(lambda w, x: jnp.exp(w * x), jnp.asarray(0.0), order)
+        np.testing.assert_allclose(expanded(jnp.asarray(delta), x), series[order], rtol=1e-12)
+    with pytest.raises(ValueError, match="order must be at least 0, got -1"):
+        taylor(TANH.apply, (), -1)
+
+
+def test_first_and_second_order_are_linearize_and_quadratize():
+    """Oracle: the expansions that are tested against dense derivatives."""
+    params, direction = point_and_direction(TANH)
+    new_params = moved(params, direction, 0.3)
+    for order, expand in ((1, linearize), (2, quadratize)):
+        expected = expand(TANH.apply, params)(new_params, X)
+        found = taylor(TANH.apply, params, order)(new_params, X)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -4,6 +4,7 @@ Source: Novak et al. (2020), arXiv:1912.02803.
 """
 
 from collections import namedtuple
+from functools import lru_cache
 from typing import Any
 
 from jaxtyping import Array, Float
@@ -84,4 +85,9 @@ def picked(values: dict[str, Any], get: Get, kind: str) -> Any:
         raise ValueError(f"get must name some of {', '.join(values)}, got {unknown[0]!r}.")
     if isinstance(get, str):
         return values[get]
-    return namedtuple(kind, names)(*(values[name] for name in names))  # type: ignore[misc]
+    return _record(kind, names)(*(values[name] for name in names))
+
+
+@lru_cache
+def _record(kind: str, names: tuple[str, ...]) -> type:
+    return namedtuple(kind, names)  # type: ignore[misc]

@@ -19,6 +19,7 @@ from jaxtyping import Array
 
 from theorylab.kernels import infinite_diagonal, infinite_kernels, infinite_nngp
 from theorylab.models import NTK, Model, Parametrization, Standard, network
+from theorylab.models.masks import mask_constant as masked_at
 
 from .kernel import Get, Kernel, names_of, picked
 from .nodes import Node, Reading, assembled, drawn, leaves
@@ -134,9 +135,7 @@ def _outputs(
 
 
 def _masked(x: Any, constant: float | None) -> Any:
-    if constant is None:
-        return x
-    raise NotImplementedError("mask_constant")
+    return x if constant is None else masked_at(x, float(constant))
 
 
 def _kernels(

@@ -23,8 +23,10 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from theorylab.models import Architecture, Residual, Serial
-from theorylab.models.architecture import Product, Shape
+from theorylab.models import Architecture, Serial
+from theorylab.models.architecture import Shape
+from theorylab.models.branches import Join as Joined
+from theorylab.models.branches import Parallel
 from theorylab.typing import Params
 
 Parametrized = Literal["ntk", "standard"]
@@ -102,7 +104,7 @@ class Spread:
 class Join:
     """One output of several."""
 
-    kind: Literal["sum", "product", "concatenate"]
+    kind: Joined
     axis: int = -1
 
 
@@ -190,7 +192,7 @@ def drawn(node: Node, key: Any, shape: Any) -> tuple[Any, Any]:
             keys = jax.random.split(key, len(nodes))
             shapes = _several(shape, len(nodes))
             each = [drawn(*one) for one in zip(nodes, keys, shapes, strict=True)]
-            return [one[0] for one in each], [one[1] for one in each]
+            return [one[0] for one in each], tuple(one[1] for one in each)
         case Spread(num=num):
             return [shape] * num, ()
         case Join():
@@ -275,15 +277,8 @@ def _misplaced(node: Node, ways: list | None) -> str:
 
 def _joined(join: Join, ways: list[Piece]) -> Piece:
     """One layer with branches."""
-    kind = {"sum": Residual, "product": Product}[join.kind]
-    return reduce(lambda one, other: _two(kind, one, other), ways)
-
-
-def _two(kind: type[Residual] | type[Product], first: Piece, second: Piece) -> Piece:
-    def params(whole: Any) -> Params:
-        return {"shortcut": first.params(whole), "branch": second.params(whole)}
-
-    return Piece(kind(branch=second.layer, shortcut=first.layer), params)
+    layer = Parallel(*(way.layer for way in ways), join=join.kind, axis=join.axis)
+    return Piece(layer, lambda params: tuple(way.params(params) for way in ways))
 
 
 def _joined_shape(join: Join, shapes: list[Shape]) -> Shape:

@@ -32,12 +32,14 @@ from .dual import quadrature_error as quadrature_error
 from .estimate import Estimate as Estimate
 from .finite import Costs as Costs
 from .finite import label_alignment as label_alignment
+from .finite import nngp as nngp
 from .finite import ntk as ntk
 from .finite import ntk_costs as ntk_costs
 from .finite import ntk_diagonal as ntk_diagonal
 from .finite import ntk_eigenpairs as ntk_eigenpairs
 from .finite import ntk_full as ntk_full
 from .finite import ntk_moments as ntk_moments
+from .finite import ntk_of_axes as ntk_of_axes
 from .finite import ntk_per_output as ntk_per_output
 from .finite import ntk_per_parameter as ntk_per_parameter
 from .finite import ntk_vector_product as ntk_vector_product
@@ -70,6 +72,7 @@ from .prediction import learning_curve as learning_curve
 from .prediction import linearized_params as linearized_params
 from .prediction import log_evidence as log_evidence
 from .prediction import posterior as posterior
+from .prediction import predict_ensemble as predict_ensemble
 from .prediction import predicted_outputs as predicted_outputs
 from .prediction import weight_distance as weight_distance
 from .relinearized import WorkerSamples as WorkerSamples

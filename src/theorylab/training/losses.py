@@ -2,8 +2,8 @@
 
 For outputs f and targets y of n samples with k outputs each,
 
-    L(f, y) = s Σ ℓ(f, y)       s = 1/2, 1, 1/n, 1/(2n), 1/(nk)
-                                    half_sum, sum, mean, half_mean, mean_entries
+    L(f, y) = s Σ ℓ(f, y)       s = 1/2, 1, 1/n, 1/(2n), 1/(nk), 1/(2nk)
+                                    half_sum, sum, mean, half_mean, mean_entries, half_mean_entries
 
     squared        (f - y)²              zero_one    1[y f ≤ 0], or 1[argmax f ≠ argmax y]
     logistic       log(1 + exp(-y f))    cross_entropy    -Σₖ yₖ log softmax(f)ₖ
@@ -29,7 +29,7 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from theorylab.typing import Apply, Inputs, Params, Scalar
 
 Kind = Literal["squared", "logistic", "cross_entropy", "exponential", "hinge", "zero_one"]
-Normalization = Literal["half_sum", "sum", "mean", "half_mean", "mean_entries"]
+Normalization = Literal["half_sum", "sum", "mean", "half_mean", "mean_entries", "half_mean_entries"]
 
 # sup ℓ'' as a function of the outputs: exact for the squared loss, a bound for the others.
 _CURVATURES = {"squared": 2.0, "logistic": 0.25, "cross_entropy": 0.5}
@@ -56,8 +56,11 @@ class Loss:
     def __post_init__(self) -> None:
         _check("kind", self.kind, get_args(Kind))
         _check("normalization", self.normalization, get_args(Normalization))
-        if self.kind in _PER_SAMPLE and self.normalization == "mean_entries":
-            raise ValueError(f"{self.kind} has one term per sample: use mean, not mean_entries.")
+        if self.kind in _PER_SAMPLE and self.normalization.endswith("mean_entries"):
+            instead = self.normalization.removesuffix("_entries")
+            raise ValueError(
+                f"{self.kind} has one term per sample: use {instead}, not {self.normalization}."
+            )
 
     def __call__(self, outputs: Array, targets: Array) -> Float[Array, ""]:
         """L(f, y) = s Σ ℓ(f, y), computed without overflow or cancellation.
@@ -78,7 +81,8 @@ class Loss:
         _check_sizes(num_samples, num_outputs)
         n, k = num_samples, num_outputs
         scales = {"half_sum": 0.5, "sum": 1.0, "mean": 1 / n, "half_mean": 0.5 / n}
-        return (scales | {"mean_entries": 1 / (n * k)})[self.normalization]
+        scales |= {"mean_entries": 1 / (n * k), "half_mean_entries": 0.5 / (n * k)}
+        return scales[self.normalization]
 
     def curvature(self, num_samples: int, num_outputs: int = 1) -> float:
         """The c with ∇²L ≈ c JᵀJ, where J is the Jacobian of the nk outputs in the parameters.

@@ -1,7 +1,16 @@
 """How networks are put together, by Neural Tangents' names: `serial`, `FanOut`, `FanInSum`."""
 
+from typing import Any
+
+import jax
+
+from theorylab.models import NTK, Architecture, Model, network
+from theorylab.models.architecture import Shape
+from theorylab.models.parameters import Parameter
+from theorylab.typing import Params
+
 from ..layer import Layer, layer_of, node_of
-from ..nodes import Chain, Join, Spread, Ways
+from ..nodes import Chain, Join, Leaf, Spread, Ways
 
 
 def serial(*layers: Layer) -> Layer:
@@ -89,3 +98,36 @@ def FanInConcat(axis: int = -1) -> Layer:
     if axis == 0:
         raise ValueError("axis must be that of channels or positions, got 0, that of samples.")
     return layer_of(Join("concatenate", axis if axis < 0 else axis - 1))
+
+
+def from_architecture(architecture: Architecture) -> Layer:
+    """Make a network of any architecture of theorylab, in the NTK parametrization with biases.
+
+    Args:
+        architecture: What it is; a layer of your own is one too.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from theorylab.models import mlp
+        >>> _, _, kernel_fn = from_architecture(mlp([8], output_bias=False))
+        >>> kernel_fn(jnp.array([[1.0, 1.0]]), None, "nngp").tolist()
+        [[1.0]]
+    """
+
+    def declared(shape: Shape) -> Model:
+        return network(architecture, shape, NTK(), bias="normal")
+
+    def convert(params: Any, shape: Shape) -> Params:
+        """The weights themselves, multipliers included."""
+        return jax.tree.map(
+            lambda parameter, w: parameter.scaling.multiplier * w,
+            declared(shape).parameters,
+            params,
+            is_leaf=lambda node: isinstance(node, Parameter),
+        )
+
+    def draw(key: Any, shape: Shape) -> Any:
+        return declared(shape).init(key)
+
+    leaf = Leaf("Architecture", lambda shape, _: architecture, draw, convert, "ntk")
+    return layer_of(leaf)

@@ -6,6 +6,8 @@ multiplied out (jacobian), as a count of operations decides (cost); blocks of in
 is in spectrum.
 """
 
+from .axes import nngp as nngp
+from .axes import ntk_of_axes as ntk_of_axes
 from .cost import Cost as Cost
 from .cost import Costs as Costs
 from .cost import NTKMethod as NTKMethod

@@ -3,6 +3,7 @@
     kernel ─► kernel_modes ─► coefficients, fitted_outputs, predicted_outputs    one network
                               ensemble_moments, posterior, log_evidence          many, or Bayes
                               learning_curve                                     the test error
+    architecture ─► predict_ensemble                                                 in one call
 
 What needs `theorylab.training` (other losses, steps for times) is imported when it is used.
 """
@@ -26,6 +27,7 @@ from .methods import Method as Method
 from .methods import Nesterov as Nesterov
 from .modes import Modes as Modes
 from .modes import kernel_modes as kernel_modes
+from .networks import predict_ensemble as predict_ensemble
 from .outputs import coefficients as coefficients
 from .outputs import fitted_outputs as fitted_outputs
 from .outputs import linearized_params as linearized_params
