@@ -167,7 +167,7 @@ def _positions(stax: Any) -> dict[str, Case]:
 
 
 def _activations(stax: Any) -> dict[str, Case]:
-    """One hidden layer, at variances that are not 1; what is of a closed form is tested elsewhere."""
+    """One hidden layer, at variances that are not 1; closed forms are tested elsewhere."""
     one = partial(stax.Dense, 1, 0.9, 0.2)
 
     def exponential(c: Any, q1: Any, q2: Any) -> Any:

@@ -163,7 +163,8 @@ def _kernels(
     both = {**settings, "graphs1": graphs[0], "graphs2": None if x2 is None else graphs[1]}
     values: dict[str, Any] = {}
     if "ntk" in names:
-        values = infinite_kernels(piece.layer, first, second, **both)._asdict()
+        found = infinite_kernels(piece.layer, first, second, **both)
+        values = {"nngp": found.nngp, "ntk": found.ntk}
     elif "nngp" in names:
         values = {"nngp": infinite_nngp(piece.layer, first, second, **both)}
     if get is not None and set(names) <= set(values):

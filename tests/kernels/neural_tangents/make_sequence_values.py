@@ -142,7 +142,7 @@ def _positions_of_images(stax: Any, jax: Any) -> dict[str, tuple[str, list[Any]]
 def main() -> None:
     """Compute all of them."""
     import jax
-    from neural_tangents import stax
+    from neural_tangents import stax  # type: ignore[attr-defined]
 
     jax.config.update("jax_enable_x64", True)
     warnings.simplefilter("ignore")
