@@ -84,8 +84,8 @@ def test_axes_may_stand_in_any_order(groups):
         specs = (order, tuple(np.roll(order, shift)), order[::-1])
         options = options_of(case, lax.ConvDimensionNumbers(*specs))
         # A spec says where batch, channels, positions stand; the arrays are (n, …, c), (…, c, out).
-        given = jnp.transpose(x, np.argsort(np.array(specs[0])[[0, 2, 3, 1]]))
-        weights = jnp.transpose(kernel, np.argsort(np.array(specs[1])[[2, 3, 1, 0]]))
+        given = jnp.transpose(x, np.argsort(np.array(specs[0])[[0, 2, 3, 1]]).tolist())
+        weights = jnp.transpose(kernel, np.argsort(np.array(specs[1])[[2, 3, 1, 0]]).tolist())
         expected = by_lax(given, weights, options)
         np.testing.assert_allclose(convolve(given, weights, options), expected, rtol=1e-11)
 
