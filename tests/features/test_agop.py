@@ -117,7 +117,7 @@ def test_sketches_are_aligned_as_what_they_stand_for():
     matrices = [one.factor @ one.factor.T for one in few]
     np.testing.assert_allclose(sketch_alignment(*few), agop_alignment(*matrices), rtol=1e-10)
     with pytest.raises(ValueError, match="as many inputs, got 5 and 4"):
-        sketch_alignment(few[0], few[0]._replace(factor=jnp.eye(4)))
+        sketch_alignment(few[0], few[0].replace(factor=jnp.eye(4)))
 
 
 def test_whole_numbers_are_real_ones():

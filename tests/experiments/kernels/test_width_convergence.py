@@ -72,7 +72,7 @@ def test_a_wrong_arc_cosine_is_seen(monkeypatch):
     def wrong(*given, **options):
         kernels = true(*given, **options)
         diagonal = jnp.diag(jnp.diagonal(kernels.ntk))
-        return kernels._replace(ntk=1.1 * kernels.ntk - 0.1 * diagonal)
+        return kernels.replace(ntk=1.1 * kernels.ntk - 0.1 * diagonal)
 
     config = dataclasses.replace(TINY, widths=(64, 500), num_seeds=30, num_draws=8)
     monkeypatch.setattr(experiment, "infinite_kernels", wrong)

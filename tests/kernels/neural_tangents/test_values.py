@@ -289,7 +289,7 @@ def _kernels(name: str, dtype: str) -> np.ndarray:
             given |= {"graphs1": graphs[:3], "graphs2": None if second is None else graphs[second]}
         x2 = None if second is None else x[second]
         scales, bias = case.parametrization, case.bias
-        return np.stack(infinite_kernels(case.architecture, x[:3], x2, scales, bias, **given))
+        return np.stack([*infinite_kernels(case.architecture, x[:3], x2, scales, bias, **given)])
 
     if name in ALONE:
         return np.concatenate([between(None), between(slice(3, 5))], axis=-1)

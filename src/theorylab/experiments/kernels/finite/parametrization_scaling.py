@@ -123,7 +123,7 @@ def run(config: Config) -> Result:
     report("NTK parametrization", 0.0)
     x = jnp.linspace(-2.0, 2.0, config.num_samples)[:, None]
     y = 2 * jnp.sin(x)
-    nngp, limit = infinite_kernels(mlp([1], activation="erf"), x)[:2]
+    nngp, limit = infinite_kernels(mlp([1], activation="erf"), x)
     start, end = _kernels(x, y, config, config.widths, config.num_seeds)
     report("standard parametrization", 0.4)
     sizes = (config.standard_widths, config.num_standard)
