@@ -54,7 +54,7 @@ ANSWERS: dict[str, Answer] = {
         FeatureComparison(
             np.arange(3), np.ones((4, 3)), FEW, FEW, (Interval(0.5, 0.4, 0.6),) * 5, ()
         ),
-        DiagonalFlow(DiagonalParams(jnp.ones((2, 3)), jnp.ones((2, 3))), jnp.ones((2, 3)), jnp.ones(3)),
+        DiagonalFlow(DiagonalParams(*[jnp.ones((2, 3))] * 2), jnp.ones((2, 3)), jnp.ones(3)),
     )
 }
 
