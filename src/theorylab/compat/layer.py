@@ -17,6 +17,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
+from theorylab.answers.base import fields_of
 from theorylab.kernels import infinite_diagonal, infinite_kernels, infinite_nngp
 from theorylab.models import NTK, Model, Parametrization, Standard, network
 from theorylab.models.masks import mask_constant as masked_at
@@ -163,8 +164,7 @@ def _kernels(
     both = {**settings, "graphs1": graphs[0], "graphs2": None if x2 is None else graphs[1]}
     values: dict[str, Any] = {}
     if "ntk" in names:
-        found = infinite_kernels(piece.layer, first, second, **both)
-        values = {"nngp": found.nngp, "ntk": found.ntk}
+        values = fields_of(infinite_kernels(piece.layer, first, second, **both))
     elif "nngp" in names:
         values = {"nngp": infinite_nngp(piece.layer, first, second, **both)}
     if get is not None and set(names) <= set(values):
