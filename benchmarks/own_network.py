@@ -5,8 +5,8 @@
 Sharpness, top eigenvalues, trace, tangent kernel and its spectrum, AGOP, critical learning rate and
 descent, for networks with convolutions, frozen batch statistics, attention, token inputs, and a
 recurrent cell in a scan. Every measurement needs a number of products (with a Hessian, with a
-kernel, or gradients); one of them is compiled and timed by itself, outside of any loop. The overhead
-is the CPU time of the measurement over that of its products. Compilation is shown apart.
+kernel, or gradients); one of them is compiled and timed by itself, outside of any loop. The
+overhead is the CPU time of the measurement over that of its products. Compilation is shown apart.
 
 The CNN is Flax's where Flax is installed; the others are written by hand.
 """
