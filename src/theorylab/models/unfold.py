@@ -3,9 +3,9 @@
     Conv(m, window)  =  Patches(window), Dense(m)
 
 The weights are the same numbers, (*window, c, m) ─► (Π window · c, m), and so are fan-in, scaling
-and outputs. XLA's compiled loops run convolutions on a CPU without its fast library: inside a
-training loop, small images are learned several times faster unfolded. An unfolded network has
-no infinite-width reading; ask that of the architecture it was made from.
+and outputs. An unfolded network has no infinite-width reading; ask that of the architecture it was
+made from. It is seldom needed: loops of this library bring convolutions into a form that a CPU
+computes fast by themselves (`fast_convolutions`).
 """
 
 import itertools

@@ -19,7 +19,7 @@ from theorylab.typing import Inputs
 from .contraction import OutputLayout
 from .jacobian import Jacobian, Part
 
-HELD_BYTES = 2**27  # Jacobians that are held at once
+HELD_BYTES = 2**30  # Jacobians that are held at once, of both sides together
 WORKING_BYTES = 2**25  # what is needed to make some of them, and a block of the kernel
 _FEWEST_ROWS = 256  # of a matrix product that is worth a turn of its own
 _MOST_BLOCKS = 8  # of Jacobians that are at hand; more would save little
@@ -63,7 +63,7 @@ def kernel_by_blocks(
         x1: The inputs x.
         x2: The inputs x′; None: x.
         block_size: How many inputs' Jacobians are held at once on either side; by default as many
-            as 128 MiB hold.
+            as 1 GiB holds.
 
     Example: a linear model, whose kernel is xxᵀ, one input at a time.
         >>> from theorylab.kernels.finite.contraction import MEAN, compared
@@ -80,8 +80,9 @@ def kernel_by_blocks(
     widest = max(leaf.dtype.itemsize for leaf in jax.tree.leaves(x1))
     per_entry = math.prod(outputs.shape(1, 1, jacobian.num_outputs)) * widest
     largest = max(1, math.isqrt(WORKING_BYTES // per_entry))
-    if most > (max(1, HELD_BYTES // jacobian.held) if block_size is None else block_size):
-        size = min(HELD_BYTES // jacobian.held, largest) if block_size is None else block_size
+    all_held = sum(map(num_inputs, both)) * jacobian.held <= HELD_BYTES
+    if most > 1 and not all_held if block_size is None else most > block_size:
+        size = min(HELD_BYTES // 2 // jacobian.held, largest) if block_size is None else block_size
         sides = [_made_again(jacobian, x, max(1, size)) for x in both]
     else:
         rows = _FEWEST_ROWS // (jacobian.num_outputs if outputs.kernel == "ijab" else 1)

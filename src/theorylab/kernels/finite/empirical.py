@@ -74,7 +74,7 @@ def ntk(
         x2: The inputs x′; the same as x if not given.
         learning_rates: η_w, the parameters' tree or a prefix of it, at least 0; all 1 by default.
         block_size: The number of inputs whose Jacobians are held at once; by default as many as
-            128 MiB hold.
+            1 GiB holds.
         method: How: "jacobian", "products", "structured", or "auto", the cheapest by count.
         outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
