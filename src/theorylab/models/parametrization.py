@@ -138,6 +138,23 @@ class Parametrization(abc.ABC):
         )
 
 
+def check_bias_scale(parametrization: Parametrization, bias: str) -> None:
+    """Raise if σ_b is given for a network without biases.
+
+    Example:
+        >>> check_bias_scale(NTK(bias_scale=0.3), bias="none")
+        Traceback (most recent call last):
+        ...
+        ValueError: bias_scale=0.3 has no effect on a network without biases: give bias="normal"...
+    """
+    given, default = parametrization.bias_scale, type(parametrization).bias_scale
+    if bias == "none" and given != default:
+        raise ValueError(
+            f'bias_scale={given:g} has no effect on a network without biases: give bias="normal",'
+            " or leave bias_scale out."
+        )
+
+
 @dataclass(frozen=True)
 class ABC(Parametrization):
     """The general abc-parametrization: any exponents for each role.
