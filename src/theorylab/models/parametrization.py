@@ -39,6 +39,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
+from jax.core import Tracer
+
 from theorylab.typing import Scalar
 
 from .scales import check_scale
@@ -148,7 +150,7 @@ def check_bias_scale(parametrization: Parametrization, bias: str) -> None:
         ValueError: bias_scale=0.3 has no effect on a network without biases: give bias="normal"...
     """
     given, default = parametrization.bias_scale, type(parametrization).bias_scale
-    if bias == "none" and given != default:
+    if bias == "none" and not isinstance(given, Tracer) and given != default:
         raise ValueError(
             f'bias_scale={given:g} has no effect on a network without biases: give bias="normal",'
             " or leave bias_scale out."
