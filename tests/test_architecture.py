@@ -18,6 +18,7 @@ SHARED = {
     "progress",
     "fields",
     "lazy",
+    "threads",
     "folders",
     "version",
 }  # beside the rooms, open to all

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,21 @@ def test_importing_theorylab_loads_nothing_heavy():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in run.stdout.split()}
     assert not loaded & {"jax", "numpy", "scipy", "matplotlib", "rich"}
+
+
+def test_importing_theorylab_sees_to_threads_unless_somebody_said_how_many():
+    """Two batches of factorisations on two threads would wait for each other for ever."""
+    code = (
+        "import os; os.cpu_count = lambda: {cores}; import theorylab;"
+        " print(os.environ.get('NPROC'))"
+    )
+    for cores, given, expected in ((2, None, "4"), (8, None, "None"), (2, "1", "1")):
+        environment = {name: value for name, value in os.environ.items() if name != "NPROC"}
+        if given:
+            environment["NPROC"] = given
+        command = [sys.executable, "-c", code.format(cores=cores)]
+        told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert told.stdout.strip() == expected
 
 
 def test_rooms_are_attributes_and_other_names_are_errors():

@@ -14,6 +14,7 @@ NumPy, so the command line answers at once.
 from typing import TYPE_CHECKING
 
 from .lazy import lazy
+from .threads import ready_threads as ready_threads
 
 if TYPE_CHECKING:
     from . import bias as bias

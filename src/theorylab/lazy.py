@@ -45,4 +45,8 @@ def lazy(
         inner = [each.name for each in pkgutil.iter_modules(module.__path__)]
         return sorted({*vars(module), *where, *(name for name in inner if name[0] != "_")})
 
+    module = sys.modules[package]  # what it imports itself is there already
+    own = {"TYPE_CHECKING", "lazy"}
+    public = {name for name in {*vars(module), *where} - own if not name.startswith("_")}
+    vars(module).setdefault("__all__", sorted(public))  # so that `import *` finds the later ones
     return find, names

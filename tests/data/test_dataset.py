@@ -133,3 +133,9 @@ def test_bad_tables_are_refused(x, y, message):
 
 def test_law_and_source_may_be_left_out():
     assert str(Dataset(jnp.ones((2, 3)), jnp.ones((2, 1)))) == "2 samples (3,) ─► (1,)."
+
+
+def test_complex_numbers_are_refused():
+    """Their real parts would be taken."""
+    with pytest.raises(ValueError, match=r"inputs must be numbers, .* got complex ones"):
+        Dataset.from_table(np.ones((4, 2)) * 1j, np.array([0, 1, 0, 1]))

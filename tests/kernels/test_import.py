@@ -24,3 +24,11 @@ def test_what_is_imported_later_is_seen_by_completion():
     assert {"NTKRegressor", "training_time", "ntk"} <= set(dir(kernels))
     assert {"training_time", "posterior"} <= set(dir(prediction))
     assert all(hasattr(kernels, name) for name in dir(kernels))
+
+
+def test_a_star_imports_what_is_imported_later_too():
+    names: dict = {}
+    exec("from theorylab.kernels import *", names)
+    assert {"ntk", "NTKRegressor", "training_time", "loss_coefficients"} <= set(names)
+    assert {"largest_learning_rate", "truncated_flow"} <= set(names)
+    assert not {"lazy", "TYPE_CHECKING", "_LATER"} & set(names)

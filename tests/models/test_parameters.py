@@ -65,3 +65,11 @@ def test_summary_counts_every_parameter():
     assert names == ["0.bias", "0.weight", "1.gain", "1.offset", "3.bias", "3.weight"]
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     assert sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)) == size
+
+
+def test_summary_takes_the_model_or_its_parameters():
+    model = network(mlp([50, 50]), (50,))
+    assert summary(model) == summary(model.parameters)
+    for other in (lambda x: x, {"weight": np.ones(3)}, ()):
+        with pytest.raises(TypeError, match=r"a model of theorylab.models or its parameters, got"):
+            summary(other)

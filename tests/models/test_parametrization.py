@@ -6,6 +6,7 @@ import numpy as np
 import optax
 import pytest
 
+from theorylab.kernels import infinite_kernels
 from theorylab.models import (
     ABC,
     NTK,
@@ -310,3 +311,16 @@ def test_standard_tangent_kernel_grows_with_the_width(width):
 def test_bad_scales_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_scale_of_biases_needs_biases():
+    """Zero biases are trained, and their scale multiplies them; without any it does nothing."""
+    scales = NTK(bias_scale=0.3)
+    for read in (
+        lambda bias: network(mlp([2]), (3,), scales, bias),
+        lambda bias: infinite_kernels(mlp([2]), jnp.ones((2, 3)), None, scales, bias),
+    ):
+        with pytest.raises(ValueError, match=r"bias_scale=0.3 has no effect .* bias=\"normal\""):
+            read("none")
+        read("zero")
+    network(mlp([2]), (3,), NTK(weight_scale=2.0), "none")

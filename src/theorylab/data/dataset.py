@@ -148,6 +148,8 @@ class Dataset:
 def _numbers(what: str, table: Any) -> np.ndarray:
     """A table in float32, without gaps."""
     try:
+        if np.iscomplexobj(table):
+            raise TypeError("got complex ones")
         with np.errstate(over="ignore"):  # what does not fit into float32 is refused below
             numbers = np.asarray(table, dtype=float).astype(np.float32)
     except (TypeError, ValueError) as error:

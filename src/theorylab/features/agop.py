@@ -32,7 +32,7 @@ from theorylab.answers import Answer
 from theorylab.models.inputs import check_inputs as check_tree
 from theorylab.models.inputs import num_inputs
 from theorylab.models.own_network import entered, output_shapes, reduced
-from theorylab.typing import Apply, Axes, Inputs, Params, RandomKey, Reduction
+from theorylab.typing import Apply, Axes, Inputs, Params, RandomKey, Reduction, check_key
 
 from .blocks import block_size_for, sum_over_blocks
 from .split import At, Split, check_split, num_entries, split_at
@@ -226,6 +226,7 @@ def agop_sketch(
         >>> jnp.allclose(found.factor @ found.factor.T, w @ w.T, atol=1e-5).item()
         True
     """
+    check_key(key)
     own = _checked(apply, params, x, block_size, at, outputs)
     dimension, kind = num_entries(split_at(own.apply, own.params, own.x, at), own.params, own.x)
     if not 1 <= rank <= dimension:

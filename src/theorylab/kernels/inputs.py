@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
@@ -47,3 +48,5 @@ def require_array(name: str, x: Any) -> None:
         raise TypeError(
             f"{name} must be an array, got a {type(x).__name__}; jnp.asarray({name}) makes one."
         )
+    if not any(jnp.issubdtype(x.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_)):
+        raise TypeError(f"{name} must hold real numbers, got an array of {x.dtype}.")

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from theorylab.blocks import keeping
 from theorylab.folders import cache_folder
 from theorylab.progress import listening
+from theorylab.threads import ready_threads
 
 from .background import in_background
 from .blocks import BlockFolder, sweep_forgotten
@@ -31,8 +32,6 @@ from .requests import Notice, Request
 from .store import Store
 from .timings import expected_seconds, remember
 from .writing import write_whole
-
-LEAST_THREADS = 4
 
 
 @runtime_checkable
@@ -150,7 +149,7 @@ def _stored_or_ready(
         stored = store.recall(entry.name, address, notice)
         if stored is not None:
             return replace(stored, preset=request.preset)
-    ready_threads()
+    ready_backend()
     from .conduct import configure, require_memory
 
     try:
@@ -196,15 +195,10 @@ def _run(
     return outcome
 
 
-def ready_threads() -> None:
-    """See to it that XLA has threads enough and keeps its notes to itself, before it starts.
-
-    It deals a batch of factorisations to its pool of threads and waits for them in it, so that as
-    many batches at once as there are threads wait for each other for ever; on two cores, two do.
-    """
+def ready_backend() -> None:
+    """See to it that XLA has threads enough and keeps its notes to itself, before it starts."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if (os.cpu_count() or 1) < LEAST_THREADS:
-        os.environ.setdefault("NPROC", str(LEAST_THREADS))
+    ready_threads()
 
 
 def _kept_traceback(cache: Path, error: RunFailed) -> Path:

@@ -48,7 +48,7 @@ from .einsum import Einsum, einsum_of_inputs
 from .masks import Masked, output_mask, unmasked
 from .mixing import Aggregate, Dropout, SelfAttention, Upsample
 from .parameters import Law, initialize, learning_rates
-from .parametrization import NTK, Parametrization
+from .parametrization import NTK, Parametrization, check_bias_scale
 from .parts import (
     Bias,
     FiniteLayer,
@@ -369,6 +369,7 @@ def _check_settings(
     for name, value, choices in (("bias", bias, get_args(Bias)), ("law", law, get_args(Law))):
         if value not in choices:
             raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+    check_bias_scale(parametrization, bias)
     check_sizes("input_shape", input_shape)
 
 

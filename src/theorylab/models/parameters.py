@@ -140,17 +140,24 @@ def summary(parameters: Params) -> str:
     """Print the arrays of a network: shape, size, role and scales, and the total size.
 
     Args:
-        parameters: A pytree of `Parameter`s, such as `model.parameters`.
+        parameters: A pytree of `Parameter`s, such as `model.parameters`, or the model.
 
     Example:
         >>> from theorylab.models import mlp, network
-        >>> print(summary(network(mlp([64]), input_shape=(4,)).parameters))
+        >>> print(summary(network(mlp([64]), input_shape=(4,))))
         parameter  shape   size  role    initial  multiplier  learning rate
         0.weight   4 × 64   256  input         1         0.5              1
         2.weight   64 × 1    64  output        1       0.125              1
         all                 320
     """
+    parameters = getattr(parameters, "parameters", parameters)
     declared, _ = jax.tree.flatten_with_path(parameters, is_leaf=_is_parameter)
+    others = [part for _, part in declared if not _is_parameter(part)]
+    if others or not declared:
+        raise TypeError(
+            "summary takes a model of theorylab.models or its parameters, got"
+            f" {type(others[0] if others else parameters).__name__}."
+        )
     head = ("parameter", "shape", "size", "role", "initial", "multiplier", "learning rate")
     arrays = [row for path, parameter in declared for row in _rows(_path(path), parameter)]
     rows = [

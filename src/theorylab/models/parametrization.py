@@ -39,6 +39,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
+from jax.core import Tracer
+
 from theorylab.typing import Scalar
 
 from .scales import check_scale
@@ -135,6 +137,23 @@ class Parametrization(abc.ABC):
         forward, initial = (constant, 1.0) if self.constants == "multiplier" else (1.0, constant)
         return Scaling(
             initial=initial * n**-b, multiplier=forward * n**-a, learning_rate=1.0 * n**-c
+        )
+
+
+def check_bias_scale(parametrization: Parametrization, bias: str) -> None:
+    """Raise if σ_b is given for a network without biases.
+
+    Example:
+        >>> check_bias_scale(NTK(bias_scale=0.3), bias="none")
+        Traceback (most recent call last):
+        ...
+        ValueError: bias_scale=0.3 has no effect on a network without biases: give bias="normal"...
+    """
+    given, default = parametrization.bias_scale, type(parametrization).bias_scale
+    if bias == "none" and not isinstance(given, Tracer) and given != default:
+        raise ValueError(
+            f'bias_scale={given:g} has no effect on a network without biases: give bias="normal",'
+            " or leave bias_scale out."
         )
 
 

@@ -11,6 +11,7 @@ from theorylab.models.positional import PositionalEmbedding
 
 SCALES = NTK(weight_scale=1.4, bias_scale=0.3)
 STANDARD = Standard(weight_scale=1.4)
+UNBIASED = NTK(weight_scale=1.4)
 X = jax.random.normal(jax.random.key(0), (3, 3, 4))
 
 
@@ -61,7 +62,9 @@ def test_standard_error_is_that_of_other_keys():
     """Oracle: the spread of estimates over 12 keys, within a factor that 12 of them allow."""
     architecture = make(1, 1)
     runs = [
-        infinite_kernels_sampled(jax.random.key(key), architecture, X, None, SCALES, "none", 64, 16)
+        infinite_kernels_sampled(
+            jax.random.key(key), architecture, X, None, NTK(weight_scale=1.4), "none", 64, 16
+        )
         for key in range(12)
     ]
     spread = np.std([run.mean.nngp for run in runs], axis=0, ddof=1)

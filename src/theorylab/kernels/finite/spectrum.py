@@ -29,7 +29,7 @@ from theorylab.models.inputs import num_inputs, one_input
 from theorylab.models.own_network import check_outputs, entered, with_float32_outputs
 from theorylab.numerics import eigenpairs
 from theorylab.numerics.spectra import Eigenpairs
-from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction
+from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
 from ..estimate import Estimate, mean_of
 from .contraction import EACH, contracted
@@ -132,6 +132,7 @@ def ntk_eigenpairs(
         >>> [round(float(value), 3) for value in pairs.values], pairs.vectors.shape
         ([9.0, 4.0], (2, 3, 1))
     """
+    check_key(key)
     apply, params, x = _entered(apply, params, x, outputs)
     rows = math.prod(_output_shape(apply, params, x))
     if not 1 <= num_values <= min(rows, num_steps):
@@ -182,6 +183,7 @@ def ntk_moments(
         raise ValueError(
             f"num_probes must be at least 2 and rank at least 1, got {num_probes} and {rank}."
         )
+    check_key(key)
     apply, params, x = _entered(apply, params, x, outputs)
     return _moments(apply, params, x, key, num_probes, rank, block_size)
 
@@ -228,6 +230,7 @@ def label_alignment(
         >>> round(float(found.mean), 4)
         1.0
     """
+    check_key(key)
     apply, params, x = _entered(apply, params, x, outputs)
     shape = _output_shape(apply, params, x)
     if y.shape != shape:

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 from theorylab.answers import Answer
 from theorylab.models import NTK, Architecture, Parametrization, Standard
 from theorylab.models.masks import Masked, unmasked
+from theorylab.models.parametrization import check_bias_scale
 from theorylab.models.parts import Bias
 from theorylab.models.scales import as_dtype, with_arrays, without_arrays
 from theorylab.numerics.memory import available_memory, readable
@@ -242,6 +243,10 @@ def make_reading(
         >>> reading.shape, reading.paired
         ((2,), False)
     """
+    if not isinstance(architecture, Architecture):
+        raise TypeError(
+            f"architecture must be an Architecture such as mlp([512]), got {architecture!r}."
+        )
     if not isinstance(parametrization, NTK | Standard):
         raise ValueError(
             "parametrization must be NTK(...) or Standard(...): in others the tangent kernel has "
@@ -249,6 +254,7 @@ def make_reading(
         )
     if bias not in ("none", "zero", "normal"):
         raise ValueError(f"bias must be none, zero or normal, got {bias!r}.")
+    check_bias_scale(parametrization, bias)
     x = x.x if isinstance(x, Masked) else x
     require_array("x1", x)
     if x.ndim < 2:

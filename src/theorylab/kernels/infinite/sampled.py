@@ -14,6 +14,7 @@ from theorylab.models.parts import Bias
 from theorylab.models.scales import with_arrays, without_arrays
 from theorylab.typing import RandomKey
 
+from ..estimate import Estimate
 from .kernels import Kernels, input_batches, make_reading
 from .reading import InfiniteReading, InputBatch, Outputs, read_batches
 from .state import Draws
@@ -32,10 +33,22 @@ class KernelEstimates(Answer):
         >>> found = KernelEstimates(mean=mean, standard_error=error)
         >>> found.mean.ntk.shape == found.standard_error.ntk.shape
         True
+        >>> found.ntk.mean.tolist()
+        [[2.0, 0.0], [0.0, 2.0]]
     """
 
     mean: Kernels
     standard_error: Kernels
+
+    @property
+    def ntk(self) -> Estimate:
+        """The tangent kernel and its standard error."""
+        return Estimate(self.mean.ntk, self.standard_error.ntk)
+
+    @property
+    def nngp(self) -> Estimate:
+        """The NNGP kernel and its standard error."""
+        return Estimate(self.mean.nngp, self.standard_error.nngp)
 
 
 def infinite_kernels_sampled(
