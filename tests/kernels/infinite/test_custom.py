@@ -97,7 +97,7 @@ def test_custom_layers_are_those_they_imitate(end):
     known = Serial(first, LayerNorm(epsilon=0.0), relu, Residual(Dense(1)), end, Dense(1))
     for x2 in (None, X[:2] + 1):
         ours, theirs = (infinite_kernels(each, X, x2) for each in (custom, known))
-        np.testing.assert_allclose(np.stack(ours), np.stack(theirs), rtol=1e-12)
+        np.testing.assert_allclose(np.stack([*ours]), np.stack([*theirs]), rtol=1e-12)
     np.testing.assert_allclose(infinite_nngp(custom, X), infinite_nngp(known, X), rtol=1e-12)
 
 

@@ -73,7 +73,7 @@ def test_a_matrix_of_positions_is_a_graph():
     graph = tuple(map(tuple, A[:, :4].tolist()))
     ours = kernels(*FIRST, Einsum("tc,st->sc", graph), Dense(1), RELU, GlobalPool())
     theirs = kernels(*FIRST, Aggregate(graph), Dense(1), RELU, GlobalPool())
-    close(np.stack(ours), np.stack(theirs))
+    close(np.stack([*ours]), np.stack([*theirs]))
 
 
 MIXED = {

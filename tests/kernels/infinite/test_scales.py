@@ -133,7 +133,7 @@ def test_new_values_need_no_new_program():
             Serial(Dense(1, weight_scale=jnp.array(1 + slope)), _leaky(jnp.array(slope))), X
         )
         theirs = infinite_kernels(Serial(Dense(1, weight_scale=1 + slope), _leaky(slope)), X)
-        np.testing.assert_allclose(np.stack(ours), np.stack(theirs), rtol=1e-12)
+        np.testing.assert_allclose(np.stack([*ours]), np.stack([*theirs]), rtol=1e-12)
     assert workers._program.cache_info().misses == 4  # one for all arrays, one for every number
 
 
