@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.models import Activation, Conv, Dense, Parallel, Serial, network, summary
-from theorylab.models.branches import repeat
+from theorylab.models import Activation, Conv, Dense, Serial, network, summary
+from theorylab.models.branches import Parallel, repeat
 from theorylab.models.custom_layer import CustomLayer
 from theorylab.models.einsum import Einsum
 from theorylab.models.masks import output_mask
