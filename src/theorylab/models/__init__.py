@@ -20,7 +20,6 @@ from .architecture import GlobalPool as GlobalPool
 from .architecture import LayerNorm as LayerNorm
 from .architecture import Residual as Residual
 from .architecture import Serial as Serial
-from .branches import Parallel as Parallel
 from .builders import cnn as cnn
 from .builders import densenet as densenet
 from .builders import mlp as mlp

@@ -115,11 +115,6 @@ class Einsum(Architecture):
         letters = self.letters
         return letters.output[-1] == letters.input[-1] and letters.input[-1] not in letters.array
 
-    @property
-    def pattern(self) -> "Einsum":
-        """The same with 1 wherever the array is not 0: what is made of what."""
-        return Einsum(self.formula, (self.array.array != 0).astype(float))
-
     def sizes(self, input_shape: Shape) -> dict[str, int]:
         """Give the size of the axis of every letter.
 

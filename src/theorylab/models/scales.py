@@ -21,6 +21,8 @@ from jaxtyping import Array
 
 from theorylab.typing import Scalar
 
+_PLAIN = frozenset({float, int, bool, str, type(None)})
+
 
 class Slot(NamedTuple):
     """Where an array stood in a frame."""
@@ -95,6 +97,8 @@ def _mapped(node: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(node, kind):
         return change(node)
     if isinstance(node, tuple):
+        if _PLAIN.issuperset(map(type, node)):  # a row of a graph may be long
+            return node
         parts = [_mapped(part, kind, change) for part in node]
         if all(new is old for new, old in zip(parts, node, strict=True)):
             return node

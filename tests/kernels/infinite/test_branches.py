@@ -15,12 +15,11 @@ from theorylab.models import (
     Flatten,
     GlobalPool,
     Masked,
-    Parallel,
     Residual,
     Serial,
 )
 from theorylab.models.architecture import Product
-from theorylab.models.branches import repeat
+from theorylab.models.branches import Parallel, repeat
 from theorylab.models.einsum import Einsum
 from theorylab.models.selection import Index
 

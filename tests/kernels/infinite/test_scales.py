@@ -11,6 +11,7 @@ from theorylab.kernels import (
     dual,
     infinite_diagonal,
     infinite_kernels,
+    infinite_kernels_sampled,
     infinite_nngp,
     log_evidence,
 )
@@ -24,6 +25,7 @@ from theorylab.models import (
     GlobalPool,
     LayerNorm,
     Residual,
+    SelfAttention,
     Serial,
     Standard,
 )
@@ -39,6 +41,7 @@ from theorylab.models.families import (
     normalised_exponential,
     rbf,
 )
+from theorylab.models.positional import PositionalEmbedding
 
 X = jax.random.normal(jax.random.key(0), (3, 4))
 X = X.at[2].set(X[0])  # two equal inputs: correlation 1, off the diagonal too
@@ -182,3 +185,32 @@ def test_duals_have_gradients_in_parameters_of_any_function():
     for line in (Line, lambda slope: ABReLU(slope, slope)):
         slope = jax.grad(lambda s, line=line: dual(line(s), q, q, c).value)(1.5)
         np.testing.assert_allclose(slope, 2 * 1.5 * 0.3, rtol=1e-12)
+
+
+def test_attention_has_gradients_in_its_scales():
+    """Oracle: central differences; of drawn logits along σ, which turns no eigenvector."""
+    x = jnp.concatenate([SIGNALS[:2], SIGNALS[:1]])  # two equal inputs: a singular covariance
+    embedding = PositionalEmbedding(scale=0.5)
+
+    def closed(p):
+        layer = SelfAttention(
+            *(1, 1, 1, "linear", True),
+            query_scale=p[0],
+            value_scale=p[1],
+            embedding=dataclasses.replace(embedding, scale=p[2]),
+        )
+        return infinite_kernels(Serial(Dense(1), layer, Flatten(), Dense(1)), x).ntk
+
+    def drawn(p):
+        layer = SelfAttention(1, 1, 1, query_scale=p[0], value_scale=p[1], output_scale=p[2])
+        given = Serial(layer, Flatten()), x, None, NTK()
+        return infinite_kernels_sampled(jax.random.key(3), *given, "none", 8, 2).mean.ntk
+
+    # Roots of a singular covariance are off by 1e-9: a smaller step would show nothing else.
+    point, step = jnp.array([0.9, 1.2, 0.7]), 1e-3
+    for kernels in (closed, drawn):
+        slopes, kernels = jax.jit(jax.jacrev(kernels))(point), jax.jit(kernels)
+        assert np.all(np.isfinite(slopes))
+        for index, move in enumerate(step * jnp.eye(3)):
+            expected = (kernels(point + move) - kernels(point - move)) / (2 * step)
+            np.testing.assert_allclose(slopes[..., index], expected, rtol=1e-5, atol=1e-5)

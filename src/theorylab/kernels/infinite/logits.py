@@ -127,7 +127,28 @@ def _slopes(mechanism: Mechanism, logits: Matrix, missing: Array | None) -> Matr
     return slopes if missing is None else jnp.where(missing, 0.0, slopes)
 
 
+@jax.custom_jvp
 def _root(covariance: Joint) -> Joint:
     """L with LLᵀ = covariance, which may be singular: x may be with itself."""
+    return _factors(covariance)[0]
+
+
+@_root.defjvp
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """The change V (VᵀdC V)ᵢⱼ/(rᵢ + rⱼ), with roots r of the eigenvalues: dL Lᵀ + L dLᵀ = dC.
+
+    Eigenvectors have no derivative where eigenvalues are equal. They need none: any L with LLᵀ = C
+    gives logits of the same law.
+    """
+    (covariance,), (change,) = primals, tangents
+    root, roots, vectors = _factors(covariance)
+    inside = jnp.swapaxes(vectors, -1, -2) @ change @ vectors
+    sums = roots[..., :, None] + roots[..., None, :]
+    positive = sums > jnp.sqrt(jnp.finfo(root.dtype).eps) * roots[..., -1:, None]
+    return root, vectors @ jnp.where(positive, inside / jnp.where(positive, sums, 1.0), 0.0)
+
+
+def _factors(covariance: Joint) -> tuple[Joint, Array, Joint]:
     values, vectors = jnp.linalg.eigh(covariance)
-    return vectors * jnp.sqrt(jnp.maximum(values, 0.0))[..., None, :]
+    roots = jnp.sqrt(jnp.maximum(values, 0.0))
+    return vectors * roots[..., None, :], roots, vectors
