@@ -9,16 +9,14 @@
 Source: golikov · ntk-attention · 2.4.4; arora · ntk-practice · §9.5 (graphs).
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
-
-from jax.core import Tracer
 
 from theorylab.typing import Scalar
 
 from .architecture import Architecture, Shape, check_sizes
 from .positional import PositionalEmbedding
+from .scales import check_scale
 
 Mechanism = Literal["softmax", "identity", "abs", "relu"]
 Adjacency = tuple[tuple[float, ...], ...]  # A, row by row: hashable
@@ -112,8 +110,8 @@ class SelfAttention(Architecture):
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         for name in ("query", "key", "value", "output", "bias"):
             scale = getattr(self, f"{name}_scale")
-            if scale is not None and not isinstance(scale, Tracer) and not 0 < scale < math.inf:
-                raise ValueError(f"{name}_scale must be positive and finite, got {scale}.")
+            if scale is not None:
+                check_scale(f"{name}_scale", scale)
         if self.scaling not in ("root", "linear"):
             raise ValueError(f"scaling must be root or linear, got {self.scaling!r}.")
         if self.mechanism not in get_args(Mechanism):
