@@ -22,13 +22,12 @@ from theorylab.models import (
     Residual,
     SelfAttention,
     Serial,
-    mask_constant,
     network,
 )
 from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
 from theorylab.models.einsum import Einsum
-from theorylab.models.masks import output_mask
+from theorylab.models.masks import mask_constant, output_mask
 from theorylab.models.mixing import Resize, Upsample
 from theorylab.models.selection import Index
 from theorylab.models.unfold import im2col

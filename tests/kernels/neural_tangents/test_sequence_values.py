@@ -28,9 +28,9 @@ from theorylab.models import (
     SelfAttention,
     Serial,
     Standard,
-    mask_constant,
 )
 from theorylab.models.architecture import ConvTranspose
+from theorylab.models.masks import mask_constant
 from theorylab.models.mixing import Resize, Upsample
 from theorylab.models.positional import PositionalEmbedding
 
