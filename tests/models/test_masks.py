@@ -22,14 +22,13 @@ from theorylab.models import (
     Residual,
     SelfAttention,
     Serial,
-    mask_constant,
     network,
 )
 from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
 from theorylab.models.einsum import Einsum
-from theorylab.models.masks import output_mask
-from theorylab.models.mixing import Upsample
+from theorylab.models.masks import mask_constant, output_mask
+from theorylab.models.mixing import Resize, Upsample
 from theorylab.models.selection import Index
 from theorylab.models.unfold import im2col
 
@@ -138,6 +137,8 @@ def test_masks_through_layers_that_give_other_positions():
     assert after(ConvTranspose(1, (3,), (2,))) == "..xxx...."
     assert after(Upsample((2,))) == "..xx...."
     assert after(Upsample((3,), "linear")) == "....x......."
+    assert after(Resize((2,), "nearest")) == "x."  # positions 1 and 3
+    assert after(Resize((2,))) == ".."
     assert after(Flatten()) == "..xx...."
     assert after(GlobalPool()) == "."
     assert after(Residual(Conv(2, (3,), padding="same"))) == ".x.."

@@ -29,7 +29,6 @@ from .dags import dag as dag
 from .fast_convolutions import as_written as as_written
 from .fast_convolutions import fast_convolutions as fast_convolutions
 from .masks import Masked as Masked
-from .masks import mask_constant as mask_constant
 from .mixing import Aggregate as Aggregate
 from .mixing import Dropout as Dropout
 from .mixing import SelfAttention as SelfAttention

@@ -151,13 +151,14 @@ class ConvTranspose(Architecture):
 
 @dataclass(frozen=True)
 class AvgPool(Architecture):
-    """The average (or sum) over a window, in every channel; padded zeros count as values.
+    """The average (or sum) over a window, in every channel.
 
     Args:
         window: The size of the window along every position axis.
         strides: The steps of the window; (): the window's own size, so that windows tile.
         padding: "valid" (none), "same" (zeros) or "circular" (wrapped around); see `windows`.
         reduce: "mean" or "sum".
+        count_padding: Whether padded zeros count as values in a mean.
 
     Example:
         >>> AvgPool((2, 2)).output_shape((8, 8, 3))
@@ -168,6 +169,7 @@ class AvgPool(Architecture):
     strides: tuple[int, ...] = ()
     padding: Padding = "valid"
     reduce: Literal["mean", "sum"] = "mean"
+    count_padding: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strides", self.strides or self.window)

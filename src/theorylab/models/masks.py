@@ -46,10 +46,10 @@ from .architecture import (
 from .branches import Parallel
 from .custom_layer import CustomLayer
 from .einsum import Einsum, einsum_of_inputs
-from .mixing import SelfAttention, Upsample
+from .mixing import Resize, SelfAttention, Upsample
 from .selection import Index
 from .unfold import Patches
-from .windows import Padding, convolve_transposed, num_windows, paddings, upsample
+from .windows import Padding, convolve_transposed, num_windows, paddings, resize, upsample
 
 _ROUNDING = 1e-5  # of weights that are 0 or at least 1/(2 · factor)
 
@@ -189,6 +189,9 @@ def output_mask(layer: Architecture, mask: Mask, shape: Shape) -> Mask:
         case Upsample():
             there = upsample((~mask).astype(float), layer.factors, layer.method)
             return there < _ROUNDING
+        case Resize():
+            there = (~mask).astype(float)
+            return resize(there, layer.positions, layer.method, layer.antialias) < _ROUNDING
         case Index():
             *entries, channels = layer.at(shape)
             return mask[(slice(None), *entries, channels if mask.shape[-1] > 1 else slice(None))]

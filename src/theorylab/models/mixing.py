@@ -3,21 +3,20 @@
     Aggregate        y(s) = Σₜ A(s, t) x(t)                         A: the edges of a graph
     SelfAttention    y = [softmax(Qₕ Kₕᵀ · scale) Vₕ]ₕ W_O          h: the heads
     Upsample         y(s) = x(⌊s/factor⌋), or linear in between
+    Resize           the same for any number of positions
     Dropout          y = x · mask/keep while training, y = x else
 
 Source: golikov · ntk-attention · 2.4.4; arora · ntk-practice · §9.5 (graphs).
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from jax.core import Tracer
-
 from theorylab.typing import Scalar
 
-from .architecture import Architecture, Shape
+from .architecture import Architecture, Shape, check_sizes
 from .positional import PositionalEmbedding
+from .scales import check_scale
 
 Mechanism = Literal["softmax", "identity", "abs", "relu"]
 Adjacency = tuple[tuple[float, ...], ...]  # A, row by row: hashable
@@ -111,8 +110,8 @@ class SelfAttention(Architecture):
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         for name in ("query", "key", "value", "output", "bias"):
             scale = getattr(self, f"{name}_scale")
-            if scale is not None and not isinstance(scale, Tracer) and not 0 < scale < math.inf:
-                raise ValueError(f"{name}_scale must be positive and finite, got {scale}.")
+            if scale is not None:
+                check_scale(f"{name}_scale", scale)
         if self.scaling not in ("root", "linear"):
             raise ValueError(f"scaling must be root or linear, got {self.scaling!r}.")
         if self.mechanism not in get_args(Mechanism):
@@ -161,6 +160,40 @@ class Upsample(Architecture):
                 f"and a channel axis, got shape {input_shape}."
             )
         return (*(s * f for s, f in zip(input_shape, self.factors, strict=False)), input_shape[-1])
+
+
+@dataclass(frozen=True)
+class Resize(Architecture):
+    """As many positions as asked for, more or fewer: the nearest ones, or linear in between.
+
+    Args:
+        positions: How many, along every position axis.
+        method: "nearest" or "linear".
+        antialias: Whether fewer positions are means over the cells they stand for, weighted by a
+            triangle, rather than values between two neighbours.
+
+    Example:
+        >>> Resize((6, 2)).output_shape((4, 4, 3))
+        (6, 2, 3)
+    """
+
+    positions: tuple[int, ...]
+    method: Literal["nearest", "linear"] = "linear"
+    antialias: bool = True
+
+    def __post_init__(self) -> None:
+        check_sizes("positions", self.positions)
+        if self.method not in ("nearest", "linear"):
+            raise ValueError(f"method must be nearest or linear, got {self.method!r}.")
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """Replace the positions."""
+        if len(input_shape) != len(self.positions) + 1:
+            raise ValueError(
+                f"Resize to {self.positions} needs inputs with {len(self.positions)} position axes "
+                f"and a channel axis, got shape {input_shape}."
+            )
+        return (*self.positions, input_shape[-1])
 
 
 @dataclass(frozen=True)

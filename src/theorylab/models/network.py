@@ -12,6 +12,7 @@ its place; see `parts`.
 Source: zhu · dag-zoo · A.1, A.4–A.6.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from theorylab.typing import Apply, Params, RandomKey
@@ -46,7 +48,7 @@ from .branches import Parallel
 from .custom_layer import CustomLayer
 from .einsum import Einsum, einsum_of_inputs
 from .masks import Masked, output_mask, unmasked
-from .mixing import Aggregate, Dropout, SelfAttention, Upsample
+from .mixing import Aggregate, Dropout, Resize, SelfAttention, Upsample
 from .parameters import Law, initialize, learning_rates
 from .parametrization import NTK, Parametrization, check_bias_scale
 from .parts import (
@@ -70,7 +72,9 @@ from .windows import (
     convolve,
     convolve_locally,
     convolve_transposed,
+    resize,
     upsample,
+    window_counts,
     window_mean,
     window_sum,
 )
@@ -232,14 +236,15 @@ def _function(layer: Architecture, place: LayerPlace) -> Callable[[Array], Array
         case Activation():
             return activation(layer.function)
         case AvgPool():
-            pool = window_mean if layer.reduce == "mean" else window_sum
-            return lambda x: pool(x, layer.window, layer.strides, layer.padding)
+            return _pool(layer, place.shape)
         case Flatten():
             return lambda x: x.reshape(x.shape[0], math.prod(place.shape))
         case Patches():
             return lambda x: unfold(x, layer.window, layer.strides, layer.padding)
         case Upsample():
             return lambda x: upsample(x, layer.factors, layer.method)
+        case Resize():
+            return lambda x: resize(x, layer.positions, layer.method, layer.antialias)
         case Index():
             return lambda x: x[:, *layer.at(place.shape)]
         case Einsum():
@@ -248,6 +253,16 @@ def _function(layer: Architecture, place: LayerPlace) -> Callable[[Array], Array
         f"network has no reading for a layer of type {type(layer).__name__}: a layer of your own "
         "is a CustomLayer."
     )
+
+
+def _pool(layer: AvgPool, shape: tuple[int, ...]) -> Callable[[Array], Array]:
+    window = (layer.window, layer.strides, layer.padding)
+    if layer.reduce == "sum":
+        return lambda x: window_sum(x, *window)
+    if layer.count_padding:
+        return lambda x: window_mean(x, *window)
+    counts = functools.reduce(np.multiply.outer, window_counts(shape[:-1], *window))
+    return lambda x: window_sum(x, *window) / jnp.asarray(counts, x.dtype)[None, ..., None]
 
 
 def _convolution(

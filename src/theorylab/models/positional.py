@@ -16,10 +16,11 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from theorylab.typing import Scalar
+
+from .scales import check_scale
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ class PositionalEmbedding:
     def __post_init__(self) -> None:
         if self.join not in ("sum", "concatenate"):
             raise ValueError(f"join must be sum or concatenate, got {self.join!r}.")
-        if not isinstance(self.scale, Tracer) and not 0 < self.scale < math.inf:
-            raise ValueError(f"scale must be positive and finite, got {self.scale}.")
+        check_scale("scale", self.scale)
         if self.channels is not None and self.join == "sum":
             raise ValueError(
                 "channels must not be given where embeddings are added to inputs: they are as "

@@ -168,6 +168,25 @@ def window_mean(
     return window_sum(x, window, strides, padding) / math.prod(window)
 
 
+def window_counts(
+    positions: tuple[int, ...], window: tuple[int, ...], strides: tuple[int, ...], padding: Padding
+) -> tuple[np.ndarray, ...]:
+    """How many positions of the input every window has, along every axis.
+
+    Example:
+        >>> window_counts((4,), (3,), (1,), "same")[0].tolist()
+        [2, 3, 3, 2]
+    """
+    counts = []
+    added = paddings(positions, window, strides, padding)
+    mode = "wrap" if padding == "circular" else "constant"
+    for size, width, stride, pads in zip(positions, window, strides, added, strict=True):
+        inside = np.pad(np.ones(size, int), pads, mode=mode)
+        starts = range(0, len(inside) - width + 1, stride)
+        counts.append(np.array([inside[start : start + width].sum() for start in starts]))
+    return tuple(counts)
+
+
 def window_sum(
     x: Float[Array, "n *positions i"],
     window: tuple[int, ...],
@@ -208,7 +227,24 @@ def upsample(
         [0.0, 0.25, 0.75, 1.0]
     """
     positions = [size * factor for size, factor in zip(x.shape[1:-1], factors, strict=True)]
-    return jax.image.resize(x, (x.shape[0], *positions, x.shape[-1]), method)
+    return resize(x, tuple(positions), method)
+
+
+def resize(
+    x: Float[Array, "n *positions i"],
+    positions: tuple[int, ...],
+    method: Literal["nearest", "linear"],
+    antialias: bool = True,
+) -> Float[Array, "n *others i"]:
+    """Give an image other positions, centres of as many equal cells, as `upsample` does.
+
+    Example:
+        >>> x = jnp.array([[[0.0], [1.0], [4.0], [5.0]]])
+        >>> resize(x, (2,), "linear", antialias=False).ravel().tolist()
+        [0.5, 4.5]
+    """
+    shape = (x.shape[0], *positions, x.shape[-1])
+    return jax.image.resize(x, shape, method, antialias=antialias)
 
 
 def _wrap(

@@ -81,6 +81,7 @@ def _images(stax: Any) -> dict[str, list[Any]]:
     dense, conv = partial(stax.Dense, 1, **SCALES), partial(stax.Conv, 1, **SCALES)
     relu, pool = stax.Relu(), stax.GlobalAvgPool()
     wide = partial(conv, (3, 3), None, "SAME")
+    # Images are resized before any convolution: after one, Neural Tangents exchanges their axes.
     return {
         "average pool": [
             *(wide(), relu, stax.AvgPool((2, 2), (2, 2)), conv((2, 2)), stax.Erf()),
@@ -88,6 +89,22 @@ def _images(stax: Any) -> dict[str, list[Any]]:
         ],
         "strides": [
             *(conv((3, 2), (2, 1), "SAME"), relu, conv((3, 3), (2, 2), "CIRCULAR"), relu),
+            *(stax.Flatten(), dense()),
+        ],
+        "normalized edges": [
+            *(wide(), relu, stax.AvgPool((2, 3), (1, 2), "SAME", normalize_edges=True)),
+            *(conv((2, 1)), stax.Erf(), pool, dense()),
+        ],
+        "smaller": [
+            *(dense(), relu, stax.ImageResize((-1, 4, 3, -1), "linear"), conv((2, 2)), relu),
+            *(pool, dense()),
+        ],
+        "smaller, no antialias": [
+            *(dense(), stax.ImageResize((-1, 4, 5, -1), "linear", antialias=False), wide(), relu),
+            *(pool, dense()),
+        ],
+        "nearest": [
+            *(dense(), relu, stax.ImageResize((-1, 4, 6, -1), "nearest"), conv((2, 2)), relu),
             *(stax.Flatten(), dense()),
         ],
         "layer norm of rows": [wide(), stax.LayerNorm((2, 3)), relu, pool, dense()],

@@ -28,10 +28,10 @@ from theorylab.models import (
     SelfAttention,
     Serial,
     Standard,
-    mask_constant,
 )
 from theorylab.models.architecture import ConvTranspose
-from theorylab.models.mixing import Upsample
+from theorylab.models.masks import mask_constant
+from theorylab.models.mixing import Resize, Upsample
 from theorylab.models.positional import PositionalEmbedding
 
 HERE = Path(__file__).parent
@@ -40,7 +40,7 @@ NTK_SCALES, STANDARD = (kind(weight_scale=1.3, bias_scale=0.2) for kind in (NTK,
 RELU, ERF, POOL, DENSE = Activation("relu"), Activation("erf"), GlobalPool(), Dense(1)
 IMAGES = (
     *("average pool", "strides", "layer norm of rows", "layer norm of images", "transposed"),
-    *("images", "images, root"),
+    *("images", "images, root", "normalized edges", "smaller", "smaller, no antialias", "nearest"),
 )
 
 
@@ -81,6 +81,15 @@ def _masked() -> dict[str, Architecture]:
         "strides": Serial(
             *(Conv(1, (3, 2), (2, 1), "same"), RELU, Conv(1, (3, 3), (2, 2), "circular"), RELU),
             *(Flatten(), DENSE),
+        ),
+        "normalized edges": Serial(
+            *(images, RELU, AvgPool((2, 3), (1, 2), "same", count_padding=False)),
+            *(Conv(1, (2, 1)), ERF, POOL, DENSE),
+        ),
+        "smaller": Serial(DENSE, RELU, Resize((4, 3)), Conv(1, (2, 2)), *end),
+        "smaller, no antialias": Serial(DENSE, Resize((4, 5), antialias=False), images, *end),
+        "nearest": Serial(
+            *(DENSE, RELU, Resize((4, 6), "nearest"), Conv(1, (2, 2)), RELU, Flatten(), DENSE)
         ),
         "layer norm of rows": Serial(images, _norm(1, 2), *end),
         "layer norm of images": Serial(images, _norm(0, 1, 2), *end),

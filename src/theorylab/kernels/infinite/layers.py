@@ -42,7 +42,7 @@ from theorylab.models.branches import Parallel
 from theorylab.models.custom_layer import CustomLayer
 from theorylab.models.einsum import Einsum
 from theorylab.models.masks import mean_of_present
-from theorylab.models.mixing import Upsample
+from theorylab.models.mixing import Resize, Upsample
 from theorylab.models.selection import Index
 
 from ..dual import dual
@@ -52,7 +52,7 @@ from .custom import customised
 from .einsum import contracted
 from .gaussian import check_gaussian, variances
 from .masks import facing, flat_masks, pooled_present, remasked
-from .mixing import aggregate, drop, enlarge
+from .mixing import aggregate, averaged_windows, drop, enlarge
 from .needs import is_fresh, is_independent, needs_pairs
 from .positions import averaged, flattened, narrowed, placed, spread, widened, windowed
 from .selection import selected
@@ -101,8 +101,7 @@ def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context
             return _conv(layer, state, wanted, context)
         case AvgPool():
             pooled = windowed(state, layer.window, layer.strides, layer.padding, together=False)
-            count = math.prod(layer.window) if layer.reduce == "mean" else 1
-            return pooled.mapped(lambda kernel: kernel / count**2)
+            return averaged_windows(layer, state.shape, pooled)
         case GlobalPool():
             if state.masks is not None and layer.reduce == "mean":
                 return pooled_present(state)
@@ -119,7 +118,7 @@ def _read(layer: Architecture, state: LayerState, wanted: bool, context: Context
             return aggregate(layer, state, context)
         case SelfAttention():
             return attend(layer, state, context)
-        case Upsample():
+        case Upsample() | Resize():
             return enlarge(layer, state)
         case Index():
             return selected(layer, state)

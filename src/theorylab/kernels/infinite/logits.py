@@ -96,8 +96,8 @@ def _softmax_heads(moments: Moments, first: Matrix, second: Matrix) -> tuple[Mat
             + mean * (first @ weights @ turned)
         )
 
-    moved = tangents[0] * centred(key) + query * centred(tangents[1])
-    return mean, first @ tangents[2] @ turned + moved
+    of_values = first @ tangents[2] @ turned
+    return mean, of_values + tangents[0] * centred(key) + query * centred(tangents[1])
 
 
 def _elementwise_heads(

@@ -10,12 +10,15 @@ of its own, of mean 1.
 Source: arora · ntk-practice · §9.5 (graphs).
 """
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.models import Aggregate, Dropout
-from theorylab.models.mixing import Upsample
-from theorylab.models.windows import upsample
+from theorylab.models import Aggregate, AvgPool, Dropout
+from theorylab.models.architecture import Shape
+from theorylab.models.mixing import Resize, Upsample
+from theorylab.models.windows import resize, window_counts
 
 from .positions import equal_positions, fitted, mixed, repeated
 from .state import Context, Covariance, LayerState
@@ -68,22 +71,58 @@ def _present(graphs: Array | None) -> Array:
     return graphs
 
 
-def enlarge(layer: Upsample, state: LayerState) -> LayerState:
-    """Positions repeated, or linear in between.
+def averaged_windows(layer: AvgPool, shape: Shape, summed: LayerState) -> LayerState:
+    """Means over windows, of their sums.
+
+    Args:
+        layer: It says what counts as a value.
+        shape: The shape of an input of the layer.
+        summed: Sums over the windows of s and of s′.
+
+    Example: windows of two and of one position.
+        >>> layer = AvgPool((2,), padding="same", count_padding=False)
+        >>> kernel = jnp.array([[[8.0, 2.0], [2.0, 1.0]]])
+        >>> summed = LayerState(kernel, None, (2, 1), paired=True, gaussian=True)
+        >>> averaged_windows(layer, (3, 1), summed).nngp.tolist()
+        [[[2.0, 1.0], [1.0, 1.0]]]
+    """
+    if layer.reduce == "sum":
+        return summed
+    if layer.count_padding:
+        count = math.prod(layer.window)
+        return summed.mapped(lambda kernel: kernel / count**2)
+    counts = window_counts(shape[:-1], layer.window, layer.strides, layer.padding)
+
+    def divide(kernel: Covariance) -> Covariance:
+        for group, numbers in zip(summed.axes, counts, strict=True):
+            for axis in group:
+                along = [1] * kernel.ndim
+                along[axis] = -1
+                kernel = kernel / jnp.asarray(numbers, kernel.dtype).reshape(along)
+        return kernel
+
+    return summed.mapped(divide)
+
+
+def enlarge(layer: Upsample | Resize, state: LayerState) -> LayerState:
+    """More or fewer positions: the nearest ones, or linear in between.
 
     Example: variances 1 and 5 at two positions, of which each is repeated.
         >>> state = LayerState(jnp.array([[1.0, 5.0]]), None, (2, 1), paired=False, gaussian=True)
         >>> enlarge(Upsample((2,)), state).nngp.tolist()
         [[1.0, 1.0, 5.0, 5.0]]
     """
-    if layer.method == "nearest":
+    if isinstance(layer, Upsample) and layer.method == "nearest":
         return repeated(state, layer.factors)
+    antialias = isinstance(layer, Upsample) or layer.antialias
     axes, shape = state.axes, layer.output_shape(state.shape)
 
     def stretch(array: Covariance) -> Covariance:
-        for group, size, factor in zip(axes, state.shape, layer.factors, strict=False):
-            unit = jnp.eye(size, dtype=array.dtype)
-            matrix = upsample(unit[:, :, None], (factor,), layer.method)[:, :, 0]  # (size, out)
+        for group, size, new in zip(axes, state.shape, shape, strict=False):
+            if new == size:
+                continue
+            unit = jnp.eye(size, dtype=array.dtype)[:, :, None]
+            matrix = resize(unit, (new,), layer.method, antialias)[:, :, 0]  # (size, new)
             for axis in group:
                 array = jnp.moveaxis(jnp.tensordot(array, matrix, ((axis,), (0,))), -1, axis)
         return array

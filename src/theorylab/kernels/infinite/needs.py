@@ -21,7 +21,7 @@ from theorylab.models.architecture import ConvTranspose, Product
 from theorylab.models.branches import Parallel
 from theorylab.models.custom_layer import CustomLayer
 from theorylab.models.einsum import Einsum
-from theorylab.models.mixing import Upsample
+from theorylab.models.mixing import Resize, Upsample
 
 
 def needs_pairs(layer: Architecture, wanted: bool) -> bool:
@@ -50,7 +50,7 @@ def needs_pairs(layer: Architecture, wanted: bool) -> bool:
             return False
         case AvgPool() | GlobalPool() | Aggregate() | SelfAttention():
             return True
-        case Upsample(method="linear"):
+        case Upsample(method="linear") | Resize(method="linear"):
             return True
         case CustomLayer(needs_pairs=own):
             return own or wanted
