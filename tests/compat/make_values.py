@@ -62,6 +62,7 @@ def networks(nt: Any) -> dict[str, Case]:
         **{f"positions, {name}": case for name, case in _positions(stax).items()},
         **{f"activation, {name}": case for name, case in _activations(stax).items()},
         **{f"masked, {name}": case for name, case in _masked(stax).items()},
+        **{f"attention, {name}": case for name, case in _attention(stax).items()},
         **{f"graph, {name}": case for name, case in _graphs(stax).items()},
     }
 
@@ -167,7 +168,7 @@ def _positions(stax: Any) -> dict[str, Case]:
 
 
 def _activations(stax: Any) -> dict[str, Case]:
-    """One hidden layer, at variances that are not 1; closed forms are tested elsewhere."""
+    """One hidden layer, at variances that are not 1."""
     one = partial(stax.Dense, 1, 0.9, 0.2)
 
     def exponential(c: Any, q1: Any, q2: Any) -> Any:
@@ -228,6 +229,36 @@ def _masked(stax: Any) -> dict[str, Case]:
     }
 
 
+def _attention(stax: Any) -> dict[str, Case]:
+    relu, pool, one = stax.Relu(), stax.GlobalAvgPool(), partial(stax.Dense, 1, 1.3, 0.2)
+    scales = {"W_key_std": 1.2, "W_value_std": 0.8, "W_query_std": 1.1, "W_out_std": 1.5}
+    attention = partial(stax.GlobalSelfAttention, 1, 1, 1, 1, **scales)
+
+    def case(kind: str, **settings: Any) -> Case:
+        return Case(kind, [one(), relu, attention(**settings), relu, pool])
+
+    def decay(distance: Any) -> Any:
+        return 1 / (1 + distance**2)
+
+    return {
+        "plain": case("sequences"),
+        "on images": case("images", b_std=0.3),
+        "identity": case("sequences", attention_mechanism="IDENTITY"),
+        "abs": case("sequences", attention_mechanism="ABS", b_std=0.3),
+        "relu": case("images", attention_mechanism="RELU"),
+        "root, identity": case("sequences", attention_mechanism="IDENTITY", linear_scaling=False),
+        "positions added": case("sequences", pos_emb_type="SUM", W_pos_emb_std=0.7),
+        "positions that decay": case("images", pos_emb_type="SUM", pos_emb_decay_fn=decay),
+        "positions beside": case("sequences", pos_emb_type="CONCAT", n_chan_pos_emb=3),
+        "positions in values": case(
+            "sequences", pos_emb_type="SUM", val_pos_emb=True, pos_emb_decay_fn=decay, b_std=0.2
+        ),
+        "positions, 1-norm": case(
+            "images", pos_emb_type="SUM", pos_emb_decay_fn=decay, pos_emb_p_norm=1
+        ),
+    }
+
+
 def _graphs(stax: Any) -> dict[str, Case]:
     relu, pool, one = stax.Relu(), stax.GlobalAvgPool(), partial(stax.Dense, 1, 1.3, 0.2)
     options = {"pattern": graphs()}
@@ -235,16 +266,11 @@ def _graphs(stax: Any) -> dict[str, Case]:
     def case(*layers: Any) -> Case:
         return Case("sequences", list(layers), options)
 
+    inner = stax.serial(relu, stax.Aggregate(1), one())
     return {
         "then pooled": case(stax.Aggregate(1), one(), relu, stax.Aggregate(1), one(), pool),
         "then flat": case(one(), relu, stax.Aggregate(aggregate_axis=1), stax.Flatten(), one()),
-        "residual": case(
-            one(),
-            _ways(
-                stax, stax.FanInSum(), stax.Identity(), stax.serial(relu, stax.Aggregate(1), one())
-            ),
-            *(relu, pool),
-        ),
+        "residual": case(one(), _ways(stax, stax.FanInSum(), stax.Identity(), inner), relu, pool),
     }
 
 
@@ -313,6 +339,14 @@ def finite(nt: Any) -> dict[str, Callable[[], Any]]:
             "sequences", stax.Aggregate(1), dense(2), stax.Relu(), pattern=graphs()[0]
         ),
         "attention": applied("sequences", stax.GlobalSelfAttention(3, 4, 2, 2, b_std=0.2)),
+        "attention with positions": applied(
+            "sequences",
+            stax.GlobalSelfAttention(
+                *(3, 4, 2, 2, False, 1.1, 1.2, 1.3, 1.4, 0.2, "RELU", "CONCAT"),
+                n_chan_pos_emb=3,
+                pos_emb_decay_fn=lambda distance: 1 / (1 + distance),
+            ),
+        ),
         "tangent kernel": lambda: kernel(x1, x2, "ntk", params),
         "nngp": lambda: kernel(x1, x2, "nngp", params),
         "all outputs": lambda: nt.empirical_ntk_fn(apply_fn, trace_axes=())(x1, x2, params),

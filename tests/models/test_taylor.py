@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.models import linearize, mlp, network, quadratize, taylor
+from theorylab.models import linearize, mlp, network, quadratize
 from theorylab.models.own_network import PrecisionWarning
 from theorylab.models.parameters import Parameter
+from theorylab.models.taylor import taylor
 
 TANH = network(mlp([5, 4], 2, "tanh"), (3,), bias="normal")
 X = jax.random.normal(jax.random.key(100), (6, 3))

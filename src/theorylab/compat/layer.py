@@ -17,7 +17,6 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from theorylab.answers.base import fields_of
 from theorylab.kernels import infinite_diagonal, infinite_kernels, infinite_nngp
 from theorylab.models import NTK, Model, Parametrization, Standard, network
 from theorylab.models.masks import mask_constant as masked_at
@@ -65,7 +64,7 @@ def layer_of(node: Node) -> Layer:
         get: Get = None,
         *,
         pattern: tuple[Array | None, Array | None] | None = None,
-        mask_constant: float | None = None,
+        mask_constant: Any = None,
         **_: Any,
     ) -> Any:
         return _kernels(node, x1, x2, get, pattern, mask_constant)
@@ -120,7 +119,7 @@ def _outputs(
     inputs: Array,
     rng: Any = None,
     pattern: Array | None = None,
-    mask_constant: float | None = None,
+    mask_constant: Any = None,
     **_: Any,
 ) -> Array:
     inputs = jnp.asarray(inputs)
@@ -135,7 +134,7 @@ def _outputs(
     return model.apply(taken(params), x, *graphs)
 
 
-def _masked(x: Any, constant: float | None) -> Any:
+def _masked(x: Any, constant: Any) -> Any:
     return x if constant is None else masked_at(x, float(constant))
 
 
@@ -145,7 +144,7 @@ def _kernels(
     x2: Array | None,
     get: Get,
     pattern: tuple[Array | None, Array | None] | None,
-    mask_constant: float | None,
+    mask_constant: Any,
 ) -> Any:
     names = names_of(get)
     x1 = jnp.asarray(x1, dtype=float)
@@ -164,7 +163,8 @@ def _kernels(
     both = {**settings, "graphs1": graphs[0], "graphs2": None if x2 is None else graphs[1]}
     values: dict[str, Any] = {}
     if "ntk" in names:
-        values = fields_of(infinite_kernels(piece.layer, first, second, **both))
+        kernels = infinite_kernels(piece.layer, first, second, **both)
+        values = {"nngp": kernels.nngp, "ntk": kernels.ntk}
     elif "nngp" in names:
         values = {"nngp": infinite_nngp(piece.layer, first, second, **both)}
     if get is not None and set(names) <= set(values):

@@ -45,7 +45,6 @@ from .parametrization import Standard as Standard
 from .regimes import regime as regime
 from .taylor import linearize as linearize
 from .taylor import quadratize as quadratize
-from .taylor import taylor as taylor
 from .transformer import Transformer as Transformer
 from .transformer import greedy_decode as greedy_decode
 from .transformer import rotary as rotary

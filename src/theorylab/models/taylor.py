@@ -79,6 +79,13 @@ def quadratize(apply: Apply, params: Params, *, outputs: Reduction | None = None
     return apply_quadratic
 
 
+def _point(params: Params) -> Params:
+    """The point of expansion, if it is one."""
+    check_params(params)
+    check_finite(params)
+    return in_float32(params)
+
+
 def taylor(apply: Apply, params: Params, order: int, *, outputs: Reduction | None = None) -> Apply:
     """Expand a network to any order around `params`.
 
@@ -86,9 +93,9 @@ def taylor(apply: Apply, params: Params, order: int, *, outputs: Reduction | Non
 
     Args:
         apply: The network f(w; x).
-        params: The point of expansion w₀; those of 16 bits are taken as float32.
+        params: The point of expansion w₀.
         order: The highest power of Δ, at least 0.
-        outputs: What reduces the network's outputs, such as `lambda f: f[:, -1]`.
+        outputs: What reduces the network's outputs.
 
     Example: a cube is its expansion to third order.
         >>> import jax.numpy as jnp
@@ -117,13 +124,6 @@ def taylor(apply: Apply, params: Params, order: int, *, outputs: Reduction | Non
         return sum(higher, start=first)
 
     return apply_expanded
-
-
-def _point(params: Params) -> Params:
-    """The point of expansion, if it is one."""
-    check_params(params)
-    check_finite(params)
-    return in_float32(params)
 
 
 def _difference(new_params: Params, params: Params) -> Params:

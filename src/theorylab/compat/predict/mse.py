@@ -103,7 +103,7 @@ def check_start(fx_train_0: Any, fx_test_0: Any, k_test_train: Array | None) -> 
 def max_learning_rate(
     ntk_train_train: Float[Array, "..."],
     y_train_size: int | None = None,
-    momentum: float = 0.0,
+    momentum: float | int = 0.0,
     eps: Scalar = 1e-12,
 ) -> Float[Array, ""]:
     """The learning rate above which training on half the mean square diverges.

@@ -24,6 +24,7 @@ from .activations import Relu as Relu
 from .activations import Sigmoid_like as Sigmoid_like
 from .activations import Sign as Sign
 from .activations import Sin as Sin
+from .attention import GlobalSelfAttention as GlobalSelfAttention
 from .combinators import FanInConcat as FanInConcat
 from .combinators import FanInProd as FanInProd
 from .combinators import FanInSum as FanInSum

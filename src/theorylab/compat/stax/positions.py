@@ -178,7 +178,7 @@ def LayerNorm(
     return layer_of(Leaf("LayerNorm", layer))
 
 
-def Dropout(rate: float, mode: str = "train") -> Layer:
+def Dropout(rate: float | int, mode: str = "train") -> Layer:
     """Keep every coordinate with some probability, and divide it by that.
 
     Args:
