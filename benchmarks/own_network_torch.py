@@ -69,7 +69,7 @@ def main() -> None:
         matrix = compute(model, x)
         found = {
             "seconds": time.process_time() - began,
-            "numbers": [float(torch.trace(matrix)), float(matrix.norm())],
+            "numbers": [float(torch.trace(matrix)), float(matrix.double().norm())],
         }
     found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(json.dumps(found | {"compiling": 0.0}))
