@@ -53,6 +53,7 @@ class Definitions:
     modules: dict[str, Path] = field(default_factory=dict)  # what was found, with its file
     signs: dict[str, str] = field(default_factory=dict)  # re-exported name ─► where it leads
     _waiting: list[str] = field(default_factory=list)
+    _files: dict[str, Path | None] = field(default_factory=dict)  # asked for already
 
     def search(self, module: str) -> None:
         """Find everything that a module uses, whatever that uses, and so on."""
@@ -67,7 +68,12 @@ class Definitions:
                 self._follow(use)
 
     def file(self, name: str) -> Path | None:
-        """The file of a module, if it is inside one of the roots."""
+        """The file of a module, if it is inside one of the roots; looked up once in a search."""
+        if name not in self._files:
+            self._files[name] = self._looked_up(name)
+        return self._files[name]
+
+    def _looked_up(self, name: str) -> Path | None:
         package, *inner = name.split(".")
         root = self.roots.get(package) or _developed(package, tuple(sys.path))
         if root is None:
