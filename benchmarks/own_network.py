@@ -249,7 +249,7 @@ def measurements(network: Network, steps: int) -> dict[str, Measurement]:
         ones = jnp.ones((jnp.zeros(network.shape).size, 1))
         found["AGOP, sketch"] = Measurement(
             lambda w, x, y: agop_sketch(apply, w, x, 4, KEY).factor,
-            *(12, lambda w, x, y: agop_product(apply, w, x)(ones)),
+            *(8, lambda w, x, y: agop_product(apply, w, x)(ones)),
         )
     return found
 
