@@ -33,7 +33,7 @@ def test_networks_of_many_heads_have_these_kernels(monte_carlo, agree):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "scales"), [("relu", SCALES), ("abs", STANDARD), ("softmax", STANDARD)]
+    ("mechanism", "scales"), [("relu", UNBIASED), ("abs", STANDARD), ("softmax", STANDARD)]
 )
 def test_variants_agree_with_networks_of_many_heads(mechanism, scales, monte_carlo, agree):
     """Oracle: Monte Carlo, with a mask, embeddings of positions and scales of every matrix."""
