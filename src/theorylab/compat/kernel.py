@@ -25,7 +25,6 @@ class Kernel(Answer):
         cov2: The variance of every output of the second batch; None if it is the first again.
         shape1: The shape of the outputs of the first batch.
         shape2: The shape of the outputs of the second batch.
-        is_gaussian: Whether outputs are Gaussian at infinite width.
         x1_is_x2: Whether the second batch is the first again.
 
     Example:
@@ -41,7 +40,6 @@ class Kernel(Answer):
     cov2: Float[Array, "..."] | None = None
     shape1: tuple[int, ...] | None = fixed(default=None)
     shape2: tuple[int, ...] | None = fixed(default=None)
-    is_gaussian: bool = True
     x1_is_x2: bool = False
     is_reversed: bool = False
     diagonal_batch: bool = True

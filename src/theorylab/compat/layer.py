@@ -59,8 +59,8 @@ def layer_of(node: Node) -> Layer:
         return _outputs(node, params, inputs, **options)
 
     def kernel_fn(
-        x1: Array,
-        x2: Array | None = None,
+        x1: Any,
+        x2: Any = None,
         get: Get = None,
         *,
         pattern: tuple[Array | None, Array | None] | None = None,
@@ -140,12 +140,14 @@ def _masked(x: Any, constant: Any) -> Any:
 
 def _kernels(
     node: Node,
-    x1: Array,
-    x2: Array | None,
+    x1: Any,
+    x2: Any,
     get: Get,
     pattern: tuple[Array | None, Array | None] | None,
     mask_constant: Any,
 ) -> Any:
+    if isinstance(x1, Kernel):
+        raise NotImplementedError("kernel_fn takes inputs, not a Kernel: join layers by serial.")
     names = names_of(get)
     x1 = jnp.asarray(x1, dtype=float)
     if x2 is not None:

@@ -33,6 +33,10 @@ from .combinators import from_architecture as from_architecture
 from .combinators import parallel as parallel
 from .combinators import repeat as repeat
 from .combinators import serial as serial
+from .custom import layer as layer
+from .custom import requires as requires
+from .custom import supports_masking as supports_masking
+from .custom import unmask_fn as unmask_fn
 from .mixing import Aggregate as Aggregate
 from .mixing import DotGeneral as DotGeneral
 from .mixing import ImageResize as ImageResize

@@ -13,7 +13,7 @@ from ..layer import Layer, layer_of, node_of
 from ..nodes import Chain, Join, Leaf, Spread, Ways
 
 
-def serial(*layers: Layer) -> Layer:
+def serial(*layers: Any) -> Layer:
     """One layer after the other.
 
     Example:
@@ -26,7 +26,7 @@ def serial(*layers: Layer) -> Layer:
     return layer_of(Chain(tuple(map(node_of, layers))))
 
 
-def repeat(layer: Layer, n: int) -> Layer:
+def repeat(layer: Any, n: int) -> Layer:
     """The same layer several times, each time with parameters of its own, along a first axis.
 
     Example:
@@ -41,7 +41,7 @@ def repeat(layer: Layer, n: int) -> Layer:
     return layer_of(Chain((node_of(layer),) * n, stacked=True))
 
 
-def parallel(*layers: Layer) -> Layer:
+def parallel(*layers: Any) -> Layer:
     """One layer for each of several inputs.
 
     Example:

@@ -6,7 +6,6 @@ A graph's edge (i, j) leads from i to j: theorylab's `Aggregate` takes the trans
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -14,7 +13,7 @@ from theorylab.models import Aggregate as OurAggregate
 from theorylab.models import Architecture, Serial
 from theorylab.models.architecture import Shape
 from theorylab.models.einsum import Einsum
-from theorylab.models.mixing import Upsample
+from theorylab.models.mixing import Resize, Upsample
 from theorylab.models.selection import Index as OurIndex
 
 from ..layer import Layer, layer_of
@@ -57,23 +56,11 @@ def ImageResize(
             raise ValueError(f"shape must keep samples and channels (-1), got {tuple(shape)}.")
         how = known.get(name, "linear")
         if any(new % old for old, new in zip(given, wanted, strict=True)):
-            return _resized(given, wanted, how, antialias)
+            return Resize(tuple(wanted[:-1]), how, antialias)  # type: ignore[arg-type]
         factors = (new // old for old, new in zip(given[:-1], wanted[:-1], strict=True))
         return Upsample(tuple(factors), how)  # type: ignore[arg-type]
 
     return layer_of(Leaf("ImageResize", layer))
-
-
-def _resized(given: Shape, wanted: list[int], method: str, antialias: bool) -> Architecture:
-    """A matrix along every axis that changes."""
-    axes = "abdefgh"[: len(given) - 1]
-    steps = []
-    for axis, old, new in zip(axes, given, wanted, strict=False):
-        if old != new:
-            unit = jnp.eye(old)
-            matrix = jax.image.resize(unit, (new, old), method, antialias=antialias)
-            steps.append(Einsum(f"{axes}c,z{axis}->{axes.replace(axis, 'z')}c", matrix))
-    return Serial(*steps)
 
 
 def Index(idx: Any, batch_axis: int = 0, channel_axis: int = -1) -> Layer:

@@ -5,9 +5,8 @@ the ε of `LayerNorm` is 1e-12; dropout is on.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
-
-import jax.numpy as jnp
 
 from theorylab.models import Architecture, GlobalPool, Serial
 from theorylab.models import AvgPool as OurAvgPool
@@ -15,8 +14,6 @@ from theorylab.models import Dropout as OurDropout
 from theorylab.models import Flatten as OurFlatten
 from theorylab.models import LayerNorm as OurLayerNorm
 from theorylab.models.architecture import Shape
-from theorylab.models.einsum import Einsum
-from theorylab.models.windows import window_mean
 
 from ..layer import Layer, layer_of
 from ..nodes import Leaf, Reading
@@ -70,15 +67,7 @@ def AvgPool(
         [0.5, 1.5]
     """
     pool = _pool("mean", window_shape, strides, padding, batch_axis, channel_axis)
-    if not normalize_edges or padding != "SAME":
-        return fixed("AvgPool", pool)
-
-    def layer(shape: Shape, reading: Reading) -> Architecture:
-        ones = window_mean(jnp.ones((1, *shape[:-1], 1)), pool.window, pool.strides, "same")
-        axes = "abdefgh"[: len(shape) - 1]
-        return Serial(pool, Einsum(f"{axes}c,{axes}->{axes}c", 1 / ones[0, ..., 0]))
-
-    return layer_of(Leaf("AvgPool", layer))
+    return fixed("AvgPool", replace(pool, count_padding=not normalize_edges))
 
 
 def SumPool(
