@@ -132,7 +132,7 @@ def save(path: str, sizes: tuple[int, ...], num_samples: int) -> None:
     first, second, third, neurons, outputs = sizes
     shapes = [(3, 3, 3, first), (3, 3, first, second), (3, 3, second, third)]
     shapes += [(16 * third, neurons), (neurons, outputs)]
-    arrays = {"x": draw((num_samples, 32, 32, 3)).astype(np.float32)}
+    arrays: dict[str, Any] = {"x": draw((num_samples, 32, 32, 3)).astype(np.float32)}
     arrays["y"] = np.eye(outputs, dtype=np.float32)[np.arange(num_samples) % outputs]
     for i, shape in enumerate(shapes):
         scale = math.sqrt(2 / math.prod(shape[:-1]))

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from theorylab.report.numbers import duration
+
 
 @pytest.fixture
 def records(tree, tmp_path):
@@ -25,6 +27,8 @@ def test_a_record_is_written_on_a_fresh_seed_and_shown(theorylab, records):
         f"recorded {content['date']} on seed {content['seed']}"
         in theorylab("show", "toys/dice").out
     )
+    took = f"default  took {duration(content['seconds'])} when recorded"
+    assert took in theorylab("show", "toys/dice").out
     assert "1 of 1 claim as expected" in theorylab("list").out
     (dice,) = [e for e in json.loads(theorylab("list", "--json").out) if e["name"] == "toys/dice"]
     assert dice["recorded"]["seed"] == content["seed"]

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,8 +14,9 @@ from theorylab.experiments.entry import Entry, Field, Outline, Statement
 from theorylab.experiments.tree import Tree
 from theorylab.folders import cache_folder
 from theorylab.lab.index import outlines
-from theorylab.lab.records import Record, RecordedClaim, read_record
+from theorylab.lab.records import PRESETS, Record, RecordedClaim, read_record
 from theorylab.lab.requests import find, nearest
+from theorylab.report.numbers import duration
 from theorylab.sources import DOCUMENTS, documents
 
 from .commands import Parsed, shown
@@ -54,7 +55,8 @@ def show_experiment(tree: Tree, parsed: Parsed) -> int:
     if "--json" in parsed.options:
         print_json(summary(entry) | details(entry) | _recorded(tree, entry))
     else:
-        print("\n".join(_page(entry, recorded_of(tree, entry.name, notice))))
+        records = {each: recorded_of(tree, entry.name, notice, each) for each in PRESETS}
+        print("\n".join(_page(entry, {k: v for k, v in records.items() if v is not None})))
     return 0
 
 
@@ -169,8 +171,9 @@ def _recorded(tree: Tree, entry: Outline) -> dict[str, Any]:
     return {"recorded": about | {"claims": claims}}
 
 
-def _page(entry: Entry, recorded: Record | None) -> Iterable[str]:
-    """The lines of `show`."""
+def _page(entry: Entry, records: Mapping[str, Record]) -> Iterable[str]:
+    """The lines of `show`; `records` are those of its presets."""
+    recorded = records.get("default")
     yield _bold(entry.name)
     yield entry.title
     if entry.description:
@@ -186,7 +189,10 @@ def _page(entry: Entry, recorded: Record | None) -> Iterable[str]:
     for preset, config in entry.presets.items():
         default = entry.presets["default"]
         changes = [f"{k}={shown(v)}" for k, v in config.items() if v != default[k]]
-        yield f"  {preset:9}{' '.join(changes)}".rstrip()
+        told = [" ".join(changes)] if changes else []
+        if preset in records:
+            told.append(f"took {duration(records[preset].seconds)} when recorded")
+        yield f"  {preset:9}{'; '.join(told)}".rstrip()
     yield from ("", _bold("claims") + (f"  {_record_line(entry, recorded)}" if recorded else ""))
     known = {claim.statement: claim for claim in recorded.claims} if recorded else {}
     for claim in entry.claims:

@@ -25,7 +25,7 @@ RESERVED = ("preset", "out", "json", "force", "help", "store", "progress")
 
 @dataclass(frozen=True)
 class Place:
-    """A `Source`, read: the document, the system of it, the place in it."""
+    """A `Source`, read: a document, a system that it describes, and the place in the document."""
 
     key: str
     system: str
