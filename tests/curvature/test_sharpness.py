@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from theorylab.curvature import hessian, jacobian, sharpness
+from theorylab.curvature import hessian, jacobian, sharpness, spectral_norm
 from theorylab.data import chebyshev
 from theorylab.models import Standard, mlp, network
 from theorylab.models.own_network import PrecisionWarning
@@ -82,6 +82,8 @@ def test_sharpness_of_16_bits_is_that_of_the_same_weights_in_float32(kind):
     with pytest.warns(PrecisionWarning):
         product = hessian(objective, params)
     jax.tree.map(np.testing.assert_array_equal, product(params), product(wide))
+    first, second = (spectral_norm(product, like, key, 7).value for like in (params, wide))
+    np.testing.assert_array_equal(first, second)
     with pytest.warns(PrecisionWarning):
         both = jacobian(lambda w: jnp.sin(w["w"]), params)
     np.testing.assert_array_equal(both.forward(params), both.forward(wide))

@@ -72,6 +72,23 @@ def test_tied_weights_are_constant_where_they_are_not_looked_up():
     np.testing.assert_allclose(found, by_hand(rest, table[IDS]), rtol=1e-11)
 
 
+def test_rows_that_are_looked_up_twice_are_two_vectors():
+    """Oracle: the same network of both sets of rows, beside each other."""
+    table = {"table": jax.random.normal(KEY, (7, 2)), "out": jnp.arange(1.0, 5.0)[None]}
+
+    def network(w, ids):
+        first, second = w["table"][ids[:, :3]], w["table"][ids[:, 3]]
+        return (first * second[:, None] ** 2).sum(axis=(1, 2))[:, None] * w["out"]
+
+    def rest(e):
+        first, second = e[:, :6].reshape(-1, 3, 2), e[:, 6:]
+        return (first * second[:, None] ** 2).sum(axis=(1, 2))[:, None] * table["out"]
+
+    rows = table["table"][IDS].reshape(5, -1)
+    found = agop(network, table, IDS, at="table")
+    np.testing.assert_allclose(found, by_hand(rest, rows), rtol=1e-11)
+
+
 def test_masks_are_held_and_real_numbers_of_a_tree_are_one_vector():
     """Oracle: the same network on one array of numbers; ids beside it by their rows."""
     x = jax.random.normal(KEY, (5, 3))

@@ -58,6 +58,7 @@ class Splitting:
         (lambda w, x: dropped(w, x), "itself, .* at another place in the batch. Dropout"),
         (lambda w, x: (x @ w) / jnp.sum(x**2), "itself, .* when another input is beside it. Batch"),
         (lambda w, x: jnp.cumsum(x @ w, 0), "at another place in the batch"),
+        (lambda w, x: (x - x[:1]) @ w + 1, "at another place in the batch"),
         (shared, "one function .* with another key. Dropout"),
         (partial(lambda w, x, rngs: shared(w, x, rngs["a"]), rngs={"a": KEY}), "another key"),
         (drawing(), "one function .* when it is called again. Dropout"),

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.answers import Answer
+from theorylab.models.own_network import widened
 from theorylab.numerics import eigenpairs
-from theorylab.typing import Params, RandomKey
+from theorylab.typing import Params, RandomKey, check_key
 
 from .operators import Operator
 
@@ -50,5 +51,6 @@ def spectral_norm(
         >>> round(float(spectral_norm(pair, jnp.zeros(2), jax.random.key(0)).value), 6)
         1.0
     """
-    largest = eigenpairs(operator, like, 1, num_steps, key, "magnitude")
+    check_key(key)
+    largest = eigenpairs(operator, widened(like), 1, num_steps, key, "magnitude")
     return SpectralNorm(jnp.abs(largest.values[0]), largest.residuals[0])

@@ -103,7 +103,7 @@ def entered(
         check_params(params)
     check_finite(params)
     network = reduced(apply, outputs)
-    params, x1, x2 = in_float32(params), _widened(x1), None if x2 is None else _widened(x2)
+    params, x1, x2 = in_float32(params), widened(x1), None if x2 is None else widened(x2)
     check_one_by_one(network, params, x1, x2)
     return OwnNetwork(network, params, x1, x2)
 
@@ -127,7 +127,7 @@ def entered_as_batch(
     check_pair(x, None)
     check_params(params)
     check_finite(params)
-    network, params, x = reduced(apply, outputs), in_float32(params), _widened(x)
+    network, params, x = reduced(apply, outputs), in_float32(params), widened(x)
     if not is_traced(params, x):
         output_shapes(network, params, x)
         check_called_again(network, params, x)
@@ -213,7 +213,7 @@ def in_float32(params: Params) -> Params:
         PrecisionWarning,
         stacklevel=5,
     )
-    return _widened(params)
+    return widened(params)
 
 
 def with_float32_outputs(apply: Apply, params: Params, x: Inputs) -> Apply:
@@ -373,8 +373,13 @@ def _dtype(leaf: Any) -> str:
     return str(getattr(leaf, "dtype", ""))
 
 
-def _widened(tree: Any) -> Any:
-    """What has 16 bits, as float32."""
+def widened(tree: Any) -> Any:
+    """A tree with its arrays of 16 bits as float32, without a word.
+
+    Example:
+        >>> widened({"x": jnp.ones(3, jnp.bfloat16), "ids": jnp.arange(3)})["x"].dtype
+        dtype('float32')
+    """
     if all(_dtype(leaf) not in _HALF for leaf in jax.tree.leaves(tree)):
         return tree
     wide = lambda leaf: leaf.astype(jnp.float32) if _dtype(leaf) in _HALF else leaf  # noqa: E731
