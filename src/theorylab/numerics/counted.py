@@ -47,7 +47,7 @@ class CountedOperator:
         return self._apply(self._constants, vector)
 
 
-def hoisted(function: Callable[..., Any], *like: Array) -> tuple[Callable[..., Array], list[Array]]:
+def hoisted(function: Callable[..., Any], *like: Array) -> tuple[Callable[..., Array], list[Any]]:
     """The function with all arrays that it reads from outside as its first argument; and these.
 
     Example:
@@ -58,10 +58,10 @@ def hoisted(function: Callable[..., Any], *like: Array) -> tuple[Callable[..., A
     """
     closed = jax.make_jaxpr(function)(*like)
 
-    def program(constants: list[Array], *arguments: Array) -> Array:
+    def program(constants: list[Any], *arguments: Array) -> Array:
         return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))(*arguments)[0]
 
-    return program, list(closed.consts)
+    return program, [jnp.asarray(constant) for constant in closed.consts]
 
 
 def refuse_tracing(values: Any) -> None:

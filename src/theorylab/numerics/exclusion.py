@@ -73,7 +73,7 @@ def log_growth(space: Krylov, at: float) -> float:
 
 
 def least_growth(size: int, risk: float) -> float:
-    """log 1/√t: what q reaches at an eigenvalue only with probability δ.
+    """Log 1/√t: what q reaches at an eigenvalue only with probability δ.
 
     Args:
         size: The dimensions p in which the start is random.

@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from theorylab.typing import Scalar
+
 from .counted import CountedOperator
 from .exclusion import Krylov
 from .rows import Rows, recombined
@@ -149,7 +151,7 @@ class Run:
 
 @jax.jit
 def _three_terms(
-    image: Array, last: Array, previous: Array, length: float
+    image: Array, last: Array, previous: Array, length: Scalar
 ) -> tuple[Array, Array, Array]:
     """Aw − αw − βw′, with α = wᵀAw; α; and the length of what is left."""
     own = jnp.vdot(last, image)

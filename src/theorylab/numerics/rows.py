@@ -95,7 +95,7 @@ def recombined(coefficients: np.ndarray, bases: Sequence[Rows]) -> Rows:
 
 
 @partial(jax.jit, donate_argnums=0)
-def _with_row(block: Array, index: int, vector: Array) -> Array:
+def _with_row(block: Array, index: Array, vector: Array) -> Array:
     return block.at[index].set(vector)
 
 

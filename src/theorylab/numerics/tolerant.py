@@ -16,8 +16,7 @@ of log q per product at the limit that is to be excluded, against the growth tha
 """
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import jax
 import numpy as np
@@ -75,7 +74,7 @@ class _Merged(NamedTuple):
         return np.sqrt(np.maximum(np.diag(self.gram), 0.0))
 
 
-def search(
+def search_eigenpairs(
     operator: CountedOperator,
     k: int,
     key: RandomKey,
@@ -98,7 +97,7 @@ def search(
     Example:
         >>> spectrum = np.array([3.0, 3.0, 1.0, 0.5])
         >>> operator = CountedOperator(lambda v: spectrum * v, 4)
-        >>> found = search(operator, 2, jax.random.key(0), "largest", 0.01, 50, 1e-3)
+        >>> found = search_eigenpairs(operator, 2, jax.random.key(0), "largest", 0.01, 50, 1e-3)
         >>> found.values.round(4).tolist(), found.converged, found.products
         ([3.0, 3.0], True, 4)
     """
@@ -106,6 +105,33 @@ def search(
     while not state.done and operator.products < budget:
         state.advance(budget)
     return state.answer()
+
+
+def check_search(
+    operator: CountedOperator, k: int, which: Which, risk: float, tolerance: float, budget: int
+) -> None:
+    """Raise unless the request makes sense; nothing is computed.
+
+    Example:
+        >>> check_search(CountedOperator(lambda v: v, 3), 4, "largest", 1e-3, 0.01, 100)
+        Traceback (most recent call last):
+        ...
+        ValueError: k must be between 1 and size = 3 and budget = 100, got 4.
+    """
+    if which not in get_args(Which):
+        raise ValueError(f"which must be largest, smallest or magnitude, got {which!r}.")
+    if not 1 <= k <= min(operator.size, budget):
+        raise ValueError(
+            f"k must be between 1 and size = {operator.size} and budget = {budget}, got {k}."
+        )
+    if not 0 < risk < 1:
+        raise ValueError(f"risk must be in (0, 1), got {risk}.")
+    least = 4 * _ROUNDING * operator.epsilon
+    if not least <= tolerance < math.inf:
+        raise ValueError(
+            f"tolerance must be at least {least:.1g}, which rounding in {operator.dtype} leaves,"
+            f" got {tolerance}."
+        )
 
 
 class _Search:
@@ -188,7 +214,7 @@ class _Search:
 
     @property
     def _needed_growth(self) -> float:
-        """log q of this round; the risks of all rounds sum to the whole, both ends share one's."""
+        """Log q of this round; the risks of all rounds sum to the whole, both ends share one's."""
         risk = self.risk / (self.round * (self.round + 1)) / (2 if self.both else 1)
         return least_growth(self.operator.size - len(self.locked), risk)
 
@@ -250,7 +276,7 @@ class _Search:
                 self.below = min(self.below, nothing_above(space, needed, -1.0))
 
     def _grown(self, space: Krylov) -> float:
-        """log q at the last limit, at the worse end; −∞ where a Ritz value is beyond it."""
+        """Log q at the last limit, at the worse end; −∞ where a Ritz value is beyond it."""
         limit = self._limits[-1]
         signs = (1.0, -1.0) if self.both else (1.0,)
         ends = [sign * space.values for sign in signs]
@@ -350,8 +376,35 @@ class _Search:
         return self.operator(vector) - self.values[worst].astype(self.operator.dtype) * vector
 
     def _missing(self, merged: _Merged) -> int:
-        """About how many products are missing."""
-        return 1
+        """About how many products are missing: for the pairs themselves, and to exclude others."""
+        k, spent = self.k, max(self.operator.products, 1)
+        if len(merged.values) <= k or not self.history:
+            return spent + k
+        limit, after = self._limits[-1], float(merged.ranks[k])
+        space = self.run.krylov()
+        grown, needed = self._grown(space), self._needed_growth
+        first = not len(self.locked) and k > 1
+        if self.random and not first and grown > 0:
+            return math.ceil(max(1.0, (needed - grown) * space.steps / grown))
+        # Chebyshev's growth per product, above an interval with what is left.
+        lowest = min(float(merged.values.min()), -after if self.both else math.inf)
+        gap = max(limit - after, (limit - self.low[-1]) / 2)
+        rate = math.acosh(1 + 2 * gap / max(after - lowest, gap))
+        looking = (needed + math.log(2)) / rate if self.random else 0.0
+        return math.ceil(max(1.0, self._missing_for_pairs(merged) + looking))
+
+    def _missing_for_pairs(self, merged: _Merged) -> float:
+        """How long the residuals take to what is allowed, at the rate of the last half."""
+        slack = float((self._limits - self.low)[-1]) / 2
+        gap = max(float(self.low[-1] - merged.ranks[self.k]), 0.0)
+        aim = math.sqrt(slack * (slack + gap))
+        (end, now), half = self.history[-1], self.history[len(self.history) // 2 :]
+        if now <= aim:
+            return 0.0
+        begin, before = half[0]
+        if end == begin or before <= now:
+            return float(end)
+        return math.log(now / aim) * (end - begin) / math.log(before / now)
 
 
 def _sum_of_residuals(one: np.ndarray, other: np.ndarray) -> np.ndarray:
