@@ -68,7 +68,7 @@ class CertifiedEigenpairs(
     values: Float[Array, " k"]
     vectors: Vector
     residuals: Float[Array, " k"]
-    bounds: Float[Array, " k"]
+    bounds: Float[Array, " k"] | None = None
     products: int | None = fixed(default=None)
     converged: bool | None = fixed(default=None)
     needed: int | None = fixed(default=None)
