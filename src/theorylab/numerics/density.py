@@ -32,6 +32,7 @@ from .rows import Rows
 from .spectra import Operator, Vector, flat_operator, lanczos, template, tridiagonal_matrix
 
 _FIRST_PROBES = 6  # with fewer the band is wide, whatever the operator
+_SAME = 1e-5  # of the greatest node: nodes that are nearer are one
 _LARGEST_GRID = 1000  # points at which the band is looked at
 
 
@@ -173,7 +174,7 @@ def _until(
 def _probe(
     operator: CountedOperator, key: RandomKey, num_steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of one random start; where its space closes, the last ones weigh nothing."""
+    """Nodes and weights of one random start; those after its space closes weigh nothing."""
     start = jax.random.normal(key, (operator.size,), operator.dtype)
     run = Run(operator, Rows(operator.size, operator.dtype), start, num_steps + 1, 0.0)
     while run.steps < num_steps and not run.ended:
@@ -187,7 +188,8 @@ def _widest(nodes: np.ndarray, weights: np.ndarray) -> float:
     """The greatest half-width of the band of F, between all nodes."""
     n = len(nodes)
     ends = np.sort(nodes.ravel())
-    at = (ends[1:] + ends[:-1]) / 2
+    apart = np.diff(ends) > _SAME * np.abs(ends).max()
+    at = ((ends[1:] + ends[:-1]) / 2)[apart]
     at = at[:: max(1, len(at) // _LARGEST_GRID)]
     sums = np.pad(np.cumsum(weights, axis=1), ((0, 0), (1, 0)))
     places = [np.searchsorted(each, at) for each in nodes]

@@ -39,7 +39,7 @@ from .restarted import Run
 from .rows import Rows, combined, recombined
 from .spectra import Which
 
-_BASIS_BYTES = 2**30  # of a basis, beside what is locked
+_BASIS_BYTES = 3 * 2**29  # of a basis, beside what is locked
 _LARGEST_BASIS = 192
 _NOTHING = 1e-250  # what is smaller is 0
 _ROUNDING = 32  # units of the last place of ‖A‖
@@ -158,6 +158,7 @@ class _Search:
         self.low, self.high = np.full(k, -math.inf), np.full(k, math.inf)
         self.round, self.norm = 0, 0.0
         self.history: list[tuple[int, float]] = []  # products, and the worst residual of the first
+        self.rest: tuple[float, float] | None = None  # the greatest and the least after the first k
         self.done = False
         self._begin()
 
@@ -176,6 +177,9 @@ class _Search:
         merged = self._merge()
         first = merged.ranks[: self.k]
         self.low[: len(first)] = np.maximum(self.low[: len(first)], first)
+        if len(merged.ranks) > self.k:
+            after, lowest = float(merged.ranks[self.k]), float(merged.values.min())
+            self.rest = after, min(lowest, -after) if self.both else lowest
         if len(first) == self.k:
             self.history.append((self.operator.products, float(merged.residuals[: self.k].max())))
             self.done = self._is_certain()
@@ -198,7 +202,7 @@ class _Search:
             bounds=bounds,
             products=products,
             converged=self.done,
-            needed=products if self.done else products + self._missing(merged),
+            needed=products if self.done else products + self._missing(),
         )
 
     @property
@@ -209,7 +213,7 @@ class _Search:
     def _limits(self) -> np.ndarray:
         """What the eigenvalues must be shown not to exceed."""
         zero = math.sqrt(self.operator.epsilon) * self.norm + _NOTHING
-        size = np.abs(self.low)
+        size = np.where(np.isfinite(self.low), np.abs(self.low), 0.0)
         return self.low + np.where(size > zero, self.tolerance * size, zero) - self._rounding
 
     @property
@@ -375,28 +379,28 @@ class _Search:
         vector = combined(np.eye(len(self.locked))[worst : worst + 1], [self.locked])[0][0]
         return self.operator(vector) - self.values[worst].astype(self.operator.dtype) * vector
 
-    def _missing(self, merged: _Merged) -> int:
+    def _missing(self) -> int:
         """About how many products are missing: for the pairs themselves, and to exclude others."""
-        k, spent = self.k, max(self.operator.products, 1)
-        if len(merged.values) <= k or not self.history:
-            return spent + k
-        limit, after = self._limits[-1], float(merged.ranks[k])
-        space = self.run.krylov()
-        grown, needed = self._grown(space), self._needed_growth
-        first = not len(self.locked) and k > 1
-        if self.random and not first and grown > 0:
-            return math.ceil(max(1.0, (needed - grown) * space.steps / grown))
+        spent = max(self.operator.products, 1)
+        if self.rest is None or not self.history:
+            return spent + self.k
+        after, lowest = self.rest
+        limit, run = self._limits[-1], self.run
+        first = not len(self.locked) and self.k > 1
+        if self.random and not first and run.steps:
+            grown, needed = self._grown(run.krylov()), self._needed_growth
+            if grown > 0:
+                return math.ceil(max(1.0, (needed - grown) * run.steps / grown))
         # Chebyshev's growth per product, above an interval with what is left.
-        lowest = min(float(merged.values.min()), -after if self.both else math.inf)
         gap = max(limit - after, (limit - self.low[-1]) / 2)
         rate = math.acosh(1 + 2 * gap / max(after - lowest, gap))
-        looking = (needed + math.log(2)) / rate if self.random else 0.0
-        return math.ceil(max(1.0, self._missing_for_pairs(merged) + looking))
+        looking = (self._needed_growth + math.log(2)) / rate if self.random else 0.0
+        return math.ceil(max(1.0, self._missing_for_pairs(after) + looking))
 
-    def _missing_for_pairs(self, merged: _Merged) -> float:
+    def _missing_for_pairs(self, after: float) -> float:
         """How long the residuals take to what is allowed, at the rate of the last half."""
         slack = float((self._limits - self.low)[-1]) / 2
-        gap = max(float(self.low[-1] - merged.ranks[self.k]), 0.0)
+        gap = max(float(self.low[-1]) - after, 0.0)
         aim = math.sqrt(slack * (slack + gap))
         (end, now), half = self.history[-1], self.history[len(self.history) // 2 :]
         if now <= aim:
