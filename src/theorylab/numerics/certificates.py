@@ -134,6 +134,20 @@ def certified_eigenpairs(
     if num_steps is None:
         search = _checked_search(matvec, like, k, which, num_checks, risk, tolerance, budget)
         return search(key)
+    return _in_steps(matvec, like, k, num_steps, which, num_checks, risk, key)
+
+
+def _in_steps(
+    matvec: Operator,
+    like: Vector | int,
+    k: int,
+    num_steps: int,
+    which: Which,
+    num_checks: int | None,
+    risk: float,
+    key: RandomKey,
+) -> CertifiedEigenpairs:
+    """The pairs that so many steps find, with bounds from so many checks."""
     flat, unravel = template(like)
     _check(k, num_steps, flat.size, num_checks, risk)
     if num_checks is None:
@@ -172,7 +186,7 @@ def _checked_search(
     def search(key: RandomKey) -> CertifiedEigenpairs:
         refuse_tracing(key)
         order = "magnitude" if which == "magnitude" else "largest"
-        found = search_eigenpairs(operator, k, key, order, tolerance, budget, risk)
+        found = search_eigenpairs(operator, k, order, tolerance, budget, risk, key)
         sign = -1.0 if which == "smallest" else 1.0
         vectors = jnp.concatenate(found.vectors)[:k]
         return CertifiedEigenpairs(

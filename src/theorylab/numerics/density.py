@@ -166,9 +166,9 @@ def _until(
             break
         aim = min(max(needed, n + 1), 2 * n, most)
     done = half <= tolerance
-    arrays = (jnp.asarray(part, operator.dtype) for part in (nodes, weights))
+    every, mass = jnp.asarray(nodes, operator.dtype), jnp.asarray(weights, operator.dtype)
     needed = operator.products if done else max(needed, n + 1) * steps
-    return SpectralDensity(*arrays, operator.products, done, needed)
+    return SpectralDensity(every, mass, operator.products, done, needed)
 
 
 def _probe(

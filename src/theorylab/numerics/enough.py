@@ -70,7 +70,8 @@ def mean_of_samples(samples: np.ndarray, confidence: float) -> Mean:
     scale = deviation if deviation > 0 else 1.0
     skewness = float((((samples - value) / scale) ** 3).mean())
     low, high = hall_ends(value, deviation, skewness, t, n)
-    return Mean(value, error, min(low, value - t * error), max(high, value + t * error))
+    ends = min(low, value - t * error), max(high, value + t * error)
+    return Mean(value, error, float(ends[0]), float(ends[1]))
 
 
 def draw_enough(

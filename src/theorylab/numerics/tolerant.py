@@ -77,27 +77,27 @@ class _Merged(NamedTuple):
 def search_eigenpairs(
     operator: CountedOperator,
     k: int,
-    key: RandomKey,
     which: Which,
     tolerance: float,
     budget: int,
     risk: float,
+    key: RandomKey,
 ) -> Found:
     """Apply the operator until the certificate holds or the budget ends.
 
     Args:
         operator: A, or −A for the smallest.
         k: How many eigenvalues.
-        key: The randomness of all starts.
         which: By what they are ordered; "smallest" is asked of −A as "largest".
         tolerance: How far, relative to each eigenvalue, its bound may be.
         budget: The number of products, at least k.
         risk: The probability with which a bound may fail.
+        key: The randomness of all starts.
 
     Example:
         >>> spectrum = np.array([3.0, 3.0, 1.0, 0.5])
         >>> operator = CountedOperator(lambda v: spectrum * v, 4)
-        >>> found = search_eigenpairs(operator, 2, jax.random.key(0), "largest", 0.01, 50, 1e-3)
+        >>> found = search_eigenpairs(operator, 2, "largest", 0.01, 50, 1e-3, jax.random.key(0))
         >>> found.values.round(4).tolist(), found.converged, found.products
         ([3.0, 3.0], True, 4)
     """

@@ -87,6 +87,18 @@ def trace(
         raise ValueError(f"confidence must be in (0, 1), got {confidence}.")
     if tolerance is not None:
         return _until(matvec, like, key, num_probes, rank, confidence, tolerance, budget)
+    return _from_probes(matvec, like, key, num_probes, rank, confidence)
+
+
+def _from_probes(
+    matvec: Operator,
+    like: Vector | int,
+    key: RandomKey,
+    num_probes: int,
+    rank: int,
+    confidence: float,
+) -> TraceEstimate:
+    """The estimate from a given number of probes."""
     flat, unravel = template(like)
     apply = flat_operator(matvec, unravel)
     rank = min(rank, flat.size)

@@ -153,25 +153,31 @@ def ntk_eigenpairs(
     """
     check_key(key)
     apply, params, x = _entered(apply, params, x, outputs)
-    if kernel not in ("mean", "full"):
-        raise ValueError(f"kernel must be 'mean' or 'full', got {kernel!r}.")
-    n, k = _output_shape(apply, params, x)
-    rows, name = (n, "n") if kernel == "mean" else (n * k, "nk")
     if num_steps is None and is_traced((params, x, key)):
         num_steps = _COMPILED_STEPS
-    most = rows if num_steps is None else min(rows, num_steps)
-    if not 1 <= num_values <= most:
-        steps = "" if num_steps is None else f" and num_steps = {num_steps}"
-        raise ValueError(
-            f"num_values must be between 1 and {name} = {rows}{steps}, got {num_values}."
-        )
+    rows = _checked_rows(apply, params, x, num_values, num_steps, kernel)
     if num_steps is None:
         product, like = _kernel_product(apply, params, x, block_size, kernel)
         settings = {"tolerance": tolerance, "budget": budget}
         return certified_eigenpairs(product, like, num_values, key, **settings)
-    return CertifiedEigenpairs(
-        *_eigenpairs(apply, params, x, num_values, key, most, block_size, kernel)
-    )
+    given = (apply, params, x, num_values, key, min(num_steps, rows), block_size, kernel)
+    return CertifiedEigenpairs(*_eigenpairs(*given))
+
+
+def _checked_rows(
+    apply: Apply, params: Params, x: Inputs, num_values: int, num_steps: int | None, kernel: str
+) -> int:
+    """How many rows the kernel has, if it has so many eigenvalues."""
+    if kernel not in ("mean", "full"):
+        raise ValueError(f"kernel must be 'mean' or 'full', got {kernel!r}.")
+    n, k = _output_shape(apply, params, x)
+    rows, name = (n, "n") if kernel == "mean" else (n * k, "nk")
+    if not 1 <= num_values <= min(rows, rows if num_steps is None else num_steps):
+        steps = "" if num_steps is None else f" and num_steps = {num_steps}"
+        raise ValueError(
+            f"num_values must be between 1 and {name} = {rows}{steps}, got {num_values}."
+        )
+    return rows
 
 
 @partial(jax.jit, static_argnums=(0, 3, 5, 6, 7))
