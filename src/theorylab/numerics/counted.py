@@ -6,13 +6,13 @@ does not depend on its size. Nothing is inside a loop of the compiler; XLA's con
 are slow there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from jaxtyping import Array, Float
 
 from .spectra import Operator, Vector, flat_operator, template
@@ -56,7 +56,9 @@ def hoisted(function: Callable[..., Any], *like: Array) -> tuple[Callable[..., A
         >>> program([10 * arrays[0]], jnp.ones(3)).tolist()
         [0.0, 10.0, 20.0]
     """
-    closed = jax.make_jaxpr(function)(*like)
+    # Programs inside of the program keep arrays of their own, so they are written out.
+    outer = jax.make_jaxpr(function)(*like)
+    closed = jax.make_jaxpr(lambda *arguments: _written_out(outer, arguments))(*like)
 
     def program(constants: list[Any], *arguments: Array) -> Array:
         return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))(*arguments)[0]
@@ -88,6 +90,28 @@ def is_traced(values: Any) -> bool:
         (False, True)
     """
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
+
+
+def _written_out(closed: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
+    """The program's results, with compiled functions inside of it called as if they were not."""
+    program = closed.jaxpr
+    values: dict[Any, Any] = dict(zip(program.constvars, closed.consts, strict=True))
+    values.update(zip(program.invars, arguments, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, Literal) else values[atom]
+
+    for equation in program.eqns:
+        given = [read(atom) for atom in equation.invars]
+        inner = equation.params.get("jaxpr")
+        if equation.primitive.name in ("jit", "pjit") and isinstance(inner, ClosedJaxpr):
+            found = _written_out(inner, given)
+        else:
+            settings = equation.primitive.get_bind_params(equation.params)
+            found = equation.primitive.bind(*given, **settings)
+            found = found if equation.primitive.multiple_results else [found]
+        values.update(zip(equation.outvars, found, strict=True))
+    return [read(atom) for atom in program.outvars]
 
 
 def _negated(program: Callable[..., Array]) -> Callable[..., Array]:
