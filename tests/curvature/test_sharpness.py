@@ -109,3 +109,17 @@ def test_a_loss_with_batch_statistics_has_a_sharpness():
     found = sharpness(objective, jnp.ones(3), jax.random.key(0), 3)
     expected = jnp.linalg.eigvalsh(jax.hessian(objective)(jnp.ones(3)))[-1]
     np.testing.assert_allclose(found.value, expected, rtol=1e-12)
+
+
+def test_without_a_number_of_steps_the_bound_meets_the_tolerance():
+    """Oracle: the diagonal; fewer products than asked for leave a wider bound, and say so."""
+    curvatures = jnp.append(jnp.linspace(-9.0, 4.0, 200), 5.0)
+    objective = lambda w: curvatures @ w**2 / 2  # noqa: E731
+    found = sharpness(objective, jnp.ones(201), jax.random.key(1))
+    assert found.converged
+    assert 0 <= 5 - float(found.value) <= float(found.bound) <= 0.05
+    short = sharpness(objective, jnp.ones(201), jax.random.key(1), budget=8)
+    assert not short.converged
+    assert short.products == 8
+    assert 5 - float(short.value) <= float(short.bound)
+    assert found.products / 2 <= short.needed <= 2 * found.products

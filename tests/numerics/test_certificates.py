@@ -51,7 +51,7 @@ def certified(matrices, keys, which):
 
     def one(given):
         matrix, key = given
-        return certified_eigenpairs(lambda v: matrix @ v, SIZE, K, 10, key, which, num_checks=16)
+        return certified_eigenpairs(lambda v: matrix @ v, SIZE, K, key, 10, which, num_checks=16)
 
     return jax.lax.map(one, (matrices, keys))
 
@@ -80,7 +80,7 @@ def test_repeated_eigenvalues_are_found_as_often_as_they_stand_there():
     """Oracle: the spectrum. Lanczos alone finds 5 once and reports 2 for the second."""
     values = jnp.concatenate([jnp.array([5.0, 5.0, 5.0]), jnp.linspace(-1, 2, SIZE - 3)])
     matrix = symmetric(KEY, values)
-    find = jax.jit(lambda a: certified_eigenpairs(lambda v: a @ v, SIZE, K, 14, KEY))
+    find = jax.jit(lambda a: certified_eigenpairs(lambda v: a @ v, SIZE, K, KEY, 14))
     found = find(matrix)
     np.testing.assert_allclose(found.values[:3], 5.0, rtol=1e-6)
     np.testing.assert_allclose(found.vectors @ found.vectors.T, np.eye(K), atol=1e-9)
@@ -111,7 +111,7 @@ def all_steps(matrix):
 @jax.jit
 def twenty(matrix):
     """Twenty pairs in 200 dimensions."""
-    return certified_eigenpairs(lambda v: matrix @ v, 200, 20, 60, KEY, num_checks=100)
+    return certified_eigenpairs(lambda v: matrix @ v, 200, 20, KEY, 60, num_checks=100)
 
 
 def test_few_checks_widen_the_bound():
@@ -120,7 +120,7 @@ def test_few_checks_widen_the_bound():
     matrix = symmetric(KEY, values)
     bounds = [
         jax.jit(
-            lambda a, n=n: certified_eigenpairs(lambda v: a @ v, SIZE, 1, 6, KEY, num_checks=n)
+            lambda a, n=n: certified_eigenpairs(lambda v: a @ v, SIZE, 1, KEY, 6, num_checks=n)
         )(matrix).bounds[0]
         for n in (3, 20)
     ]
@@ -130,11 +130,11 @@ def test_few_checks_widen_the_bound():
 
 def test_bad_requests_are_refused():
     with pytest.raises(ValueError, match="k must be between 1 and num_steps = 3 and size = 9"):
-        certified_eigenpairs(lambda v: v, 9, 4, 3, KEY)
+        certified_eigenpairs(lambda v: v, 9, 4, KEY, 3)
     with pytest.raises(ValueError, match="num_checks must be at least 1, got 0"):
-        certified_eigenpairs(lambda v: v, 9, 2, 3, KEY, num_checks=0)
+        certified_eigenpairs(lambda v: v, 9, 2, KEY, 3, num_checks=0)
     with pytest.raises(ValueError, match=r"risk must be in \(0, 1\), got 1"):
-        certified_eigenpairs(lambda v: v, 9, 2, 3, KEY, risk=1.0)
+        certified_eigenpairs(lambda v: v, 9, 2, KEY, 3, risk=1.0)
 
 
 def test_as_many_checks_as_needed_leave_the_share_that_was_asked():
@@ -145,7 +145,7 @@ def test_as_many_checks_as_needed_leave_the_share_that_was_asked():
     assert shares[0] / (1 - 2 * shares[0]) <= 0.3 < shares[1] / (1 - 2 * shares[1])
     matrix = symmetric(KEY, jnp.linspace(0.0, 1.0, 60))
     find = jax.jit(
-        lambda a: certified_eigenpairs(lambda v: a @ v, 60, 2, 40, KEY, num_checks=count)
+        lambda a: certified_eigenpairs(lambda v: a @ v, 60, 2, KEY, 40, num_checks=count)
     )
     found = find(matrix)
     assert float(found.bounds[0]) <= 0.3 + 2 * float(jnp.linalg.norm(found.residuals)) + 1e-12

@@ -84,3 +84,21 @@ def test_bad_requests_are_refused():
         spectral_cdf(found, jnp.zeros(1), confidence=95.0)
     with pytest.raises(ValueError, match="bandwidth must be positive, got 0"):
         smoothed_density(found, jnp.zeros(1), bandwidth=0.0)
+
+
+def test_a_tolerance_is_met_or_what_is_needed_is_told():
+    """Oracle: the exact distribution of the diagonal at a few points."""
+    values = jnp.asarray(np.random.default_rng(0).standard_normal(200))
+    found = spectral_density(lambda v: values * v, 200, KEY, 20, tolerance=0.04, budget=2000)
+    assert found.converged
+    assert found.products == found.nodes.size
+    at = jnp.array([-1.0, 0.0, 1.0])
+    band = spectral_cdf(found, at)
+    # The band at a node has half of a weight beside it; three standard errors and one node.
+    exact = jnp.mean(values[None, :] <= at[:, None], axis=1)
+    assert np.all(np.abs(band.value - exact) <= 0.06 + float(found.weights.max()) / 2)
+    short = spectral_density(lambda v: values * v, 200, KEY, 20, tolerance=0.01, budget=200)
+    assert not short.converged
+    assert short.products == 200 < short.needed
+    with pytest.raises(TypeError, match="a tolerance needs values"):
+        jax.jit(lambda key: spectral_density(lambda v: v, 9, key, tolerance=0.1))(KEY)

@@ -109,3 +109,27 @@ def test_bad_requests_are_refused():
         trace(lambda v: v, 3, KEY, num_probes=1)
     with pytest.raises(ValueError, match=r"confidence must be in \(0, 1\), got 95"):
         trace(lambda v: v, 3, KEY, confidence=95.0)
+
+
+def test_a_tolerance_is_met_or_what_is_needed_is_told():
+    """Oracle: the diagonal's sum; a counting operator; n ∝ 1/tolerance²."""
+    values = 1 / jnp.arange(1.0, 301.0)
+
+    def product(v):
+        return values * v
+
+    found = trace(product, 300, KEY, tolerance=0.03)
+    assert found.converged
+    assert found.products == found.needed
+    assert float(jnp.maximum(found.high - found.value, found.value - found.low)) <= (
+        0.03 * float(found.value) * (1 + 1e-9)
+    )
+    assert found.low <= values.sum() <= found.high
+    short = trace(product, 300, KEY, tolerance=0.003, budget=60)
+    assert short.products == 60
+    assert not short.converged
+    assert short.needed > 10 * 40
+    with pytest.raises(ValueError, match="budget must be at least 2 rank"):
+        trace(product, 300, KEY, tolerance=0.03, budget=10)
+    with pytest.raises(TypeError, match="a tolerance needs values"):
+        jax.jit(lambda key: trace(product, 300, key, tolerance=0.03))(KEY)

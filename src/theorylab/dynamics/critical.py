@@ -150,7 +150,7 @@ def top_kernel_eigenvalue(apply: Apply, params: Params, x: Inputs) -> Float[Arra
     n, k = _output_shape(apply, params, x)
     if n * k > _LARGEST_MATRIX:
         start = jax.random.key(0)  # of Lanczos; with 50 products the top does not depend on it
-        return ntk_eigenpairs(apply, params, x, 1, start, _NUM_PRODUCTS).values[0]
+        return ntk_eigenpairs(apply, params, x, 1, start, _NUM_PRODUCTS, kernel="full").values[0]
     kernel = kernel_matrix(apply, params, x)
     return kernel[0, 0] if n * k == 1 else jnp.linalg.eigvalsh(kernel)[-1]
 

@@ -121,7 +121,7 @@ def top_modes(
     _check_sizes((size,), n)
     if n * k > _LARGEST_MATRIX:
         steps = min(n * k, max(_NUM_PRODUCTS, 4 * k * size))
-        pairs = ntk_eigenpairs(apply, params, x, k * size, jax.random.key(0), steps)
+        pairs = ntk_eigenpairs(apply, params, x, k * size, jax.random.key(0), steps, kernel="full")
         return pairs.values, pairs.vectors.reshape(k * size, n * k)
     values, vectors = jnp.linalg.eigh(kernel_matrix(apply, params, x))
     return values[::-1][: k * size], vectors.T[::-1][: k * size]

@@ -23,6 +23,9 @@ the order of the residual; where there is none (two values only, a bulk) it is �
 turns this round: a share of 1 % takes 60 to 90 checks for any size up to a million, one of 5 % some
 30 to 40, and a rest of as many dimensions as checks is known exactly.
 
+Without a number of steps, `tolerant` does all of this until a tolerance is met, with bounds that
+depend on the spectrum and not on the worst one.
+
 For "smallest" the operator is −A; for "magnitude" λᵢ are singular values, for which Weyl's
 inequality holds too.
 
@@ -39,10 +42,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from theorylab.answers import Answer
+from theorylab.answers import Answer, fixed
 from theorylab.typing import RandomKey
 
+from .counted import CountedOperator, refuse_tracing
 from .spectra import Operator, Vector, Which, flat_operator, foremost, rank, ritz, template
+from .tolerant import check_search, search_eigenpairs
 
 Flat = Callable[[Float[Array, " p"]], Float[Array, " p"]]  # an operator on flat vectors
 
@@ -53,12 +58,20 @@ class CertifiedEigenpairs(
     labels={"values": "eigenvalue λ"},
     axes=("rank",),
 ):
-    """Pairs with residuals ‖Av − θv‖, and bounds of the distance to the eigenvalue of that rank."""
+    """Pairs with residuals ‖Av − θv‖, and bounds of the distance to the eigenvalue of that rank.
+
+    With a tolerance, `products` says how often A was applied, `converged` whether all bounds meet
+    the tolerance, and `needed` about how many products would do, if they do not. With a given
+    number of steps these are None.
+    """
 
     values: Float[Array, " k"]
     vectors: Vector
     residuals: Float[Array, " k"]
-    bounds: Float[Array, " k"]
+    bounds: Float[Array, " k"] | None = None
+    products: int | None = fixed(default=None)
+    converged: bool | None = fixed(default=None)
+    needed: int | None = fixed(default=None)
 
 
 class _State(NamedTuple):
@@ -77,36 +90,64 @@ def certified_eigenpairs(
     matvec: Operator,
     like: Vector | int,
     k: int,
-    num_steps: int,
     key: RandomKey,
+    num_steps: int | None = None,
     which: Which = "largest",
     num_checks: int | None = None,
     risk: float = 1e-3,
+    tolerance: float = 0.01,
+    budget: int | None = None,
 ) -> CertifiedEigenpairs:
     """Find k eigenpairs, repeated ones as often as they stand there, and bound their errors.
 
     |θᵢ − λᵢ| is at most the i-th bound for all i at once, except with probability `risk`; for
-    "magnitude" that is ||θᵢ| − |λᵢ||. Where too few checks leave open whether something greater is
-    left, the bound says so by being wide. Rounding is allowed for with 32 units of the last place.
+    "magnitude" that is ||θᵢ| − |λᵢ||. Rounding is allowed for with 32 units of the last place.
+
+    A is applied until every bound is at most the tolerance times |θᵢ|, or the budget ends; bounds
+    only shrink with the budget. Eigenvalues below √ε ‖A‖, with ε a unit of the last place, count as
+    0. This looks at numbers after every product, so it cannot be compiled. With `num_steps` it is
+    one compiled program, which can be jitted, mapped and scanned; where too few checks leave open
+    whether something greater is left, the bound says so by being wide.
 
     Args:
         matvec: The operator A.
         like: A vector that A can act on, for its shape; or the size of a flat one.
-        k: How many pairs, at most `num_steps`.
-        num_steps: How many times A is applied to find the pairs, and once more per pair.
+        k: How many pairs.
         key: The randomness of all starts.
+        num_steps: How many times A is applied to find the pairs, and once more per pair; at
+            least k. By default as often as the tolerance asks.
         which: "largest" in falling order, "smallest" in rising order, or by falling "magnitude".
-        num_checks: How many times A is applied to look at what is left, and once more per pair;
-            as often again while something was missed, k + 1 times at most. By default half of
-            num_steps, and at least `needed_checks` for a share of 5 % of the spread.
+        num_checks: With `num_steps`: how many times A is applied to look at what is left, and once
+            more per pair; as often again while something was missed, k + 1 times at most. By
+            default half of num_steps, and at least `needed_checks` for a share of 5 % of the
+            spread.
         risk: The probability δ with which a bound may fail.
+        tolerance: The bound wanted, relative to each eigenvalue.
+        budget: The greatest number of products, at least k; by default 200 + 20 k.
 
     Example:
         >>> twice = jnp.array([3.0, 3.0, 1.0, -5.0])
-        >>> found = certified_eigenpairs(lambda v: twice * v, 4, 2, 3, jax.random.key(0))
-        >>> found.values.round(4)
-        Array([3., 3.], dtype=...)
+        >>> found = certified_eigenpairs(lambda v: twice * v, 4, 2, jax.random.key(0))
+        >>> found.values.round(4), found.products, found.converged
+        (Array([3., 3.], dtype=...), 4, True)
     """
+    if num_steps is None:
+        search = _checked_search(matvec, like, k, which, num_checks, risk, tolerance, budget)
+        return search(key)
+    return _in_steps(matvec, like, k, num_steps, which, num_checks, risk, key)
+
+
+def _in_steps(
+    matvec: Operator,
+    like: Vector | int,
+    k: int,
+    num_steps: int,
+    which: Which,
+    num_checks: int | None,
+    risk: float,
+    key: RandomKey,
+) -> CertifiedEigenpairs:
+    """The pairs that so many steps find, with bounds from so many checks."""
     flat, unravel = template(like)
     _check(k, num_steps, flat.size, num_checks, risk)
     if num_checks is None:
@@ -123,6 +164,42 @@ def certified_eigenpairs(
     rounding = 32 * jnp.finfo(flat.dtype).eps * state.norm
     bounds = _bounds(rank(state.values, which), residuals, left) + rounding
     return CertifiedEigenpairs(state.values, jax.vmap(unravel)(state.vectors), residuals, bounds)
+
+
+def _checked_search(
+    matvec: Operator,
+    like: Vector | int,
+    k: int,
+    which: Which,
+    num_checks: int | None,
+    risk: float,
+    tolerance: float,
+    budget: int | None,
+) -> Callable[[RandomKey], CertifiedEigenpairs]:
+    """The search until a tolerance is met, if all that was asked for makes sense."""
+    if num_checks is not None:
+        raise ValueError("num_checks must come with num_steps, got it alone.")
+    budget = 200 + 20 * k if budget is None else budget
+    operator = CountedOperator(matvec, like, negative=which == "smallest")
+    check_search(operator, k, which, risk, tolerance, budget)
+
+    def search(key: RandomKey) -> CertifiedEigenpairs:
+        refuse_tracing(key)
+        order = "magnitude" if which == "magnitude" else "largest"
+        found = search_eigenpairs(operator, k, order, tolerance, budget, risk, key)
+        sign = -1.0 if which == "smallest" else 1.0
+        vectors = jnp.concatenate(found.vectors)[:k]
+        return CertifiedEigenpairs(
+            values=jnp.asarray(sign * found.values, operator.dtype),
+            vectors=jax.vmap(operator.unravel)(vectors),
+            residuals=jnp.asarray(found.residuals, operator.dtype),
+            bounds=jnp.asarray(found.bounds, operator.dtype),
+            products=found.products,
+            converged=found.converged,
+            needed=found.needed,
+        )
+
+    return search
 
 
 def needed_checks(share: float, size: int, k: int, risk: float = 1e-3) -> int:

@@ -17,21 +17,37 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 from scipy import special
 
-from theorylab.answers import Answer
+from theorylab.answers import Answer, fixed
+from theorylab.progress import report
 from theorylab.typing import Axes, RandomKey, Scalar
 
+from .counted import CountedOperator, refuse_tracing
+from .restarted import Run
+from .rows import Rows
 from .spectra import Operator, Vector, flat_operator, lanczos, template, tridiagonal_matrix
+
+_FIRST_PROBES = 6  # with fewer the band is wide, whatever the operator
+_SAME = 1e-5  # of the greatest node: nodes that are nearer are one
+_LARGEST_GRID = 1000  # points at which the band is looked at
 
 
 class SpectralDensity(Answer, axes=("probe", "node")):
-    """One quadrature for each probe: nodes in rising order, and weights that sum to 1."""
+    """One quadrature for each probe: nodes in rising order, and weights that sum to 1.
+
+    With a tolerance: the products that were taken, whether the band of `spectral_cdf` meets it at
+    every node, and about how many products would do.
+    """
 
     nodes: Float[Array, "probes steps"]
     weights: Float[Array, "probes steps"]
+    products: int | None = fixed(default=None)
+    converged: bool | None = fixed(default=None)
+    needed: int | None = fixed(default=None)
 
     def draw(self, axes: Axes) -> None:
         """The density, with every node widened to a Gaussian of the nodes' mean distance."""
@@ -75,15 +91,24 @@ def spectral_density(
     key: RandomKey,
     num_steps: int = 100,
     num_probes: int = 20,
+    tolerance: float | None = None,
+    budget: int | None = None,
 ) -> SpectralDensity:
     """Estimate where the eigenvalues of A lie, from num_steps · num_probes products.
+
+    With a tolerance, probes are taken until F is known to it at every node, as the 95 % band of
+    `spectral_cdf` tells, or the budget ends; that looks at numbers, so it cannot be compiled. How
+    near to a node F can be resolved is decided by `num_steps` alone.
 
     Args:
         matvec: The operator A, symmetric.
         like: A vector that A can act on, for its shape; or the size of a flat one.
         key: The randomness of the probes.
         num_steps: The nodes of each quadrature.
-        num_probes: How many random vectors v.
+        num_probes: How many random vectors v; not looked at with a tolerance.
+        tolerance: The greatest half-width of the band, a share of all eigenvalues.
+        budget: The greatest number of products, with a tolerance: at least 2 num_steps, and by
+            default num_steps · num_probes.
 
     Example:
         >>> spectrum = jnp.array([1.0, 1.0, 5.0])
@@ -95,6 +120,9 @@ def spectral_density(
         raise ValueError(
             f"num_steps and num_probes must be at least 1, got {num_steps} and {num_probes}."
         )
+    if tolerance is not None:
+        most = num_steps * num_probes if budget is None else budget
+        return _until(matvec, like, key, num_steps, tolerance, most)
     flat, unravel = template(like)
     apply = flat_operator(matvec, unravel)
 
@@ -106,6 +134,68 @@ def spectral_density(
         return nodes, vectors[0] ** 2
 
     return SpectralDensity(*jax.lax.map(one, jax.random.split(key, num_probes)))
+
+
+def _until(
+    matvec: Operator,
+    like: Vector | int,
+    key: RandomKey,
+    num_steps: int,
+    tolerance: float,
+    budget: int,
+) -> SpectralDensity:
+    """The density to a tolerance: one product after another."""
+    refuse_tracing(key)
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must be a share in (0, 1), got {tolerance}.")
+    operator = CountedOperator(matvec, like)
+    steps = min(num_steps, operator.size)
+    if budget < 2 * steps:
+        raise ValueError(f"budget must be at least 2 num_steps = {2 * steps}, got {budget}.")
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+    most = budget // steps
+    aim = min(_FIRST_PROBES, most)
+    while True:
+        while len(found) < aim:
+            found.append(_probe(operator, jax.random.fold_in(key, len(found)), steps))
+            report("spectral density", min(1.0, operator.products / budget))
+        nodes, weights = (np.stack(parts) for parts in zip(*found, strict=True))
+        half, n = _widest(nodes, weights), len(found)
+        needed = math.ceil(min(n * (half / tolerance) ** 2, 1e12))
+        if half <= tolerance or n >= most:
+            break
+        aim = min(max(needed, n + 1), 2 * n, most)
+    done = half <= tolerance
+    every, mass = jnp.asarray(nodes, operator.dtype), jnp.asarray(weights, operator.dtype)
+    needed = operator.products if done else max(needed, n + 1) * steps
+    return SpectralDensity(every, mass, operator.products, done, needed)
+
+
+def _probe(
+    operator: CountedOperator, key: RandomKey, num_steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of one random start; those after its space closes weigh nothing."""
+    start = jax.random.normal(key, (operator.size,), operator.dtype)
+    run = Run(operator, Rows(operator.size, operator.dtype), start, num_steps + 1, 0.0)
+    while run.steps < num_steps and not run.ended:
+        run.step()
+    nodes, vectors = np.linalg.eigh(run.matrix)
+    missing = num_steps - len(nodes)
+    return np.pad(nodes, (0, missing), mode="edge"), np.pad(vectors[0] ** 2, (0, missing))
+
+
+def _widest(nodes: np.ndarray, weights: np.ndarray) -> float:
+    """The greatest half-width of the band of F, between all nodes."""
+    n = len(nodes)
+    ends = np.sort(nodes.ravel())
+    apart = np.diff(ends) > _SAME * np.abs(ends).max()
+    at = ((ends[1:] + ends[:-1]) / 2)[apart]
+    at = at[:: max(1, len(at) // _LARGEST_GRID)]
+    sums = np.pad(np.cumsum(weights, axis=1), ((0, 0), (1, 0)))
+    places = [np.searchsorted(each, at) for each in nodes]
+    below = np.stack([each[place] for each, place in zip(sums, places, strict=True)])
+    t = float(special.stdtrit(n - 1, 0.975))
+    return float(np.max(t * below.std(axis=0, ddof=1), initial=0.0) / math.sqrt(n))
 
 
 def spectral_cdf(

@@ -19,23 +19,34 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 from scipy import special
 
-from theorylab.answers import Answer
+from theorylab.answers import Answer, fixed
+from theorylab.progress import report
 from theorylab.typing import RandomKey
 
+from .counted import CountedOperator, refuse_tracing
+from .enough import draw_enough
 from .intervals import hall_ends
 from .spectra import Operator, Vector, flat_operator, template
 
 
 class TraceEstimate(Answer, errors={"value": "error"}, labels={"value": "trace tr A"}):
-    """An unbiased estimate, its standard error, and the interval that covers the trace."""
+    """An unbiased estimate, its standard error, and the interval that covers the trace.
+
+    With a tolerance: the products that were taken, whether the interval meets the tolerance, and
+    about how many products would do.
+    """
 
     value: Float[Array, ""]
     error: Float[Array, ""]
     low: Float[Array, ""]
     high: Float[Array, ""]
+    products: int | None = fixed(default=None)
+    converged: bool | None = fixed(default=None)
+    needed: int | None = fixed(default=None)
 
 
 def trace(
@@ -45,8 +56,13 @@ def trace(
     num_probes: int = 20,
     rank: int = 10,
     confidence: float = 0.95,
+    tolerance: float | None = None,
+    budget: int = 1000,
 ) -> TraceEstimate:
     """Estimate tr A from 2 rank + num_probes products; it can be jitted, mapped and scanned.
+
+    With a tolerance, probes are taken until the interval is within it or the budget ends; that
+    looks at numbers, so it cannot be compiled.
 
     Args:
         matvec: The operator A, symmetric.
@@ -55,6 +71,8 @@ def trace(
         num_probes: How many random vectors z, at least 2.
         rank: How many directions Q has: 0 is Hutchinson's estimate; all are exact.
         confidence: The probability with which the interval covers the trace.
+        tolerance: The greatest distance of the interval's ends, relative to the estimate.
+        budget: The greatest number of products, with a tolerance: at least 2 rank + 2.
 
     Example:
         >>> found = trace(lambda v: 2.0 * v, 50, jax.random.key(0), rank=0)
@@ -67,6 +85,20 @@ def trace(
         )
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), got {confidence}.")
+    if tolerance is not None:
+        return _until(matvec, like, key, num_probes, rank, confidence, tolerance, budget)
+    return _from_probes(matvec, like, key, num_probes, rank, confidence)
+
+
+def _from_probes(
+    matvec: Operator,
+    like: Vector | int,
+    key: RandomKey,
+    num_probes: int,
+    rank: int,
+    confidence: float,
+) -> TraceEstimate:
+    """The estimate from a given number of probes."""
     flat, unravel = template(like)
     apply = flat_operator(matvec, unravel)
     rank = min(rank, flat.size)
@@ -94,6 +126,74 @@ def trace(
         low=exact.sum() + jnp.minimum(low, mean - t * error) - rounding,
         high=exact.sum() + jnp.maximum(high, mean + t * error) + rounding,
     )
+
+
+def _until(
+    matvec: Operator,
+    like: Vector | int,
+    key: RandomKey,
+    num_probes: int,
+    rank: int,
+    confidence: float,
+    tolerance: float,
+    budget: int,
+) -> TraceEstimate:
+    """The estimate to a tolerance: one product after another."""
+    refuse_tracing(key)
+    if not 0 < tolerance < math.inf:
+        raise ValueError(f"tolerance must be positive, got {tolerance}.")
+    operator = CountedOperator(matvec, like)
+    size, rank = operator.size, min(rank, operator.size)
+    if budget < 2 * rank + 2:
+        raise ValueError(f"budget must be at least 2 rank + 2 = {2 * rank + 2}, got {budget}.")
+    direction_key, probe_key = jax.random.split(key)
+    basis, exact, norms = _range(operator, rank, direction_key)
+    others: list[float] = []
+
+    def draw(count: int) -> np.ndarray:
+        found = []
+        for _ in range(count):
+            key = jax.random.fold_in(probe_key, len(others))
+            z = jax.random.rademacher(key, (size,), operator.dtype)
+            z = z - (basis @ z) @ basis
+            image = operator(z)
+            found.append(float(z @ image))
+            others.append(float(jnp.linalg.norm(image)) / math.sqrt(size))
+            report("trace", min(1.0, operator.products / budget))
+        return np.array(found)
+
+    def allowed(mean: float) -> float:
+        return tolerance * abs(exact + mean)
+
+    found = draw_enough(draw, allowed, num_probes, budget - 2 * rank, confidence)
+    norm = max([*norms, *others])
+    total = sum(norms) + math.sqrt(size) * norm + float(np.abs(found.samples).mean())
+    rounding = 4 * operator.epsilon * total
+    ends = exact + np.array(
+        [found.mean.value, found.mean.low - rounding, found.mean.high + rounding]
+    )
+    value, low, high = jnp.asarray(ends, operator.dtype)
+    error = jnp.asarray(found.mean.error, operator.dtype)
+    needed = found.needed + 2 * rank
+    return TraceEstimate(value, error, low, high, operator.products, found.converged, needed)
+
+
+def _range(
+    operator: CountedOperator, rank: int, key: RandomKey
+) -> tuple[Float[Array, "rank p"], float, list[float]]:
+    """Q, what the trace has along it, and the lengths of Q's images."""
+    if not rank:
+        return jnp.zeros((0, operator.size), operator.dtype), 0.0, []
+    keys = jax.random.split(key, rank)
+    shape, dtype = (operator.size,), operator.dtype
+    images = [operator(jax.random.normal(each, shape, dtype)) for each in keys]
+    basis = jnp.linalg.qr(jnp.stack(images, axis=1))[0].T
+    exact, norms = 0.0, []
+    for row in basis:
+        image = operator(row)
+        exact += float(row @ image)
+        norms.append(float(jnp.linalg.norm(image)))
+    return basis, exact, norms
 
 
 def _quadratic(

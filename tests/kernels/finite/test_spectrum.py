@@ -10,6 +10,7 @@ import pytest
 
 from theorylab.kernels import (
     label_alignment,
+    ntk,
     ntk_diagonal,
     ntk_eigenpairs,
     ntk_full,
@@ -56,23 +57,36 @@ def test_diagonal_of_convolutions_is_that_of_the_kernel():
     np.testing.assert_allclose(ntk_diagonal(model.apply, params, x), expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("block_size", [None, 5])
-def test_eigenvalues_and_residuals_are_those_of_the_matrix(matrix, block_size):
-    """Oracle: eigh. Fewer steps than rows leave a residual that bounds the error."""
-    call = partial(ntk_eigenpairs, MODEL.apply, PARAMS, X, 3, KEY, block_size=block_size)
-    expected = np.linalg.eigvalsh(matrix)[::-1][:3]
-    found = call()
+@pytest.mark.parametrize("kernel", ["mean", "full"])
+def test_eigenpairs_are_those_of_either_kernel_to_the_tolerance(matrix, kernel):
+    """Oracle: eigh of `ntk`, or of `ntk_full` as one matrix of nk rows."""
+    dense = matrix if kernel == "full" else np.asarray(ntk(MODEL.apply, PARAMS, X))
+    expected = np.linalg.eigvalsh(dense)[::-1][:3]
+    call = partial(ntk_eigenpairs, MODEL.apply, PARAMS, X, 3, KEY, block_size=5, kernel=kernel)
+    found = call(tolerance=1e-9)
     np.testing.assert_allclose(found.values, expected, rtol=1e-9)
-    assert found.vectors.shape == (3, 12, 2)
-    vectors = found.vectors.reshape(3, 24)
-    np.testing.assert_allclose(vectors @ matrix, found.values[:, None] * vectors, atol=1e-7)
-    if block_size is not None:
-        return
+    assert found.vectors.shape == ((3, 12, 2) if kernel == "full" else (3, 12))
+    vectors = found.vectors.reshape(3, -1)
+    np.testing.assert_allclose(vectors @ dense, found.values[:, None] * vectors, atol=1e-3)
+    rough = call(budget=6)
+    assert found.converged
+    assert not rough.converged
+    assert rough.products == 6 < found.products
+    assert np.all(np.abs(rough.values - expected) <= rough.bounds)
+
+
+def test_a_number_of_steps_leaves_residuals_that_bound_the_error(matrix):
+    """Oracle: eigh. Fewer steps than rows; some eigenvalue is within the residual."""
+    call = partial(ntk_eigenpairs, MODEL.apply, PARAMS, X, 3, KEY, kernel="full")
     rough = call(num_steps=4)
     assert float(rough.residuals[2]) > 1e-6
+    assert rough.bounds is None
     spectrum = np.linalg.eigvalsh(matrix)
     for value, residual in zip(rough.values, rough.residuals, strict=True):
         assert np.abs(spectrum - float(value)).min() <= float(residual)
+    compiled = jax.jit(lambda params: ntk_eigenpairs(MODEL.apply, params, X, 3, KEY).values)
+    mean = np.linalg.eigvalsh(ntk(MODEL.apply, PARAMS, X))[::-1][:3]
+    np.testing.assert_allclose(compiled(PARAMS), mean, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["wide resnet", "vision transformer", "convolutions"])
@@ -136,7 +150,7 @@ def test_spectra_of_tokens_and_of_outputs_that_are_reduced(matrix):
     np.testing.assert_allclose(diagonal.ravel(), jnp.diag(matrix), rtol=1e-11)
     moments = ntk_moments(*given, KEY, num_probes=2, rank=24, **first)
     np.testing.assert_allclose(moments.square.mean, jnp.sum(matrix**2), rtol=1e-10)
-    pairs = ntk_eigenpairs(*given, 1, KEY, num_steps=24, block_size=5, **first)
+    pairs = ntk_eigenpairs(*given, 1, KEY, num_steps=24, block_size=5, kernel="full", **first)
     np.testing.assert_allclose(pairs.values, jnp.linalg.eigvalsh(matrix)[-1:], rtol=1e-10)
     alignment = label_alignment(*given, Y, KEY, num_probes=2, rank=24, **first)
     y = Y.ravel()
@@ -145,8 +159,10 @@ def test_spectra_of_tokens_and_of_outputs_that_are_reduced(matrix):
 
 
 def test_bad_requests_are_refused():
-    with pytest.raises(ValueError, match=r"num_values must be between 1 and nk = 24 .* got 25"):
-        ntk_eigenpairs(MODEL.apply, PARAMS, X, 25, KEY)
+    with pytest.raises(ValueError, match=r"num_values must be between 1 and nk = 24, got 25"):
+        ntk_eigenpairs(MODEL.apply, PARAMS, X, 25, KEY, kernel="full")
+    with pytest.raises(ValueError, match=r"and n = 12 and num_steps = 3, got 4"):
+        ntk_eigenpairs(MODEL.apply, PARAMS, X, 4, KEY, num_steps=3)
     with pytest.raises(ValueError, match=r"num_probes must be at least 2 .* got 1 and 10"):
         ntk_moments(MODEL.apply, PARAMS, X, KEY, num_probes=1)
     with pytest.raises(ValueError, match=r"shape of the outputs, \(12, 2\), got \(12, 1\)"):

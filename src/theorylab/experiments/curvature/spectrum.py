@@ -163,7 +163,7 @@ def _certified(
         def product(v: Float[Array, " p"]) -> Float[Array, " p"]:
             return matrix @ v
 
-        plan = (num_values, num_steps, key, "largest", num_checks)
+        plan = (num_values, key, num_steps, "largest", num_checks)
         sure = numerics.certified_eigenpairs(product, size, *plan)
         seen = jnp.linalg.norm(sure.residuals) + sure.residuals[-1] + 33 * EPSILON * norm
         rows, diagonal, off = numerics.lanczos(product, jnp.ones(size), size, key)

@@ -66,6 +66,8 @@ def ntk(
 ) -> Float[Array, "n1 n2"]:
     """Θ(x, x′) = (1/k) Σ_a ⟨∂f_a(x)/∂w, ∂f_a(x′)/∂w⟩, the tangent kernel averaged over outputs.
 
+    `ntk_eigenpairs` has the eigenvalues of this kernel; with kernel="full" those of `ntk_full`.
+
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k). It is compiled once: what
             it reads from outside counts as it was at its first call.

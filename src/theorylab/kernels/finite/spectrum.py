@@ -6,7 +6,7 @@ With Θ the kernel of n inputs and k outputs as one matrix of nk rows:
     Frobenius norm   ‖Θ‖_F² = tr Θ² = ‖ΘQ‖_F² + E‖Θ(1 − QQᵀ)z‖², Q exact and z random signs
     effective rank   (tr Θ)² / tr Θ², the participation ratio of the eigenvalues
     alignment        yᵀΘy / (‖Θ‖_F ‖y‖²), the cosine between Θ and yyᵀ
-    eigenvalues      by Lanczos, with residuals
+    eigenvalues      by Lanczos, with bounds; of Θ, or of its mean over outputs, which is `ntk`
 
 Q spans a few directions in which Θ is large, found from random ones (Meyer et al. 2021, Hutch++),
 so that little is left to chance. Only products Θv are formed: passes back and forward over all
@@ -15,9 +15,9 @@ inputs, or blocks of them.
 Source: golikov · ntk-emp · 2.1; arora · ntk-dynamics · (9.5).
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +27,9 @@ from theorylab.answers import Answer
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.models.inputs import num_inputs, one_input
 from theorylab.models.own_network import check_outputs, entered, with_float32_outputs
-from theorylab.numerics import eigenpairs
-from theorylab.numerics.spectra import Eigenpairs
+from theorylab.numerics import certified_eigenpairs, eigenpairs
+from theorylab.numerics.certificates import CertifiedEigenpairs
+from theorylab.numerics.counted import is_traced
 from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
 from ..estimate import Estimate, mean_of
@@ -37,6 +38,8 @@ from .cost import Workload, cheapest_ways
 from .empirical import ntk_vector_product
 from .jacobian import jacobian_of
 from .program import program_of, uses_of
+
+_COMPILED_STEPS = 50
 
 
 class KernelMoments(Answer, labels={"trace": "trace tr Θ"}):
@@ -104,50 +107,107 @@ def ntk_eigenpairs(
     x: Inputs,
     num_values: int,
     key: RandomKey,
-    num_steps: int = 50,
+    num_steps: int | None = None,
     block_size: int | None = None,
     *,
+    kernel: Literal["mean", "full"] = "mean",
+    tolerance: float = 0.01,
+    budget: int | None = None,
     outputs: Reduction | None = None,
-) -> Eigenpairs:
-    """The largest eigenvalues of Θ, their vectors (num_values, n, k), and residuals ‖Θv − λv‖.
+) -> CertifiedEigenpairs:
+    """The largest eigenvalues of the tangent kernel and their vectors, certain to a tolerance.
 
-    With k outputs Θ is nearly Θ₁ ⊗ 1, so that its eigenvalues come in clusters of k, closer the
-    wider the network. Lanczos finds one of each cluster first, and the others only when it has many
-    more steps than values; residuals do not say that one is missing. Take `num_steps` = nk, or ask
-    `numerics.certified_eigenpairs` with `ntk_vector_product`, which looks for what is left.
+    The kernel is that of `ntk`, (1/k) Σ_a Θ_aa(x, x′), averaged over the k outputs: n × n, with
+    vectors (num_values, n), at k passes for a product. With kernel="full" it is that of `ntk_full`
+    as one matrix of nk rows, with vectors (num_values, n, k), at one pass. For one output both are
+    the same; the trace of the full one is k times that of the mean.
+
+    Products are taken until every eigenvalue is certain to the tolerance, or the budget ends; the
+    answer says which, and about how many products would do. With k outputs the full kernel is
+    nearly Θ₁ ⊗ 1, with eigenvalues in clusters of k, closer the wider the network: all of a cluster
+    are found. With `num_steps` it is one compiled program, which can be jitted and mapped: then
+    residuals do not say that one of a cluster is missing. While a program is compiled, 50 steps are
+    the default.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: w, any pytree of arrays; trained ones give the spectrum after training.
         x: The inputs.
-        num_values: How many eigenvalues, at most nk and num_steps.
-        key: The randomness of the first vector.
-        num_steps: How many products with Θ are taken; fewer if nk is less.
+        num_values: How many eigenvalues, at most the kernel's rows and num_steps.
+        key: The randomness of the first vectors.
+        num_steps: How many products are taken; fewer if the kernel has fewer rows. By default as
+            many as the tolerance asks for.
         block_size: The number of inputs that a pass takes at once; by default all.
+        kernel: "mean", as `ntk` has it, or "full", as `ntk_full`.
+        tolerance: The bound wanted, relative to each eigenvalue.
+        budget: The greatest number of products; by default 200 + 20 num_values.
         outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example: a linear model, whose kernel is xxᵀ.
         >>> x = jnp.diag(jnp.array([1.0, 2.0, 3.0]))
         >>> pairs = ntk_eigenpairs(lambda w, x: x @ w, jnp.zeros((3, 1)), x, 2, jax.random.key(0))
         >>> [round(float(value), 3) for value in pairs.values], pairs.vectors.shape
-        ([9.0, 4.0], (2, 3, 1))
+        ([9.0, 4.0], (2, 3))
+        >>> pairs.converged, pairs.products
+        (True, 3)
     """
     check_key(key)
     apply, params, x = _entered(apply, params, x, outputs)
-    rows = math.prod(_output_shape(apply, params, x))
-    if not 1 <= num_values <= min(rows, num_steps):
+    if num_steps is None and is_traced((params, x, key)):
+        num_steps = _COMPILED_STEPS
+    rows = _checked_rows(apply, params, x, num_values, num_steps, kernel)
+    if num_steps is None:
+        product, like = _kernel_product(apply, params, x, block_size, kernel)
+        settings = {"tolerance": tolerance, "budget": budget}
+        return certified_eigenpairs(product, like, num_values, key, **settings)
+    given = (apply, params, x, num_values, key, min(num_steps, rows), block_size, kernel)
+    return CertifiedEigenpairs(*_eigenpairs(*given))
+
+
+def _checked_rows(
+    apply: Apply, params: Params, x: Inputs, num_values: int, num_steps: int | None, kernel: str
+) -> int:
+    """How many rows the kernel has, if it has so many eigenvalues."""
+    if kernel not in ("mean", "full"):
+        raise ValueError(f"kernel must be 'mean' or 'full', got {kernel!r}.")
+    n, k = _output_shape(apply, params, x)
+    rows, name = (n, "n") if kernel == "mean" else (n * k, "nk")
+    if not 1 <= num_values <= min(rows, rows if num_steps is None else num_steps):
+        steps = "" if num_steps is None else f" and num_steps = {num_steps}"
         raise ValueError(
-            f"num_values must be between 1 and nk = {rows} and num_steps = {num_steps},"
-            f" got {num_values}."
+            f"num_values must be between 1 and {name} = {rows}{steps}, got {num_values}."
         )
-    return _eigenpairs(apply, params, x, num_values, key, min(num_steps, rows), block_size)
+    return rows
 
 
-@partial(jax.jit, static_argnums=(0, 3, 5, 6))
-def _eigenpairs(apply, params, x, num_values, key, num_steps, block_size) -> Eigenpairs:
+@partial(jax.jit, static_argnums=(0, 3, 5, 6, 7))
+def _eigenpairs(
+    apply, params, x, num_values, key, num_steps, block_size, kernel
+) -> tuple[Array, Array, Array]:
+    product, like = _kernel_product(apply, params, x, block_size, kernel)
+    found = eigenpairs(product, like, num_values, num_steps, key)
+    return found.values, found.vectors, found.residuals
+
+
+def _kernel_product(
+    apply: Apply, params: Params, x: Inputs, block_size: int | None, kernel: str
+) -> tuple[Callable[[Array], Array], Array]:
+    """The operator v ↦ Θv of either kernel, and a vector that it acts on."""
     product = ntk_vector_product(apply, params, x, block_size=block_size)
-    found = with_float32_outputs(apply, params, x)(params, x)
-    return eigenpairs(product, jnp.zeros_like(found), num_values, num_steps, key)
+    found = jax.eval_shape(with_float32_outputs(apply, params, x), params, x)
+    n, k = found.shape
+    if kernel == "full":
+        return product, jnp.zeros((n, k), found.dtype)
+    if k == 1:
+        return lambda vector: product(vector[:, None])[:, 0], jnp.zeros(n, found.dtype)
+
+    def averaged(vector: Float[Array, " n"]) -> Float[Array, " n"]:
+        def one(output: Float[Array, " k"]) -> Float[Array, " n"]:
+            return product(vector[:, None] * output[None]) @ output
+
+        return jnp.mean(jax.lax.map(one, jnp.eye(k, dtype=found.dtype)), axis=0)
+
+    return averaged, jnp.zeros(n, found.dtype)
 
 
 def ntk_moments(
