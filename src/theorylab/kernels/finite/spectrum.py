@@ -126,17 +126,15 @@ def ntk_eigenpairs(
     answer says which, and about how many products would do. With k outputs the full kernel is
     nearly Θ₁ ⊗ 1, with eigenvalues in clusters of k, closer the wider the network: all of a cluster
     are found. With `num_steps` it is one compiled program, which can be jitted and mapped: then
-    residuals do not say that one of a cluster is missing. While a program is compiled, 50 steps are
-    the default.
+    residuals do not say that one of a cluster is missing. While compiled, 50 steps are the default.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: w, any pytree of arrays; trained ones give the spectrum after training.
         x: The inputs.
-        num_values: How many eigenvalues, at most the kernel's rows and num_steps.
+        num_values: How many, at most the kernel's rows and num_steps.
         key: The randomness of the first vectors.
-        num_steps: How many products are taken; fewer if the kernel has fewer rows. By default as
-            many as the tolerance asks for.
+        num_steps: How many products; by default as many as the tolerance asks for.
         block_size: The number of inputs that a pass takes at once; by default all.
         kernel: "mean", as `ntk` has it, or "full", as `ntk_full`.
         tolerance: The bound wanted, relative to each eigenvalue.
@@ -158,8 +156,8 @@ def ntk_eigenpairs(
     rows = _checked_rows(apply, params, x, num_values, num_steps, kernel)
     if num_steps is None:
         product, like = _kernel_product(apply, params, x, block_size, kernel)
-        settings = {"tolerance": tolerance, "budget": budget}
-        return certified_eigenpairs(product, like, num_values, key, **settings)
+        until = {"tolerance": tolerance, "budget": budget}
+        return certified_eigenpairs(product, like, num_values, key, **until)
     given = (apply, params, x, num_values, key, min(num_steps, rows), block_size, kernel)
     return CertifiedEigenpairs(*_eigenpairs(*given))
 
