@@ -117,9 +117,11 @@ def test_without_a_number_of_steps_the_bound_meets_the_tolerance():
     objective = lambda w: curvatures @ w**2 / 2  # noqa: E731
     found = sharpness(objective, jnp.ones(201), jax.random.key(1))
     assert found.converged
+    assert found.bound is not None
     assert 0 <= 5 - float(found.value) <= float(found.bound) <= 0.05
     short = sharpness(objective, jnp.ones(201), jax.random.key(1), budget=8)
     assert not short.converged
     assert short.products == 8
+    assert short.bound is not None
     assert 5 - float(short.value) <= float(short.bound)
     assert found.products / 2 <= short.needed <= 2 * found.products

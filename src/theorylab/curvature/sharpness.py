@@ -42,9 +42,9 @@ class Sharpness(Answer, errors={"value": "bound"}, labels={"value": "sharpness Î
     value: Float[Array, ""]
     residual: Float[Array, ""]
     bound: Float[Array, ""] | None = None
-    products: int | None = fixed(default=None)
-    converged: bool | None = fixed(default=None)
-    needed: int | None = fixed(default=None)
+    products: int = fixed(default=0)
+    converged: bool = fixed(default=False)
+    needed: int = fixed(default=0)
 
 
 def sharpness(

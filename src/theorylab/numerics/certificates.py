@@ -62,16 +62,16 @@ class CertifiedEigenpairs(
 
     With a tolerance, `products` says how often A was applied, `converged` whether all bounds meet
     the tolerance, and `needed` about how many products would do, if they do not. With a given
-    number of steps these are None.
+    number of steps nobody asked: these are 0 and False.
     """
 
     values: Float[Array, " k"]
     vectors: Vector
     residuals: Float[Array, " k"]
-    bounds: Float[Array, " k"] | None = None
-    products: int | None = fixed(default=None)
-    converged: bool | None = fixed(default=None)
-    needed: int | None = fixed(default=None)
+    bounds: Float[Array, " k"]
+    products: int = fixed(default=0)
+    converged: bool = fixed(default=False)
+    needed: int = fixed(default=0)
 
 
 class _State(NamedTuple):

@@ -45,9 +45,9 @@ class SpectralDensity(Answer, axes=("probe", "node")):
 
     nodes: Float[Array, "probes steps"]
     weights: Float[Array, "probes steps"]
-    products: int | None = fixed(default=None)
-    converged: bool | None = fixed(default=None)
-    needed: int | None = fixed(default=None)
+    products: int = fixed(default=0)
+    converged: bool = fixed(default=False)
+    needed: int = fixed(default=0)
 
     def draw(self, axes: Axes) -> None:
         """The density, with every node widened to a Gaussian of the nodes' mean distance."""

@@ -44,9 +44,9 @@ class TraceEstimate(Answer, errors={"value": "error"}, labels={"value": "trace t
     error: Float[Array, ""]
     low: Float[Array, ""]
     high: Float[Array, ""]
-    products: int | None = fixed(default=None)
-    converged: bool | None = fixed(default=None)
-    needed: int | None = fixed(default=None)
+    products: int = fixed(default=0)
+    converged: bool = fixed(default=False)
+    needed: int = fixed(default=0)
 
 
 def trace(

@@ -17,7 +17,7 @@ Source: golikov · ntk-emp · 2.1; arora · ntk-dynamics · (9.5).
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -154,12 +154,18 @@ def ntk_eigenpairs(
     if num_steps is None and is_traced((params, x, key)):
         num_steps = _COMPILED_STEPS
     rows = _checked_rows(apply, params, x, num_values, num_steps, kernel)
-    if num_steps is None:
-        product, like = _kernel_product(apply, params, x, block_size, kernel)
-        until = {"tolerance": tolerance, "budget": budget}
-        return certified_eigenpairs(product, like, num_values, key, **until)
-    given = (apply, params, x, num_values, key, min(num_steps, rows), block_size, kernel)
-    return CertifiedEigenpairs(*_eigenpairs(*given))
+    if num_steps is not None:
+        steps = min(num_steps, rows)
+        return _fixed_eigenpairs(apply, params, x, num_values, key, steps, block_size, kernel)
+    product, like = _kernel_product(apply, params, x, block_size, kernel)
+    until = {"tolerance": tolerance, "budget": budget}
+    return certified_eigenpairs(product, like, num_values, key, **until)
+
+
+def _fixed_eigenpairs(*given: Any) -> CertifiedEigenpairs:
+    """What so many steps give; nothing is certain of what they may have missed."""
+    pairs = _eigenpairs(*given)
+    return CertifiedEigenpairs(*pairs, bounds=jnp.full_like(pairs.values, jnp.inf))
 
 
 def _checked_rows(
