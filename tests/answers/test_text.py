@@ -60,12 +60,15 @@ def test_an_answer_is_short_however_large_its_arrays_are():
 def test_an_answer_has_words_while_it_is_traced_and_mapped():
     """Oracle: shapes and types, written by hand."""
     seen = []
-    found = Sharpness(jnp.array(2.5), jnp.array(1e-3))
+    found = Sharpness(jnp.array(2.5), jnp.array(1e-3), jnp.array(1e-3))
     jax.make_jaxpr(lambda answer: seen.append(repr(answer)))(found)
-    assert seen == ["Sharpness(value=float64)"]
-    many = jax.vmap(lambda value: Sharpness(value, 0.1 * value))(jnp.arange(1.0, 9.0))
-    assert repr(many) == "Sharpness(value=float64[8] in [1, 8] ± at most 0.8)"
-    assert repr(jax.eval_shape(lambda: found)) == "Sharpness(value=float64)"
+    assert seen == ["Sharpness(value=float64, residual=float64)"]
+    many = jax.vmap(lambda value: Sharpness(value, 0.1 * value, 0.1 * value))(jnp.arange(1.0, 9.0))
+    assert (
+        repr(many)
+        == "Sharpness(value=float64[8] in [1, 8] ± at most 0.8, residual=float64[8] in [0.1, 0.8])"
+    )
+    assert repr(jax.eval_shape(lambda: found)) == "Sharpness(value=float64, residual=float64)"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,8 @@ def test_html_shows_words_as_they_are():
     assert "<script>" not in page
     assert page.count(html.escape(evil)) == 3  # caption, name, value
     assert "#" not in page.replace("&#x27;", "")
-    assert Sharpness(jnp.array(2.56), jnp.array(2e-6))._repr_html_().count("2.56 ± 2e-6") == 1
+    found = Sharpness(jnp.array(2.56), jnp.array(2e-6), jnp.array(2e-6))
+    assert found._repr_html_().count("2.56 ± 2e-6") == 1
 
 
 def test_whole_numbers_are_whole_and_large_ones_have_exponents():

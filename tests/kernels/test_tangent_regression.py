@@ -31,7 +31,7 @@ def test_tangent_regression_is_the_least_solution_of_the_linearised_problem():
     solved = fit(START)
     assert float(solved.slope) < 1e-6
     np.testing.assert_allclose(solved.halfway, solved.elsewhere, atol=1e-3)
-    for outputs, inputs in zip(solved[:2], (EXAMPLES.x, x), strict=True):
+    for outputs, inputs in zip((solved.examples, solved.elsewhere), (EXAMPLES.x, x), strict=True):
         expected = MODEL.apply(START, inputs) + (jacobian(inputs) @ delta).reshape(-1, 2)
         np.testing.assert_allclose(outputs, expected, atol=1e-7)
     with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):

@@ -114,7 +114,7 @@ class Answer:
         """
         from .table import as_frame
 
-        return as_frame(fields_of(self), self._axes)
+        return as_frame(_told(self), self._axes)
 
     def save(self, path: str | Path) -> None:
         """Write it to one file, an archive of arrays (npz) with a page of JSON; see `load`.
@@ -132,11 +132,11 @@ class Answer:
         return iter(fields_of(self).values())
 
     def __repr__(self) -> str:
-        return as_text(type(self).__name__, fields_of(self), self._errors)
+        return as_text(type(self).__name__, _told(self), self._errors)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a table, in the colours of the page around it."""
-        return as_html(type(self).__name__, fields_of(self), self._errors)
+        return as_html(type(self).__name__, _told(self), self._errors)
 
 
 def fields_of(answer: Answer) -> dict[str, Any]:
@@ -168,6 +168,16 @@ def made(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
 
 def _fields(cls: type[Answer]) -> tuple[dataclasses.Field, ...]:
     return dataclasses.fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    """What there is to read: not what is missing, nor what `fixed` left at its default."""
+    fields = [(field, getattr(answer, field.name)) for field in _fields(type(answer))]
+    return {
+        field.name: value
+        for field, value in fields
+        if value is not None and not (field.metadata.get(_FIXED, False) and value == field.default)
+    }
 
 
 def _is_fixed(field: dataclasses.Field) -> bool:

@@ -88,9 +88,9 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
         >>> import tempfile
         >>> from theorylab.curvature import Sharpness
         >>> path = Path(tempfile.mkdtemp()) / "sharpness.npz"
-        >>> Sharpness(jnp.asarray(2.56), jnp.asarray(2e-6)).save(path)
+        >>> Sharpness(jnp.asarray(2.56), jnp.asarray(2e-6), jnp.asarray(0.02)).save(path)
         >>> load(path)
-        Sharpness(value=2.56 ± 2e-6)
+        Sharpness(value=2.56 ± 0.02, residual=2e-6)
     """
     try:
         members = read_members(read_capped(Path(path), max_bytes))

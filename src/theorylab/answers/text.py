@@ -125,7 +125,8 @@ def _told(fields: Mapping[str, Any], errors: Mapping[str, str]) -> Iterator[tupl
     fitting = {
         field: error
         for field, error in errors.items()
-        if np.shape(fields[error]) == np.shape(fields[field]) and fields[error] is not None
+        if field in fields and fields.get(error) is not None
+        if np.shape(fields[error]) == np.shape(fields[field])
     }
     for field, value in fields.items():
         if field not in fitting.values():

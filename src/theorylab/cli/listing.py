@@ -13,7 +13,7 @@ from theorylab.claims.claim import Verdict
 from theorylab.experiments.entry import Entry, Field, Outline, Statement
 from theorylab.experiments.tree import Tree
 from theorylab.folders import cache_folder
-from theorylab.lab.index import outlines
+from theorylab.lab.outlines import outlines
 from theorylab.lab.records import PRESETS, Record, RecordedClaim, read_record
 from theorylab.lab.requests import find, nearest
 from theorylab.report.numbers import duration

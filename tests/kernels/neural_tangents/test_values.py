@@ -262,7 +262,9 @@ MIXING = {
 LIBRARY = Standard(weight_scale=1.3, bias_scale=0.2)
 STANDARD = {
     "standard": Case(Serial(Dense(20), RELU, Dense(10), RELU, ONE), parametrization=LIBRARY),
-    "standard, no biases": Case(Serial(Dense(20), ERF, ONE), "vectors", LIBRARY, "none"),
+    "standard, no biases": Case(
+        Serial(Dense(20), ERF, ONE), "vectors", Standard(weight_scale=LIBRARY.weight_scale), "none"
+    ),
     "standard convolutions": Case(
         Serial(
             *(Conv(8, (3, 2), padding="same"), RELU, Conv(6, (2, 2), padding="same"), RELU),

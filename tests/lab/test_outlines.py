@@ -10,8 +10,7 @@ import pytest
 
 from theorylab.experiments.entry import Entry
 from theorylab.experiments.tree import EXPERIMENTS, Tree
-from theorylab.lab import index
-from theorylab.lab.index import index_path, outlines
+from theorylab.lab.outlines import index_path, outlines
 
 SHARED = 'S = Source("zhu", "a", "b")\n'
 EXPERIMENT = '''\
@@ -34,7 +33,7 @@ def shelf(tmp_path, monkeypatch) -> Tree:
     (folder / "_shared.py").write_text(SHARED)
     for name in ("one", "two", "three"):
         (folder / f"{name}.py").write_text(EXPERIMENT.format(title=f"Title {name}."))
-    monkeypatch.setattr(index, "_TICK", -(10**15))
+    monkeypatch.setattr("theorylab.lab.outlines._TICK", -(10**15))
     return Tree(folder.parent, "toylab.experiments")
 
 
@@ -65,7 +64,7 @@ def read(tree: Tree) -> list[tuple]:
 
 def test_every_experiment_is_listed_as_it_is_read(tmp_path, monkeypatch, opened):
     """Oracle: the reader, on the real tree; the second time no file of it is read."""
-    monkeypatch.setattr(index, "_TICK", -(10**15))
+    monkeypatch.setattr("theorylab.lab.outlines._TICK", -(10**15))
     assert told(EXPERIMENTS, tmp_path) == read(EXPERIMENTS)
     opened.clear()
     listed = told(EXPERIMENTS, tmp_path)
@@ -104,7 +103,7 @@ def test_files_that_come_and_go_are_seen(shelf, tmp_path):
 
 def test_a_file_that_was_changed_just_now_is_not_kept(shelf, tmp_path, monkeypatch, opened):
     """A second change within the clock's tick would leave the same state."""
-    monkeypatch.setattr(index, "_TICK", 10**15)
+    monkeypatch.setattr("theorylab.lab.outlines._TICK", 10**15)
     told(shelf, tmp_path)
     opened.clear()
     told(shelf, tmp_path)
@@ -123,7 +122,7 @@ def test_an_experiment_that_cannot_be_read_is_named_each_time(shelf, tmp_path):
 
 def test_what_other_code_has_read_is_read_again(shelf, tmp_path, monkeypatch, opened):
     told(shelf, tmp_path)
-    monkeypatch.setattr(index, "_code_states", lambda: [(1, 2, 3, 4)])
+    monkeypatch.setattr("theorylab.lab.outlines._code_states", lambda: [(1, 2, 3, 4)])
     opened.clear()
     told(shelf, tmp_path)
     assert len(opened) == 3
