@@ -19,7 +19,7 @@ def test_every_verdict_is_the_expected_one(surprises):
 
 def changed(result, part, **fields):
     """Give every claim's verdict after some of the watched numbers were replaced."""
-    wrong = result._replace(**{part: getattr(result, part)._replace(**fields)})
+    wrong = result._replace(**{part: getattr(result, part).replace(**fields)})
     return {
         claim.statement: claim.judge(wrong, experiment.PRESETS["smoke"]).verdict for claim in CLAIMS
     }

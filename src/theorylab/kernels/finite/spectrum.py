@@ -164,8 +164,8 @@ def ntk_eigenpairs(
 
 def _fixed_eigenpairs(*given: Any) -> CertifiedEigenpairs:
     """What so many steps give; nothing is certain of what they may have missed."""
-    pairs = _eigenpairs(*given)
-    return CertifiedEigenpairs(*pairs, bounds=jnp.full_like(pairs.values, jnp.inf))
+    values, vectors, residuals = _eigenpairs(*given)
+    return CertifiedEigenpairs(values, vectors, residuals, jnp.full_like(values, jnp.inf))
 
 
 def _checked_rows(

@@ -47,7 +47,7 @@ def test_a_rise_and_a_fall_are_told_apart(smoke, verdict):
 
 def test_kernels_that_grow_and_spikes_elsewhere_are_told(smoke, verdict):
     def changed(name, **fields):
-        return smoke._replace(**{name: getattr(smoke, name)._replace(**fields)})
+        return smoke._replace(**{name: getattr(smoke, name).replace(**fields)})
 
     grown = changed("moving", kernel_norm=1 / smoke.moving.kernel_norm)
     assert verdict("after the high rates than before", grown) == Verdict.REFUTED
@@ -62,7 +62,7 @@ def test_a_kernel_that_falls_at_each_spike_would_be_supported(smoke, verdict):
 
     def falling(watched):
         many = jax.tree.map(lambda leaf: np.concatenate([leaf] * 10), watched)
-        return many._replace(kernel_norm=0 * many.loss - np.arange(many.loss.shape[1]) + 1e6)
+        return many.replace(kernel_norm=0 * many.loss - np.arange(many.loss.shape[1]) + 1e6)
 
     fallen = smoke._replace(fixed=falling(smoke.fixed), moving=falling(smoke.moving))
     assert verdict("according to each spike", fallen) == Verdict.SUPPORTED

@@ -16,7 +16,7 @@ def test_verdicts_are_as_expected(surprises):
 
 
 def with_high(result, **fields):
-    return result._replace(high=result.high._replace(**fields))
+    return result._replace(high=result.high.replace(**fields))
 
 
 def twice(result):
@@ -46,7 +46,7 @@ def test_the_same_is_told_in_pytorchs_parametrization(smoke, verdict):
     """Corrupted: a kernel that grows at spikes, and spikes elsewhere."""
 
     def with_torch(**fields):
-        return smoke._replace(torch=smoke.torch._replace(**fields))
+        return smoke._replace(torch=smoke.torch.replace(**fields))
 
     inverse = with_torch(kernel_norm=1 / smoke.torch.kernel_norm)
     assert verdict("after most spikes", inverse) == Verdict.REFUTED
@@ -56,7 +56,7 @@ def test_the_same_is_told_in_pytorchs_parametrization(smoke, verdict):
 
 def test_controls_can_fail(smoke, verdict):
     assert verdict("nothing spikes", smoke._replace(low=smoke.high)) == Verdict.REFUTED
-    half = smoke.low._replace(
+    half = smoke.low.replace(
         kernel_norm=np.geomspace(1, 0.5, smoke.low.loss.shape[1])[None] + 0 * smoke.low.loss
     )
     assert verdict("loses nothing", smoke._replace(low=half)) == Verdict.REFUTED

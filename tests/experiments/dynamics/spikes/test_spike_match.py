@@ -14,7 +14,7 @@ def test_verdicts_are_as_expected(surprises):
 
 
 def with_high(result, **fields):
-    return result._replace(high=result.high._replace(**fields))
+    return result._replace(high=result.high.replace(**fields))
 
 
 def test_spikes_below_the_critical_rate_are_told(smoke, verdict):
@@ -28,7 +28,7 @@ def test_the_match_rate_of_the_source_would_be_supported(smoke, verdict):
     loss = np.tile([1.0, 2.0], 4000)[None, None]  # every second step is up
     up = np.tile([True, False], 4000)[None, None]
     above = up & (np.cumsum(up, axis=-1) <= 3892)
-    made = smoke.high._replace(
+    made = smoke.high.replace(
         loss=loss, critical=np.where(above, 0.0, np.inf), learning_rate=np.ones_like(loss)
     )
     assert verdict("Whenever the loss", smoke._replace(high=made)) == Verdict.SUPPORTED
@@ -46,7 +46,7 @@ def test_runs_without_spikes_and_controls_with_them_are_told(smoke, verdict):
     restless = smoke._replace(low=smoke.high)
     assert verdict("nothing spikes", restless) == Verdict.REFUTED
     assert verdict("decreases monotonically", restless) == Verdict.REFUTED
-    falling = smoke.low._replace(loss=np.sort(smoke.low.loss)[..., ::-1])
+    falling = smoke.low.replace(loss=np.sort(smoke.low.loss)[..., ::-1])
     assert verdict("decreases monotonically", smoke._replace(low=falling)) == Verdict.SUPPORTED
     assert verdict("top 5 directions", with_high(smoke, top=smoke.high.top / 2)) == Verdict.REFUTED
 

@@ -30,12 +30,12 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         "have the posterior's variance": {"bayes": other},
         "no posterior of the prior K": {"prior_spread": smoke.tangent_spread},
         "Nor of the prior Θ": {"tangent_spread": smoke.bayes.spread[:, 0]},
-        "for its posterior": {"made": made._replace(mean=mean)},
+        "for its posterior": {"made": made.replace(mean=mean)},
         "last-layer training fails": {"wrong_scores": full.scores},
     }
     for words, fields in refuted.items():
         assert verdict(words, smoke._replace(**fields)) == Verdict.REFUTED, words
-    another = smoke._replace(made=made._replace(covariance=covariance))
+    another = smoke._replace(made=made.replace(covariance=covariance))
     assert verdict("No prior has", another) == Verdict.SUPPORTED
     one_bad_step = full.spread.copy()
     one_bad_step[:, 1] *= 1.5

@@ -144,10 +144,8 @@ def student(parts: Parts, config: ImageConfig) -> Model:
 
 def critical_rate(model: Model, params: Params, train: Dataset, key: RandomKey) -> Float[Array, ""]:
     """η_crit of all training images, n/λ_max(K); `key` draws the first vector of Lanczos."""
-    top = ntk_eigenpairs(model.apply, params, train.x, 1, key, NUM_PRODUCTS, kernel="full").values[
-        0
-    ]
-    return jnp.asarray(LOSS.critical_learning_rate(top, train.num_samples))
+    found = ntk_eigenpairs(model.apply, params, train.x, 1, key, NUM_PRODUCTS, kernel="full")
+    return jnp.asarray(LOSS.critical_learning_rate(found.values[0], train.num_samples))
 
 
 class Student(NamedTuple):
