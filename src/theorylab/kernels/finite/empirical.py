@@ -19,9 +19,9 @@ statistics, f(x) depends on the other inputs, and Θ(x, x′) is not defined; th
 there are values to look at, and so are random numbers (dropout). Outputs that are not (n, k) are
 reduced by `outputs`; inputs may be trees (token ids and a mask).
 
-Compiled programs are kept under the function `apply`, as by `jax.jit`: what it reads from outside
-(a closure's variable, an attribute) counts as it was at the first call. What is to change goes into
-params.
+One compiled program is kept for each function `apply`, as by `jax.jit`: a variable that it reads
+from outside (of a closure, or an attribute) keeps the value of the first call. Put everything that
+changes into params.
 
 Source: golikov · ntk-emp · 2.1; golikov · entk-cost · 2.5.2; arora · ntk-dynamics · Lemma 9.1.1.
 """
@@ -69,8 +69,8 @@ def ntk(
     `ntk_eigenpairs` has the eigenvalues of this kernel; with kernel="full" those of `ntk_full`.
 
     Args:
-        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k). It is compiled once: what
-            it reads from outside counts as it was at its first call.
+        apply: The network: (params, inputs (n, ...)) ─► outputs (n, k). One compiled program is
+            kept for it; a variable that it reads from outside keeps the value of the first call.
         params: w, any pytree of floating arrays; trained ones give the kernel after training.
         x1: The inputs x: an array (n, ...), or a tree of arrays with the same first axis.
         x2: The inputs x′; the same as x if not given.
