@@ -157,8 +157,8 @@ def made(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
     Example:
         >>> class Size(Answer):
         ...     width: int
-        >>> made(Size, {"width": None})
-        Size(width=None)
+        >>> made(Size, {"width": "as traced"})
+        Size(width='as traced')
     """
     answer = object.__new__(cls)
     for name, value in values.items():
