@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.answers.text import as_html, described, number, with_error
+from theorylab.answers.digits import number
+from theorylab.answers.text import as_html, described, with_error
 from theorylab.curvature import Sharpness
 from theorylab.numerics.spectra import Eigenpairs
 

@@ -124,6 +124,7 @@ def test_a_tolerance_is_met_or_what_is_needed_is_told():
     assert float(jnp.maximum(found.high - found.value, found.value - found.low)) <= (
         0.03 * float(found.value) * (1 + 1e-9)
     )
+    # One key: its own 95 % interval leaves out the sum one time in twenty, as it does here.
     assert abs(float(found.value) - float(values.sum())) <= 4 * float(found.error)
     short = trace(product, 300, KEY, tolerance=0.003, budget=60)
     assert short.products == 60

@@ -3,8 +3,9 @@ import math
 import numpy as np
 import pytest
 
+from theorylab.answers.digits import number
 from theorylab.claims.claim import Demand, Finding, Verdict
-from theorylab.report.numbers import demanded, duration, interval, number, reading
+from theorylab.report.numbers import demanded, duration, interval, reading
 
 
 @pytest.mark.parametrize("mantissa", [1.0, 1.23456789, 9.99949, 9.9996, -3.3333])
