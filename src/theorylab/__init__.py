@@ -18,6 +18,7 @@ from .threads import ready_threads as ready_threads
 
 if TYPE_CHECKING:
     from . import bias as bias
+    from . import checkup as checkup
     from . import claims as claims
     from . import curvature as curvature
     from . import data as data
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from . import numerics as numerics
     from . import report as report
     from . import training as training
+    from .checkup import examine as examine
     from .curvature import gauss_newton as gauss_newton
     from .curvature import hessian as hessian
     from .curvature import output_hessian as output_hessian
@@ -56,6 +58,7 @@ _LATER = {
     "compare_features": ".features",
     "critical_learning_rate": ".dynamics",
     "gauss_newton": ".curvature",
+    "examine": ".checkup",
     "hessian": ".curvature",
     "infinite_kernels": ".kernels",
     "linearize": ".models",
