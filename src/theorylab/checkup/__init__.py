@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .measure import Measure as Measure
     from .measure import Reading as Reading
     from .measure import Row as Row
+    from .measure import Skipped as Skipped
+    from .rules import Sentence as Sentence
     from .subject import Subject as Subject
     from .subject import subject_of as subject_of
     from .whole import examine as examine
@@ -26,6 +28,8 @@ _LATER = {
     "Measure": ".measure",
     "Reading": ".measure",
     "Row": ".measure",
+    "Sentence": ".rules",
+    "Skipped": ".measure",
     "Subject": ".subject",
     "examine": ".whole",
     "subject_of": ".subject",

@@ -2,16 +2,22 @@
 
 from dataclasses import dataclass
 
-from .measure import Row
+from .measure import Reading, Row
+from .rules import Sentence
 
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """What a check-up found."""
+    """What a check-up found.
+
+    Example:
+        >>> Card(rows=(), verdict=(), about={"parameters": 10.0}).about
+        {'parameters': 10.0}
+    """
 
     rows: tuple[Row, ...]
-    verdict: tuple[str, ...]  # at most five sentences
-    about: dict[str, str | float]  # parameters, inputs, loss, seconds
+    verdict: tuple[Sentence, ...]  # at most five
+    about: dict[str, str | float]  # parameters, inputs, outputs, loss, seconds
 
     def __getitem__(self, name: str) -> Row:
         """The row of a measure, by its name."""
@@ -20,3 +26,19 @@ class Card:
             names = ", ".join(row.name for row in self.rows)
             raise KeyError(f"a row must be one of {names}, got {name!r}.")
         return found[0]
+
+    def reading(self, name: str) -> Reading:
+        """What a measure found.
+
+        Raises:
+            ValueError: There is no reading; the error says why.
+        """
+        row = self[name]
+        if row.reading is None:
+            raise ValueError(f"{name} must have been measured, got {row.status}: {row.reason}")
+        return row.reading
+
+    @property
+    def regimes(self) -> tuple[str, ...]:
+        """The names of the rules whose sentences make up the verdict, such as "lazy"."""
+        return tuple(sentence.rule for sentence in self.verdict)

@@ -2,36 +2,49 @@
 
     L(w) = loss(apply(w, x), y)      the objective, on the inputs that were given
 
-What costs more than a few passes is computed on a sample of inputs, drawn once; what several
-measures need is computed once, when the first of them asks.
+What costs more than a few passes is computed on a sample of inputs, drawn once, as large as its
+share of the time allows; what several measures need is computed once, when the first asks.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from zlib import crc32
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from theorylab.kernels import ntk
 from theorylab.models.inputs import num_inputs
 from theorylab.models.own_network import check_outputs, check_params, entered
+from theorylab.numerics.counted import CompiledOperator
 from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
+from . import programs
+from .effort import MOST, Effort, effort, gradient_flops
 from .targets import loss_of, targets_of
 
-KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed
-SAMPLE = 1_000  # inputs of the sample for what passes over all inputs many times
+KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at most
+SECONDS = 20.0  # for all measures together, compiling aside, unless told otherwise
+MORE_SECONDS = 6.0  # for every million parameters
+LONGEST = 75.0
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A network with its data and what is known of its training; made by `subject_of`."""
+    """A network with its data and what is known of its training; made by `subject_of`.
+
+    Example:
+        >>> line = lambda w, x: x @ w
+        >>> x, y = jnp.ones((3, 2)), jnp.zeros((3, 1))
+        >>> subject_of(line, jnp.ones((2, 1)), x, y, jax.random.key(0), loss="mse").num_params
+        2
+    """
 
     apply: Apply
     params: Params
@@ -40,15 +53,17 @@ class Subject:
     loss: Loss
     key: RandomKey
     learning_rate: float | None = None
-    optimizer: str | None = None  # "sgd", "momentum", "adam", ...
+    optimizer: str | None = None  # "sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", …
     optimizer_state: Any = None  # of optax, with the second moments of Adam
-    momentum: float = 0.9  # of "momentum"; β₁ of Adam
+    momentum: float | None = None  # of "momentum" and "nesterov"; β₁ of Adam
     batch_size: int | None = None
-    initial_params: Params | None = None
+    initial_params: Params | None = None  # where training began
     checkpoint: Params | None = None  # parameters of another run, or of another time
-    by_width: Callable[[int], tuple[Apply, Params]] | None = None
+    by_width: Callable[[int], tuple[Apply, Params]] | None = None  # the same network, wider
     x_test: Inputs | None = None
-    y_test: Array | None = None
+    y_test: Float[Array, "m k"] | None = None
+    budget: float | None = None  # seconds for all measures together
+    force: frozenset[str] = frozenset()  # measures that may take as long as they like
 
     @property
     def num_inputs(self) -> int:
@@ -65,33 +80,116 @@ class Subject:
         """The number p."""
         return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.params))
 
+    @property
+    def seconds(self) -> float:
+        """The time for all measures together."""
+        usual = min(SECONDS + MORE_SECONDS * self.num_params / 1e6, LONGEST)
+        return usual if self.budget is None else self.budget
+
     @cached_property
-    def outputs(self) -> Float[Array, "n k"]:
-        """f(x) at all inputs."""
-        return jax.jit(self.apply)(self.params, self.x)
+    def flops(self) -> float:
+        """Operations of a gradient, for one input."""
+        return gradient_flops(self.apply, self.loss, self.params, self.x, self.y)
+
+    def effort(
+        self, name: str, share: float, passes: float, products: int, most: int = MOST
+    ) -> Effort:
+        """How many inputs and products a measure may take, as its share of the time allows.
+
+        Args:
+            name: The measure's; if it is forced, it takes all that it wants.
+            share: Of the whole time, in (0, 1).
+            passes: How many gradients a product costs.
+            products: How many it wants.
+            most: The greatest number of inputs it wants.
+        """
+        most = min(most, self.num_inputs)
+        if name in self.force:
+            return Effort(most, products)
+        return effort(self.flops, share * self.seconds, passes, products, most)
+
+    def at(self, params: Params) -> "Subject":
+        """The same network with other parameters; its programs are compiled already."""
+        return replace(self, params=params)
 
     def key_for(self, name: str) -> RandomKey:
         """A key of a measure's own, which does not depend on the others."""
         return jax.random.fold_in(self.key, crc32(name.encode()))
 
     def sample(self, size: int) -> tuple[Inputs, Float[Array, "m k"]]:
-        """At most this many inputs with their targets, always the same."""
+        """At most this many inputs with their targets; a smaller sample begins a larger one."""
         if size >= self.num_inputs:
             return self.x, self.y
-        chosen = jax.random.permutation(self.key_for("sample"), self.num_inputs)[:size]
+        chosen = np.asarray(self._order[:size])
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], self.x), self.y[chosen]
 
     @cached_property
-    def objective(self) -> Callable[[Params], Float[Array, ""]]:
-        """L(w) on a sample of at most 1,000 inputs."""
-        x, y = self.sample(SAMPLE)
-        return lambda params: self.loss(self.apply(params, x), y)
+    def _order(self) -> Array:
+        return jax.random.permutation(self.key_for("sample"), self.num_inputs)
+
+    @cached_property
+    def outputs(self) -> Float[Array, "n k"]:
+        """f(x) at all inputs."""
+        return programs.outputs(self.apply, self.params, self.x)
+
+    @cached_property
+    def curved(self) -> Effort:
+        """The inputs of the sample on which Hessians are taken, and products for one spectrum."""
+        return self.effort("curvature", share=0.3, passes=2.5, products=50)
+
+    def hessian_on(self, size: int) -> CompiledOperator:
+        """The operator v ─► ∇²L(w) v on a sample of so many inputs, for flat v."""
+        x, y = self.sample(size)
+        return CompiledOperator(
+            lambda v: programs.hessian_product(self.apply, self.loss, self.params, x, y, v)
+        )
+
+    @cached_property
+    def hessian(self) -> CompiledOperator:
+        """The operator v ─► ∇²L(w) v on the sample of `curved`, for flat v."""
+        return self.hessian_on(self.curved.inputs)
+
+    @cached_property
+    def flat(self) -> Float[Array, " p"]:
+        """The parameters as one vector."""
+        return ravel_pytree(self.params)[0]
+
+    @cached_property
+    def kernel_inputs(self) -> int:
+        """Inputs of the sample on which tangent kernels are computed."""
+        wanted = min(KERNEL_INPUTS, self.num_inputs)
+        return self.effort(
+            "kernel", 0.1, passes=float(self.num_outputs), products=1, most=wanted
+        ).inputs
 
     @cached_property
     def kernel(self) -> Float[Array, "m m"]:
-        """The tangent kernel, mean over outputs, on a sample of at most 200 inputs."""
-        x, _ = self.sample(KERNEL_INPUTS)
+        """The tangent kernel, mean over outputs, on the sample of `kernel_inputs`."""
+        x, _ = self.sample(self.kernel_inputs)
         return ntk(self.apply, self.params, x)
+
+
+class Known(TypedDict, total=False):
+    """What may be told of a network besides its data: keyword arguments of `examine`.
+
+    Example:
+        >>> Known(loss="mse", learning_rate=0.1)["learning_rate"]
+        0.1
+    """
+
+    loss: str | Loss  # "cross_entropy" unless told otherwise, "mse" or "logistic", or a `Loss`
+    outputs: Reduction | None  # what reduces the outputs to (n, k), if they are not
+    learning_rate: float | None  # that it is trained with
+    optimizer: str | None  # "sgd", "momentum", "nesterov", "adam", "adamw" or "rmsprop"
+    optimizer_state: Any  # of optax: has the second moments of Adam
+    momentum: float | None  # of "momentum" and "nesterov", β₁ of Adam; 0.9 unless told otherwise
+    batch_size: int | None  # of the batches that it is trained on
+    initial_params: Params | None  # where training began
+    checkpoint: Params | None  # parameters of another run, or time, to be connected with these
+    by_width: Callable[[int], tuple[Apply, Params]] | None  # the network at other widths, untrained
+    x_test: Inputs | None  # held-out inputs
+    y_test: Any  # their targets
+    budget: float | None  # seconds for all; by default 20, and 6 for every million parameters, ≤ 75
 
 
 def subject_of(
@@ -101,9 +199,8 @@ def subject_of(
     y: Any,
     key: RandomKey,
     *,
-    loss: str | Loss = "cross_entropy",
-    outputs: Reduction | None = None,
-    **known: Any,
+    force: frozenset[str] = frozenset(),
+    **known: Unpack[Known],
 ) -> Subject:
     """Check what was given, and put it together.
 
@@ -113,28 +210,27 @@ def subject_of(
         x: Inputs.
         y: Targets: class numbers (n,), values or probabilities (n, k).
         key: Draws samples and probes.
-        loss: "cross_entropy", "mse" or "logistic", or a `Loss`.
-        outputs: What reduces the outputs to (n, k), if they are not.
-        **known: Other fields of `Subject`.
+        force: Measures that may take as long as they like.
+        **known: What else is known: see `Known`.
 
     Example:
         >>> line = lambda w, x: x @ w
         >>> x, y = jnp.ones((3, 2)), jnp.zeros((3, 1))
         >>> subject = subject_of(line, jnp.ones((2, 1)), x, y, jax.random.key(0), loss="mse")
-        >>> float(subject.objective(subject.params))
-        4.0
+        >>> subject.outputs.tolist()
+        [[2.0], [2.0], [2.0]]
     """
     check_key(key)
-    own = entered(apply, params, x, None, outputs)
+    given: dict[str, Any] = dict(known)
+    own = entered(apply, params, x, None, given.pop("outputs", None))
     n, k = num_inputs(own.x1), check_outputs(own.apply, own.params, own.x1)
-    chosen = loss_of(loss)
+    chosen = loss_of(given.pop("loss", "cross_entropy"))
     targets = targets_of(y, chosen, n, k)
     for name in ("initial_params", "checkpoint"):
-        check_alike(name, known.get(name), own.params)
-    rate = known.get("learning_rate")
-    if rate is not None and not rate > 0:
-        raise ValueError(f"learning_rate must be positive, got {rate}.")
-    return Subject(own.apply, own.params, own.x1, targets, chosen, key, **known)
+        check_alike(name, given.get(name), own.params)
+    for name in ("learning_rate", "budget", "batch_size"):
+        check_positive(name, given.get(name))
+    return Subject(own.apply, own.params, own.x1, targets, chosen, key, force=force, **given)
 
 
 def check_alike(name: str, other: Params | None, params: Params) -> None:
@@ -155,3 +251,16 @@ def check_alike(name: str, other: Params | None, params: Params) -> None:
             f"{name} must have the tree and shapes of params, got {shapes(other)} beside"
             f" {shapes(params)}."
         )
+
+
+def check_positive(name: str, value: float | None) -> None:
+    """Raise unless a number that was given is positive.
+
+    Example:
+        >>> check_positive("learning_rate", -0.1)
+        Traceback (most recent call last):
+        ...
+        ValueError: learning_rate must be positive, got -0.1.
+    """
+    if value is not None and not value > 0:
+        raise ValueError(f"{name} must be positive, got {value}.")

@@ -2,19 +2,18 @@
 
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
-from theorylab.training import Loss
-from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction
+from theorylab.progress import report
+from theorylab.typing import Apply, Inputs, Params, RandomKey
 
 from .card import Card
-from .measure import Measure, Row
-from .rows import curvature
-from .subject import Subject, subject_of
-
-MEASURES: tuple[Measure, ...] = (*curvature.MEASURES,)  # in the card's order
+from .measure import Measure, row_of
+from .rows import MEASURES
+from .rules import verdict_of
+from .subject import Known, Subject, subject_of
 
 
 def examine(
@@ -23,46 +22,76 @@ def examine(
     x: Inputs,
     y: Any,
     *,
-    loss: str | Loss = "cross_entropy",
-    learning_rate: float | None = None,
-    outputs: Reduction | None = None,
     key: RandomKey | None = None,
+    only: Iterable[str] | None = None,
     force: Iterable[str] = (),
-    **known: Any,
+    **known: Unpack[Known],
 ) -> Card:
     """Say what theory says about a network: which regime it is in, and how far from the next.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs.
         params: Its parameters, a tree of floating arrays.
-        x: Inputs, a batch of those it is trained on.
+        x: Inputs that it is trained on, all or a batch of them.
         y: Targets: class numbers (n,), values or probabilities (n, k).
-        loss: "cross_entropy", "mse" or "logistic", or a `Loss`.
-        learning_rate: The rate that it is trained with.
-        outputs: What reduces the outputs to (n, k), if they are not.
         key: Draws samples and probes; `jax.random.key(0)` unless told otherwise.
-        force: Names of rows to compute however long they take.
-        **known: Other fields of `Subject`.
+        only: Names of the rows to compute; by default all.
+        force: Names of rows to compute on all inputs, however long they take.
+        **known: What else is known: `loss=`, `learning_rate=`, `optimizer=`, `optimizer_state=`,
+            `momentum=`, `batch_size=`, `initial_params=`, `checkpoint=`, `by_width=`, `x_test=`,
+            `y_test=`, `outputs=` and `budget=`; `Known` says what each is.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> line = lambda w, x: x @ w
+        >>> x = jnp.eye(4)
+        >>> card = examine(line, jnp.ones((4, 1)), x, x[:, 0], loss="mse", only=["sharpness"])
+        >>> round(card.reading("sharpness").value, 4)  # 2/n
+        0.5
     """
     start = time.perf_counter()
+    measures = MEASURES if only is None else named("only", only)
     key = jax.random.key(0) if key is None else key
-    given = {"loss": loss, "learning_rate": learning_rate, "outputs": outputs, **known}
-    subject = subject_of(apply, params, x, y, key, **given)
-    rows = tuple(row_of(measure, subject, frozenset(force)) for measure in MEASURES)
-    about = {"parameters": float(subject.num_params), "inputs": float(subject.num_inputs)}
-    return Card(rows, (), {**about, "seconds": time.perf_counter() - start})
+    forced = frozenset(named("force", force))
+    subject = subject_of(apply, params, x, y, key, force=forced, **known)
+    return card_of(subject, measures, start)
 
 
-def row_of(measure: Measure, subject: Subject, force: frozenset[str]) -> Row:
-    """The row of one measure: it never raises."""
-    words = (measure.name, measure.group, measure.title, measure.experiment)
-    missing = [name for name in measure.needs if getattr(subject, name) is None]
-    if missing:
-        return Row(*words, "missing", reason=f"pass {', '.join(missing)}=")
-    start = time.perf_counter()
-    try:
-        reading = measure.read(subject)
-    except Exception as error:  # one row that fails must not cost the others
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        return Row(*words, "failed", reason=reason)
-    return Row(*words, "measured", reading, seconds=time.perf_counter() - start)
+def named(option: str, names: Iterable[str]) -> dict[str, Measure]:
+    """The measures with these names, in the order of the card.
+
+    Args:
+        option: Which option has the names.
+        names: Of measures.
+
+    Example:
+        >>> list(named("only", ["sharpness"]))
+        ['sharpness']
+    """
+    names = [names] if isinstance(names, str) else list(names)
+    if unknown := [name for name in names if name not in MEASURES]:
+        known = ", ".join(MEASURES)
+        raise ValueError(f"{option} must name rows out of {known}, got {unknown[0]!r}.")
+    return {name: measure for name, measure in MEASURES.items() if name in names}
+
+
+def card_of(subject: Subject, measures: dict[str, Measure], start: float) -> Card:
+    """The card of a subject that was checked.
+
+    Args:
+        subject: The network.
+        measures: What to read off it.
+        start: When the check-up began, by `time.perf_counter`.
+    """
+    rows = []
+    for done, measure in enumerate(measures.values()):
+        report(measure.title, done / len(measures))
+        rows.append(row_of(measure, subject))
+    about: dict[str, str | float] = {
+        "parameters": float(subject.num_params),
+        "inputs": float(subject.num_inputs),
+        "outputs": float(subject.num_outputs),
+        "loss": f"{subject.loss.kind}, {subject.loss.normalization}",
+        "seconds": time.perf_counter() - start,
+    }
+    return Card(tuple(rows), verdict_of(rows), about)

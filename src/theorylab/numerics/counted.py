@@ -18,6 +18,26 @@ from jaxtyping import Array, Float
 from .spectra import Operator, Vector, flat_operator, template
 
 
+class CompiledOperator:
+    """v ↦ A v on flat vectors that is a compiled program already, and is not to be compiled again.
+
+    Args:
+        apply: A, a function of a flat array, such as one that calls a function of `jax.jit`.
+
+    Example:
+        >>> doubled = jax.jit(lambda v: 2 * v)
+        >>> CompiledOperator(doubled)(jnp.ones(2)).tolist()
+        [2.0, 2.0]
+    """
+
+    def __init__(self, apply: Callable[[Float[Array, " p"]], Float[Array, " p"]]) -> None:
+        self._apply = apply
+
+    def __call__(self, vector: Float[Array, " p"]) -> Float[Array, " p"]:
+        """A v."""
+        return self._apply(vector)
+
+
 class CountedOperator:
     """v ↦ ±A v on flat vectors, and how often it was applied.
 
@@ -31,6 +51,10 @@ class CountedOperator:
         flat, self.unravel = template(like)
         self.size, self.dtype = flat.size, flat.dtype
         self.products = 0
+        if isinstance(matvec, CompiledOperator):
+            refuse_tracing(flat)
+            self._constants, self._apply = [], _as_program(matvec, negative)
+            return
         program, constants = hoisted(flat_operator(matvec, self.unravel), flat)
         refuse_tracing((flat, constants))
         self._constants = constants
@@ -112,6 +136,10 @@ def _written_out(closed: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
             found = found if equation.primitive.multiple_results else [found]
         values.update(zip(equation.outvars, found, strict=True))
     return [read(atom) for atom in program.outvars]
+
+
+def _as_program(matvec: CompiledOperator, negative: bool) -> Callable[..., Array]:
+    return lambda _, vector: -matvec(vector) if negative else matvec(vector)
 
 
 def _negated(program: Callable[..., Array]) -> Callable[..., Array]:

@@ -1,1 +1,3 @@
-"""The measures of the card: a module a group, each with its `MEASURES`."""
+"""The measures of the card: a module a group, each with its `MEASURES`; `MEASURES` has all."""
+
+from .whole import MEASURES as MEASURES

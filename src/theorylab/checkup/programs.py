@@ -1,0 +1,114 @@
+"""The compiled programs that measures share: one for each network, loss and shape.
+
+    outputs            f(w; x)
+    gradient           ∇L(w),            L(w) = loss(f(w; x), y)
+    hessian_product    ∇²L(w) v
+    gauss_newton_product                 Jᵀ ∇²ℓ J v
+
+Parameters and data are arguments, so the same program serves a network while it trains.
+"""
+
+from functools import partial
+
+import jax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from theorylab.models.fast_convolutions import fast_convolutions
+from theorylab.training import Loss
+from theorylab.typing import Apply, Inputs, Params
+
+
+@partial(jax.jit, static_argnums=0)
+def outputs(apply: Apply, params: Params, x: Inputs) -> Float[Array, "n k"]:
+    """Compute f(w; x).
+
+    Args:
+        apply: The network.
+        params: w.
+        x: Inputs.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> outputs(lambda w, x: w * x, 2.0, jnp.ones((1, 1))).tolist()
+        [[2.0]]
+    """
+    return apply(params, x)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def gradient(apply: Apply, loss: Loss, params: Params, x: Inputs, y: Array) -> Params:
+    """Compute ∇L(w).
+
+    Args:
+        apply: The network.
+        loss: The loss.
+        params: w.
+        x: Inputs.
+        y: Targets.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from theorylab.training import squared
+        >>> line, x, y = lambda w, x: w * x, jnp.ones((1, 1)), jnp.zeros((1, 1))
+        >>> gradient(line, squared("sum"), jnp.array(3.0), x, y).item()
+        6.0
+    """
+    return fast_convolutions(jax.grad(lambda w: loss(apply(w, x), y)))(params)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def hessian_product(
+    apply: Apply, loss: Loss, params: Params, x: Inputs, y: Array, vector: Float[Array, " p"]
+) -> Float[Array, " p"]:
+    """Compute ∇²L(w) v, for a flat v.
+
+    Args:
+        apply: The network.
+        loss: The loss.
+        params: w.
+        x: Inputs.
+        y: Targets.
+        vector: v, in the order of `ravel_pytree(params)`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from theorylab.training import squared
+        >>> line, x, y = lambda w, x: w * x, jnp.ones((1, 1)), jnp.zeros((1, 1))
+        >>> hessian_product(line, squared("sum"), jnp.array(3.0), x, y, jnp.ones(1)).tolist()
+        [2.0]
+    """
+    flat, unravel = ravel_pytree(params)
+    slope = jax.grad(lambda w: loss(apply(unravel(w), x), y))
+    return fast_convolutions(lambda w, v: jax.jvp(slope, (w,), (v,))[1])(flat, vector)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def gauss_newton_product(
+    apply: Apply, loss: Loss, params: Params, x: Inputs, y: Array, vector: Float[Array, " p"]
+) -> Float[Array, " p"]:
+    """Compute Jᵀ ∇²ℓ(f) J v, for a flat v.
+
+    Args:
+        apply: The network.
+        loss: The loss.
+        params: w.
+        x: Inputs.
+        y: Targets.
+        vector: v, in the order of `ravel_pytree(params)`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from theorylab.training import squared
+        >>> square, x, y = lambda w, x: w**2 * x, jnp.ones((1, 1)), jnp.zeros((1, 1))
+        >>> gauss_newton_product(square, squared("sum"), jnp.array(3.0), x, y, jnp.ones(1)).tolist()
+        [72.0]
+    """
+    flat, unravel = ravel_pytree(params)
+
+    def product(w: Array, v: Array) -> Array:
+        f, forward = jax.linearize(lambda w: apply(unravel(w), x), w)
+        bent = jax.jvp(jax.grad(lambda f: loss(f, y)), (f,), (forward(v),))[1]
+        return jax.linear_transpose(forward, w)(bent)[0]
+
+    return fast_convolutions(product)(flat, vector)
