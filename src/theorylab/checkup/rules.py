@@ -1,15 +1,22 @@
 """The verdict in words: sentences that follow from the rows by rules, at most five.
 
-Each rule looks at readings, and gives a sentence or nothing. They are asked in the order in which
-they matter to whoever trains the network; the first five sentences are the verdict.
+Each rule looks at readings, and gives a sentence or nothing; its docstring says when. They are
+asked in the order in which they matter to whoever trains the network; the first five sentences are
+the verdict. A row that is missing decides nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from theorylab.answers.digits import number
+
 from .measure import Reading, Row
 
 MOST = 5  # sentences of a verdict
+LAZY = 0.1  # relative drift of the kernel, and error of the linear model, below which it is lazy
+RICH = 0.5  # drift above which it has learned features
+MOST_OF_THEM = 0.5  # a share of units that is worth a sentence
+FAR_FROM_CHANCE = 0.5  # of the way from chance to 100 %, for "fits its labels"
 
 
 class Sentence(NamedTuple):
@@ -24,8 +31,8 @@ class Sentence(NamedTuple):
     words: str
 
 
-Rule = Callable[[Mapping[str, Reading]], str | None]
-RULES: dict[str, Rule] = {}
+Readings = Mapping[str, Reading]
+Rule = Callable[[Readings], str | None]
 
 
 def verdict_of(rows: Sequence[Row]) -> tuple[Sentence, ...]:
@@ -41,3 +48,195 @@ def verdict_of(rows: Sequence[Row]) -> tuple[Sentence, ...]:
     readings = {row.name: row.reading for row in rows if row.reading is not None}
     said = ((name, rule(readings)) for name, rule in RULES.items())
     return tuple(Sentence(name, words) for name, words in said if words)[:MOST]
+
+
+def _divergent(readings: Readings) -> str | None:
+    """`stability` is in the phase "divergent": above 4/λ_max."""
+    if _phase(readings) != "divergent":
+        return None
+    over = number(readings["stability"].value, 3)
+    return (
+        f"The learning rate is {over} times the edge of stability 2/λ, beyond 4/λ: wide networks"
+        " diverge here."
+    )
+
+
+def _catapult(readings: Readings) -> str | None:
+    """`stability` is in the phase "catapult": between 2/λ_max and 4/λ_max, for gradient descent."""
+    if _phase(readings) != "catapult":
+        return None
+    over = number(readings["stability"].value, 3)
+    return (
+        f"The learning rate is {over} times the edge of stability 2/λ and below 4/λ: the loss will"
+        " rise, and a wide network comes back at a smaller λ (a catapult)."
+    )
+
+
+def _unstable(readings: Readings) -> str | None:
+    """`stability` is in the phase "unstable": above the edge of an optimiser with memory."""
+    if _phase(readings) != "unstable":
+        return None
+    over = number(readings["stability"].value, 3)
+    return (
+        f"The learning rate is {over} times the edge of stability of this optimizer: the steepest"
+        " direction grows."
+    )
+
+
+def _edge(readings: Readings) -> str | None:
+    """`stability` is in the phase "edge": the edge lies within its interval, or within 2 %."""
+    if _phase(readings) != "edge":
+        return None
+    return "The learning rate is at the edge of stability: sharpness is held near 2/η."
+
+
+def _initialisation(readings: Readings) -> str | None:
+    """No weight matrix differs from random entries, and the accuracy is no better than chance."""
+    spectra, fit = readings.get("weight_spectra"), readings.get("fit")
+    if spectra is None or fit is None or spectra.details.get("as drawn") != "all":
+        return None
+    chance = fit.details.get("chance")
+    if isinstance(chance, float) and fit.low > 2 * chance:
+        return None
+    return "The network looks as it was drawn: its weights are noise, and it fits nothing yet."
+
+
+def _missing_multiplier(readings: Readings) -> str | None:
+    """`signal_scale` names a layer whose gain is far from 1, or `width_scaling` one that grows."""
+    scale = readings.get("signal_scale")
+    flagged = scale.details.get("flagged") if scale else None
+    if scale is not None and flagged:
+        return (
+            f"Layer {flagged} multiplies its signal by {number(scale.value, 3)}: a factor such as"
+            " 1/√n seems to be missing, and it cannot be widened as it is."
+        )
+    growth = readings.get("width_scaling")
+    layer = growth.details.get("flagged") if growth else None
+    if growth is None or not layer:
+        return None
+    return (
+        f"With width n, updates of {layer} change its features as n^{number(growth.value, 2)}: the"
+        " parametrization does not keep them, so learning rates do not transfer between widths."
+    )
+
+
+def _saturated(readings: Readings) -> str | None:
+    """More than half of the units are saturated."""
+    return _most_units(readings, "saturated_units", "saturated: their derivatives are nearly 0")
+
+
+def _dead(readings: Readings) -> str | None:
+    """More than half of the units are dead."""
+    return _most_units(readings, "dead_units", "dead: no input moves them")
+
+
+def _random_labels(readings: Readings) -> str | None:
+    """The labels are fitted, but a kernel that left each one out does not beat chance."""
+    fit, others = readings.get("fit"), readings.get("label_predictability")
+    if fit is None or others is None:
+        return None
+    chance, level = fit.details.get("chance"), others.details.get("chance")
+    if not isinstance(chance, float) or not isinstance(level, float):
+        return None
+    fitted = fit.low > chance + FAR_FROM_CHANCE * (1 - chance)
+    if not fitted or others.low > level:
+        return None
+    return (
+        f"It fits {_percent(fit.value)} of its labels, but the inputs do not tell them (left out,"
+        f" {_percent(others.value)}; chance {_percent(level)}): labels at random are memorised."
+    )
+
+
+def _lazy(readings: Readings) -> str | None:
+    """`kernel_drift` is below 0.1, and `linear_error`, if it is there, below 0.1."""
+    drift, error = readings.get("kernel_drift"), readings.get("linear_error")
+    if drift is None or drift.value >= LAZY or (error is not None and error.value >= LAZY):
+        return None
+    return (
+        f"Training was lazy: the tangent kernel moved by {_percent(drift.value)}, so a linear model"
+        " in the initial gradients describes it."
+    )
+
+
+def _rich(readings: Readings) -> str | None:
+    """`kernel_drift` is above 0.5."""
+    drift = readings.get("kernel_drift")
+    if drift is None or drift.value <= RICH:
+        return None
+    return (
+        f"Training was rich: the tangent kernel moved by {_percent(drift.value)}, so features were"
+        " learned, and no kernel fixed at the start describes it."
+    )
+
+
+def _between(readings: Readings) -> str | None:
+    """Neither lazy nor rich."""
+    drift = readings.get("kernel_drift")
+    if drift is None or _lazy(readings) or _rich(readings):
+        return None
+    return (
+        f"Training was between lazy and rich: the tangent kernel moved by {_percent(drift.value)}."
+    )
+
+
+def _overfits(readings: Readings) -> str | None:
+    """The interval of `test_gap` lies above 0.1 for classes."""
+    gap = readings.get("test_gap")
+    if gap is None or gap.details.get("kind") != "error" or gap.low <= 0.1:
+        return None
+    return f"It errs on {_percent(gap.value)} more of the held-out inputs than of its own."
+
+
+def _noisy(readings: Readings) -> str | None:
+    """The batch is smaller than the gradient-noise scale's interval."""
+    noise = readings.get("gradient_noise")
+    batch = noise.details.get("batch size") if noise else None
+    if noise is None or not isinstance(batch, float) or batch >= noise.low:
+        return None
+    return (
+        f"Batches of {number(batch, 4)} are below the gradient-noise scale"
+        f" {number(noise.value, 2)}: noise, not curvature, limits the progress of a step."
+    )
+
+
+def _stable(readings: Readings) -> str | None:
+    """`stability` is in the phase "stable"."""
+    if _phase(readings) != "stable":
+        return None
+    share = _percent(readings["stability"].value)
+    return f"The learning rate is stable: {share} of the edge of stability."
+
+
+def _phase(readings: Readings) -> str | float | None:
+    stability = readings.get("stability")
+    return stability.details.get("phase") if stability else None
+
+
+def _most_units(readings: Readings, name: str, words: str) -> str | None:
+    found = readings.get(name)
+    if found is None or found.value <= MOST_OF_THEM:
+        return None
+    return f"{_percent(found.value)} of the hidden units are {words}."
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share, 3)} %"
+
+
+RULES: dict[str, Rule] = {  # in the order in which they are asked
+    "divergent": _divergent,
+    "catapult": _catapult,
+    "unstable": _unstable,
+    "edge": _edge,
+    "missing multiplier": _missing_multiplier,
+    "saturated": _saturated,
+    "dead": _dead,
+    "initialisation": _initialisation,
+    "random labels": _random_labels,
+    "lazy": _lazy,
+    "rich": _rich,
+    "between": _between,
+    "overfits": _overfits,
+    "noisy": _noisy,
+    "stable": _stable,
+}
