@@ -52,7 +52,10 @@ def trained(
         data_key, init_key = jax.random.split(key)
         x, y = draw(data_key)
         start = model.init(init_key)
-        risk = lambda w: loss(model.apply(w, x), y)
+
+        def risk(w):
+            return loss(model.apply(w, x), y)
+
         run = descend(risk, start, optimizer(start), [0, steps], lambda w: jnp.zeros(()))
         return start, run.params, x, y
 
@@ -119,7 +122,10 @@ def top_eigenvalue(planted: Planted, seed: int) -> float:
     """λ_max of the dense Hessian."""
     params, x, y = (jax.tree.map(lambda a: a[seed], tree) for tree in planted[1:4])
     flat, unravel = jax.flatten_util.ravel_pytree(params)
-    loss = lambda w, x, y: MSE(planted.model.apply(unravel(w), x), y)
+
+    def loss(w, x, y):
+        return MSE(planted.model.apply(unravel(w), x), y)
+
     return float(np.linalg.eigvalsh(jax.hessian(loss)(flat, x, y))[-1])
 
 
