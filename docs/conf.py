@@ -26,7 +26,7 @@ python_maximum_signature_line_length = 88
 toc_object_entries = False  # a room's page would list every name twice
 highlight_language = "none"  # indented blocks are formulas and commands
 
-exclude_patterns = ["_inventories", "_ext", "_static"]
+exclude_patterns = ["_inventories", "_ext", "_static", "_tutorials"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "theorylab"

@@ -1,7 +1,8 @@
-"""Make the gallery and the API reference: nothing in them is typed.
+"""Make the gallery, the API reference and the tutorials' results: nothing in them is typed.
 
     outcomes ─► docs/gallery/<experiment>.{md,svg}, an index for every room and theme
     code     ─► docs/reference/…                    (`reference.py`)
+    code     ─► docs/tutorials/…                    (`tutorials.py`)
 
 Run it before Sphinx. Outcomes come from a store, and what it does not hold is run.
 """
@@ -30,6 +31,7 @@ from theorylab.report import LiveProgress
 from theorylab.report.page import render_claims, setting, view
 from theorylab.report.summary import summarise
 from theorylab.sources import DOCUMENTS, document
+from tutorials import TUTORIALS, write_tutorials
 
 GALLERY = Path(__file__).parent / "gallery"
 
@@ -41,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--store", type=Path, default=store_folder(), help="where outcomes are")
     options = parser.parse_args(arguments)
     write_reference(REFERENCE)
+    write_tutorials(TUTORIALS)
     outcomes = obtained(options.preset, Store(options.store))
     descriptions = {entry.name: entry.description for entry in EXPERIMENTS.entries()}
     write_gallery(outcomes, descriptions, GALLERY, {"systems": systems_page()})
