@@ -1,8 +1,11 @@
 """Feature learning: which directions of the inputs matter to what was learned.
 
 agop            the average gradient outer product of any network, exact and sketched
+agop_rank       how many directions of the inputs an AGOP has, with an interval over inputs
 agop_penalty    training with a price on its size
 layers          the same for the inputs of every layer, beside what its weights prefer
+units           which units are active, dead or saturated, for every activation of any network
+weight_spectra  singular values of weights against those of random matrices
 recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
                 `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
 teachers        where the truth is not known: the features of a well trained network
@@ -51,6 +54,9 @@ from .recursive import learn_features as learn_features
 from .teachers import Teacher as Teacher
 from .teachers import halving_cnn as halving_cnn
 from .teachers import teach as teach
+
+from .units import UnitActivity as UnitActivity
+from .units import unit_activity as unit_activity
 
 if TYPE_CHECKING:
     from .feature_machines import RecursiveFeatureClassifier as RecursiveFeatureClassifier
