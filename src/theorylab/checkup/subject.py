@@ -18,6 +18,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from theorylab.features import UnitActivity, unit_activity
 from theorylab.kernels import ntk
 from theorylab.models.inputs import num_inputs
 from theorylab.models.own_network import check_outputs, check_params, entered
@@ -167,6 +168,13 @@ class Subject:
         """The tangent kernel, mean over outputs, on the sample of `kernel_inputs`."""
         x, _ = self.sample(self.kernel_inputs)
         return ntk(self.apply, self.params, x)
+
+    @cached_property
+    def activity(self) -> tuple[int, dict[str, UnitActivity]]:
+        """What hidden units do at the inputs of a sample, by activation; and how many inputs."""
+        size = self.effort("dead_units", 0.05, passes=1.0, products=1, most=4 * MOST).inputs
+        found = unit_activity(self.apply, self.params, self.sample(size)[0])
+        return size, found
 
 
 class Known(TypedDict, total=False):

@@ -29,6 +29,8 @@ from .agop import agop_sketch as agop_sketch
 from .agop import sketch_alignment as sketch_alignment
 from .agop_penalty import agop_penalty as agop_penalty
 from .agop_penalty import penalized as penalized
+from .agop_rank import AgopRank as AgopRank
+from .agop_rank import agop_rank as agop_rank
 from .compare import FeatureComparison as FeatureComparison
 from .compare import compare_features as compare_features
 from .fixed import Features as Features
@@ -54,9 +56,11 @@ from .recursive import learn_features as learn_features
 from .teachers import Teacher as Teacher
 from .teachers import halving_cnn as halving_cnn
 from .teachers import teach as teach
-
 from .units import UnitActivity as UnitActivity
 from .units import unit_activity as unit_activity
+from .weight_spectra import WeightSpectrum as WeightSpectrum
+from .weight_spectra import matrix_spectrum as matrix_spectrum
+from .weight_spectra import weight_spectra as weight_spectra
 
 if TYPE_CHECKING:
     from .feature_machines import RecursiveFeatureClassifier as RecursiveFeatureClassifier

@@ -1,8 +1,8 @@
 """Functions of one number inside a program: which entries of a value are φ(z) of another's.
 
 A value is followed back, entry by entry, to the value z from which it is computed with constants
-alone: relu(z), z·sigmoid(z), 1/(1 + e⁻ᶻ). Sums with other arrays (a bias, a residual) start anew. So
-φ is known as a small program of its own, whatever it is called, and can be evaluated anywhere:
+alone: relu(z), z·sigmoid(z), 1/(1 + e⁻ᶻ). Sums with other arrays (a bias, a residual) start anew.
+So φ is known as a small program of its own, whatever it is called, and can be evaluated anywhere:
 
     φ(z), φ′(z)     at what the network computes
     sup |φ′|        on a grid, and φ′ far out on both sides
@@ -19,18 +19,22 @@ from jax.extend.core import JaxprEqn
 from jaxtyping import Array, Float
 
 _LINEAR = frozenset(
-    "add sub neg convert_element_type copy copy_p add_any reduce_precision stop_gradient"
-    " optimization_barrier real".split()
+    {"add", "sub", "neg", "convert_element_type", "copy", "copy_p", "add_any", "stop_gradient"}
+    | {"reduce_precision", "optimization_barrier", "real"}
 )
-_POLYNOMIAL = frozenset("mul integer_pow square".split())
-_ROOTS = frozenset("sqrt rsqrt cbrt pow".split())
-_EXPONENTIAL = frozenset("exp exp2 expm1".split())
-_LOGARITHMS = frozenset("log log1p".split())
-_COMPARISONS = frozenset("gt ge lt le eq ne and or not xor is_finite".split())
-_KINKS = frozenset("max min abs sign select_n clamp floor ceil round rem".split())
+_POLYNOMIAL = frozenset({"mul", "integer_pow", "square"})
+_ROOTS = frozenset({"sqrt", "rsqrt", "cbrt", "pow"})
+_EXPONENTIAL = frozenset({"exp", "exp2", "expm1"})
+_LOGARITHMS = frozenset({"log", "log1p"})
+_COMPARISONS = frozenset(
+    {"gt", "ge", "lt", "le", "eq", "ne", "and", "or", "not", "xor", "is_finite"}
+)
+_KINKS = frozenset(
+    {"max", "min", "abs", "sign", "select_n", "clamp", "floor", "ceil", "round", "rem"}
+)
 _SMOOTH = frozenset(
-    "tanh logistic erf erfc erf_inv sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh"
-    " lgamma digamma".split()
+    {"tanh", "logistic", "erf", "erfc", "erf_inv", "sin", "cos", "tan", "asin", "acos", "atan"}
+    | {"atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "lgamma", "digamma"}
 )
 ELEMENTWISE = (
     _LINEAR

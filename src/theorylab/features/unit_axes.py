@@ -30,7 +30,7 @@ class Units(NamedTuple):
     leaf: int | None = None  # of the parameters: the weight that was applied last
 
 
-def moved(equation: JaxprEqn, given: list[Units], result: int = 0) -> Units:
+def moved(equation: JaxprEqn, given: list, result: int = 0) -> Units:
     """What is known of the result of an equation.
 
     Args:

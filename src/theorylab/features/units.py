@@ -29,7 +29,6 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
 from jaxtyping import Array, Bool, Float
 
 from theorylab.answers import Answer
-from theorylab.kernels.finite.uses import shape_of
 from theorylab.models.inputs import as_batch, num_inputs, one_input
 from theorylab.models.own_network import entered
 from theorylab.typing import Apply, Axes, Inputs, Params, Reduction
@@ -188,13 +187,13 @@ class _Walk:
         self.tokens: list[object] = []  # kept, so that no two have one id
         self.done: set[tuple[int, frozenset[int]]] = set()
 
-    def all(self, program: ClosedJaxpr, given: list[Any], known: list[Units]) -> list[_Seen]:
+    def all(self, program: ClosedJaxpr, given: list, known: list) -> list:
         """Run the whole program."""
         values = [self._fresh(array, units) for array, units in zip(given, known, strict=True)]
         self.run(program.jaxpr, list(program.consts), values, smooth=True)
         return self.seen
 
-    def run(self, jaxpr: Jaxpr, consts: list[Any], given: list[_Value], smooth: bool) -> list:
+    def run(self, jaxpr: Jaxpr, consts: list[Any], given: list, smooth: bool) -> list:
         """Run a program in the program."""
         known: dict[Any, _Value] = {
             variable: self._fresh(array, Units(False))
@@ -220,7 +219,7 @@ class _Walk:
         self.roots[id(token)] = (array, units)
         return _Value(array, units, root_of(token), False)
 
-    def _one(self, jaxpr: Jaxpr, equation: JaxprEqn, inputs: list[_Value], smooth: bool) -> list:
+    def _one(self, jaxpr: Jaxpr, equation: JaxprEqn, inputs: list, smooth: bool) -> list:
         name = equation.primitive.name
         if name in _CALLS:
             return self._call(equation, inputs, smooth)
@@ -237,13 +236,12 @@ class _Walk:
             self._look(value, name in _PRODUCTS)
         units = [moved(equation, [v.units for v in inputs], n) for n in range(len(results))]
         values = [self._fresh(r, u) for r, u in zip(results, units, strict=True)]
-        if name == "broadcast_in_dim" and inputs[0].is_number:
-            values = [values[0]._replace(is_number=True)]
-        elif len(results) == 1 and all(value.is_number for value in inputs):
+        spread = name == "broadcast_in_dim" and inputs[0].is_number
+        if spread or (len(results) == 1 and all(value.is_number for value in inputs)):
             values = [values[0]._replace(is_number=True)]
         return values
 
-    def _call(self, equation: JaxprEqn, inputs: list[_Value], smooth: bool) -> list:
+    def _call(self, equation: JaxprEqn, inputs: list, smooth: bool) -> list:
         """Walk through a function; if it is elementwise as a whole, φ has its name."""
         inner = equation.params[_CALLS[equation.primitive.name]]
         jaxpr, consts = (
@@ -275,7 +273,7 @@ class _Walk:
         counts, positions = count_units(partial(value_of, node), z, units.axes)
         self.seen.append(_Seen(counts, label(node), units.leaf, positions))
 
-    def _scan(self, equation: JaxprEqn, inputs: list[_Value], smooth: bool) -> list:
+    def _scan(self, equation: JaxprEqn, inputs: list, smooth: bool) -> list:
         """Walk through the steps of a loop; what its units do is summed over the steps."""
         settings = equation.params
         num_consts, num_carry = settings["num_consts"], settings["num_carry"]
