@@ -9,10 +9,11 @@ From n inputs, with tᵢ = ‖Jᵢ‖² and hᵢⱼ = ‖Jᵢ Jⱼᵀ‖², both
     (tr M)² ≈ mean tᵢtⱼ,   tr M² ≈ mean hᵢⱼ,
 
 each without bias: the rank of the sample's own M = (1/n) Σ JᵢᵀJᵢ would be too small, as it has only
-n terms. Leaving out one input at a time (the jackknife) gives the error of log rank, and Student's
-interval, with as many degrees of freedom as the error is known with, 2n/(κ − 1) for influences of
-kurtosis κ: few where a few inputs have most of the gradient. With many outputs, rows of J are replaced by a few random combinations ξᵀJ, ξ of signs,
-E ξξᵀ = I: every mean over pairs stays what it is, since ξᵢ and ξⱼ are independent.
+n terms. Leaving out one input at a time (the jackknife) gives the error of log rank, and what is
+left of its bias, by which the interval is widened. Student's quantile has the degrees of freedom
+with which the error is known, 2n/(κ − 1) for influences of kurtosis κ: few where a few inputs have
+most of the gradient. With many outputs, rows of J are replaced by a few random combinations ξᵀJ, ξ
+of signs, E ξξᵀ = I: every mean over pairs stays what it is, as ξᵢ and ξⱼ are independent.
 
 The eigenvalues and directions are those of the sample's M: from a matrix (nk, nk) of the inner
 products of gradients if d is larger.
@@ -39,7 +40,8 @@ from .agop import checked_network, flat_network, outputs_of_one
 from .blocks import block_size_for
 from .split import At, num_entries, split_at
 
-MOST_OUTPUTS = 16  # whose gradients are all taken; of more, a few combinations
+MOST_OUTPUTS = 4  # whose gradients are all taken; of more, a few combinations
+_COMBINATIONS = 2  # for every input: more inputs tell more than more outputs
 _FEWEST = 30  # inputs for an interval
 
 
@@ -88,7 +90,7 @@ def agop_rank(
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, ...).
         params: Its parameters, any pytree.
         x: The inputs, independent draws of their law: a sample of a thousand is plenty.
-        key: Draws combinations of the outputs, if there are more than 16.
+        key: Draws combinations of the outputs, if there are more than 4.
         top: How many eigenvalues and directions to give, at most.
         confidence: Of the interval, in (0, 1); below 30 inputs there is none: its ends are NaN.
         block_size: How many inputs to take at a time, 256 at most by default.
@@ -156,10 +158,10 @@ def rows_of(num_outputs: int) -> int:
     """How many gradients are taken at each input.
 
     Example:
-        >>> rows_of(10), rows_of(50_000)
-        (10, 8)
+        >>> rows_of(3), rows_of(50_000)
+        (3, 2)
     """
-    return num_outputs if num_outputs <= MOST_OUTPUTS else MOST_OUTPUTS // 2
+    return num_outputs if num_outputs <= MOST_OUTPUTS else _COMBINATIONS
 
 
 def rank_of_rows(
@@ -192,7 +194,8 @@ def rank_of_rows(
     without = ((norms * rest).sum() - 2 * norms * rest) / (pairs.sum() - 2 * sums)
     logs = np.log(np.maximum(without, 1e-300))
     error = math.sqrt((n - 1) / n * ((logs - logs.mean()) ** 2).sum())
-    margin = float(stdtrit(_degrees(logs), (1 + confidence) / 2)) * error
+    bias = (n - 1) * (logs.mean() - math.log(ordinary))
+    margin = float(stdtrit(_degrees(logs), (1 + confidence) / 2)) * error + abs(bias)
     low, high = ordinary * math.exp(-margin), ordinary * math.exp(min(margin, 700.0))
     value = min(max(ordinary, 1.0), float(d))
     return value, min(max(low, 1.0), value), max(min(high, float(d)), value)

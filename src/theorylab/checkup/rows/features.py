@@ -11,18 +11,23 @@ arXiv:1810.01075 (martin2021).
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from theorylab.claims import Source
-from theorylab.features import agop_rank, neural_feature_ansatz, weight_spectra
+from theorylab.features import agop_rank, neural_feature_ansatz
 from theorylab.features.agop_rank import rows_of
 from theorylab.features.split import look_ups, num_entries, split_at
 from theorylab.features.units import FLAT, UnitActivity
 from theorylab.features.weight_spectra import LARGEST, draw_bulk, weight_matrices
+from theorylab.kernels.finite.program import program_of, uses_of
+from theorylab.models.inputs import one_input
+from theorylab.typing import Apply, Inputs, Params
 
 from ..measure import Measure, Reading, Skipped
 from ..subject import Subject
@@ -138,55 +143,90 @@ def as_picture(direction: np.ndarray) -> np.ndarray | None:
     return 0.5 + 0.5 * direction / (largest if largest > 0 else 1.0)
 
 
+@dataclass(frozen=True)
+class _Combined:
+    """A network whose outputs are combined as each input says: f ─► Sf with signs S (r, k)."""
+
+    apply: Apply
+
+    def __call__(self, params: Params, x: tuple[Inputs, Array]) -> Array:
+        inputs, signs = x
+        return jnp.einsum("nk,nrk->nr", self.apply(params, inputs), signs)
+
+
 def _feature_ansatz(subject: Subject) -> Reading:
-    k = subject.num_outputs
-    inputs = subject.effort("feature_ansatz", 0.08, passes=2.0 * k, products=1, most=200).inputs
-    least = min(64, subject.num_inputs)
-    cost = subject.flops * 2 * k * least / 3e10
-    if cost > max(20.0, 0.3 * subject.seconds) and "feature_ansatz" not in subject.force:
-        raise Skipped(f'it would take about {cost:.0f} s; force="feature_ansatz" computes it')
-    x, _ = subject.sample(inputs)
-    found = neural_feature_ansatz(subject.apply, subject.params, x)
-    details: dict[str, float | str] = {}
-    for name, ansatz in found.items():
-        correlation = float(ansatz.correlation)
-        if not math.isfinite(correlation) or _is_last(subject, name, correlation):
-            continue
-        details[name] = correlation
-    if not details:
+    k, rows = subject.num_outputs, rows_of(subject.num_outputs)
+    effort = subject.effort("feature_ansatz", 0.08, passes=1.5 * rows, products=1, most=200)
+    x, _ = subject.sample(effort.inputs)
+    if rows < k:  # E (Jᵀξ)(Jᵀξ)ᵀ = JᵀJ for signs ξ
+        shape = (effort.inputs, rows, k)
+        signs = jax.random.rademacher(
+            subject.key_for("feature_ansatz"), shape, output_kind(subject)
+        )
+        found = neural_feature_ansatz(
+            _Combined(subject.apply), subject.params, (x, signs / math.sqrt(rows))
+        )
+    else:
+        found = neural_feature_ansatz(subject.apply, subject.params, x)
+    last = _output_layer(subject)
+    layers = {name: float(one.correlation) for name, one in found.items() if name != last}
+    layers = {name: value for name, value in layers.items() if math.isfinite(value)}
+    if not layers:
         raise Skipped("no layer before the last has weights that enter by one product")
-    values = np.array(list(details.values()), dtype=float)
-    value = float(np.median(values))
-    details = dict(list(details.items())[:_LINES])
-    exact = inputs == subject.num_inputs
+    value = float(np.median(list(layers.values())))
+    exact = effort.inputs == subject.num_inputs and rows == k
+    told = f"{k} outputs" if rows == k else f"{rows} random combinations of {k} outputs"
     return Reading(
         value=value,
         low=value if exact else math.nan,
         high=value if exact else math.nan,
         certainty="exact" if exact else "estimate",
-        method=f"median of {len(values)} layers, gradients of {k} outputs at {inputs:,} inputs",
-        meaning=_ansatz_meaning(value),
-        products=inputs * k,
-        details=details,
+        method=f"median of {len(layers)} layers, gradients of {told} at {effort.inputs:,} inputs",
+        meaning=_ansatz_meaning(subject, value, list(layers)),
+        products=effort.inputs * rows,
+        details=dict(list(layers.items())[:_LINES]),
     )
 
 
-def _is_last(subject: Subject, name: str, correlation: float) -> bool:
-    """Whether a layer gives the outputs: its G is a multiple of WWᵀ whatever it has learned."""
-    leaves = jax.tree_util.tree_leaves_with_path(subject.params)
-    shapes = {jax.tree_util.keystr(path): jnp.shape(leaf) for path, leaf in leaves}
-    return subject.num_outputs in shapes[name] and correlation > 1 - 1e-4
+def output_kind(subject: Subject) -> Any:
+    """The type of the outputs.
+
+    Example:
+        >>> from theorylab.checkup import subject_of
+        >>> line, x = lambda w, x: x @ w, jnp.ones((3, 2))
+        >>> subject = subject_of(line, jnp.ones((2, 1)), x, x[:, :1], jax.random.key(0), loss="mse")
+        >>> output_kind(subject) == x.dtype
+        True
+    """
+    return jax.eval_shape(subject.apply, subject.params, subject.x).dtype
 
 
-def _ansatz_meaning(value: float) -> str:
+def _output_layer(subject: Subject) -> str:
+    """The layer that gives the outputs: its G is WWᵀ by definition, whatever it has learned."""
+    program = program_of(subject.apply, subject.params, one_input(subject.x))
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(subject.params)]
+    uses = uses_of(program)
+    if not uses or uses[-1].sizes.fan_out != subject.num_outputs:
+        return ""
+    return jax.tree_util.keystr(paths[uses[-1].leaf])
+
+
+def _ansatz_meaning(subject: Subject, value: float, layers: list[str]) -> str:
+    """Weights that still look random say nothing: both matrices share their noise."""
+    spectra = subject.spectra
+    if all(name in spectra and spectra[name].is_random for name in layers):
+        return (
+            "the weights look random (weight_spectra), so the ansatz tells nothing yet: with them"
+            " both sides share their noise"
+        )
     if value > 0.5:
         return (
             "the directions that the weights enlarge are mostly those to which the outputs are"
-            " sensitive: features were learned"
+            " sensitive, as the neural feature ansatz says of learned features"
         )
     return (
         "the directions that the weights enlarge are not those to which the outputs are sensitive:"
-        " hardly any features were learned"
+        " the neural feature ansatz does not hold"
     )
 
 
@@ -297,7 +337,7 @@ def _draw_units(reading: Reading, axes: Any) -> None:
 
 
 def _weight_spectra(subject: Subject) -> Reading:
-    found = weight_spectra(subject.params)
+    found = subject.spectra
     if not found:
         raise Skipped("no parameter is a matrix, or all have sides above 1,500")
     left_out = [
