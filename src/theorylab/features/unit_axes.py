@@ -54,7 +54,7 @@ def moved(equation: JaxprEqn, given: list, result: int = 0) -> Units:
         return _product(equation, given)
     if name == "conv_general_dilated":
         weighs = given[1].axes and not given[1].from_inputs
-        channel = settings["dimension_numbers"].out_spec[1]
+        channel = int(settings["dimension_numbers"].out_spec[1])
         return Units(data, frozenset({channel}), given[1].leaf) if weighs else Units(data)
     if name in ELEMENTWISE:
         return Units(data, _shared(given, data), leaf)
@@ -106,7 +106,7 @@ def _of_one(
 ) -> frozenset[int]:
     """Where the axes of one operand stand in the result."""
     if name == "broadcast_in_dim":
-        return frozenset(settings["broadcast_dimensions"][axis] for axis in axes)
+        return frozenset(int(settings["broadcast_dimensions"][axis]) for axis in axes)
     if name == "transpose":
         return frozenset(n for n, axis in enumerate(settings["permutation"]) if axis in axes)
     if name in ("reshape", "squeeze", "expand_dims"):
@@ -116,7 +116,7 @@ def _of_one(
         gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
         kept = [axis for axis in range(len(before)) if axis not in gone]
         pairs = zip(kept, numbers.offset_dims, strict=True)
-        return frozenset(place for axis, place in pairs if axis in axes)
+        return frozenset(int(place) for axis, place in pairs if axis in axes)
     gone = settings.get("axes")
     if (name.startswith("reduce_") or name in ("argmax", "argmin")) and gone is not None:
         kept = [axis for axis in range(len(before)) if axis not in gone]

@@ -34,6 +34,7 @@ from jaxtyping import Array, Float
 from scipy.special import gammaincc, gammainccinv
 
 from theorylab.answers import Answer, fixed
+from theorylab.models.own_network import check_finite
 from theorylab.typing import Axes, Params
 
 LARGEST = 1500  # the smaller side of a matrix whose singular values are all computed
@@ -96,6 +97,7 @@ def weight_spectra(
         raise ValueError(f"largest must be at least 2, got {largest}.")
     if not 0 < risk < 1:
         raise ValueError(f"risk must be in (0, 1), got {risk}.")
+    check_finite(params)
     found = weight_matrices(params)
     matrices = {name: matrix for name, matrix in found if min(matrix.shape) <= largest}
     return {name: matrix_spectrum(w, risk / len(matrices)) for name, w in matrices.items()}
@@ -111,7 +113,7 @@ def weight_matrices(params: Params) -> Iterator[tuple[str, np.ndarray]]:
     """
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
         matrix = as_matrix(np.asarray(leaf))
-        if matrix is not None and matrix.any() and np.isfinite(matrix).all():
+        if matrix is not None and matrix.any():
             yield jax.tree_util.keystr(path), matrix
 
 

@@ -23,7 +23,8 @@ from theorylab.claims import Source
 from theorylab.features import agop_rank, neural_feature_ansatz
 from theorylab.features.agop_rank import rows_of
 from theorylab.features.split import look_ups, num_entries, split_at
-from theorylab.features.units import FLAT, UnitActivity
+from theorylab.features.unit_walk import FLAT
+from theorylab.features.units import UnitActivity
 from theorylab.features.weight_spectra import LARGEST, draw_bulk, weight_matrices
 from theorylab.kernels.finite.program import program_of, uses_of
 from theorylab.models.inputs import one_input
