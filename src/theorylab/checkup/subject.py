@@ -18,6 +18,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from theorylab.features import UnitActivity, WeightSpectrum, unit_activity, weight_spectra
 from theorylab.kernels import ntk
 from theorylab.models.inputs import num_inputs
 from theorylab.models.own_network import check_outputs, check_params, entered
@@ -167,6 +168,18 @@ class Subject:
         """The tangent kernel, mean over outputs, on the sample of `kernel_inputs`."""
         x, _ = self.sample(self.kernel_inputs)
         return ntk(self.apply, self.params, x)
+
+    @cached_property
+    def activity(self) -> tuple[int, dict[str, UnitActivity]]:
+        """What hidden units do at the inputs of a sample, by activation; and how many inputs."""
+        size = self.effort("dead_units", 0.06, passes=0.6, products=1, most=4 * MOST).inputs
+        found = unit_activity(self.apply, self.params, self.sample(size)[0])
+        return size, found
+
+    @cached_property
+    def spectra(self) -> dict[str, WeightSpectrum]:
+        """The singular values of every matrix among the parameters, beside random ones."""
+        return weight_spectra(self.params)
 
 
 class Known(TypedDict, total=False):

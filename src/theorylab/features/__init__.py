@@ -1,8 +1,11 @@
 """Feature learning: which directions of the inputs matter to what was learned.
 
 agop            the average gradient outer product of any network, exact and sketched
+agop_rank       how many directions of the inputs an AGOP has, with an interval over inputs
 agop_penalty    training with a price on its size
 layers          the same for the inputs of every layer, beside what its weights prefer
+units           which units are active, dead or saturated, for every activation of any network
+weight_spectra  singular values of weights against those of random matrices
 recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
                 `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
 teachers        where the truth is not known: the features of a well trained network
@@ -26,6 +29,8 @@ from .agop import agop_sketch as agop_sketch
 from .agop import sketch_alignment as sketch_alignment
 from .agop_penalty import agop_penalty as agop_penalty
 from .agop_penalty import penalized as penalized
+from .agop_rank import AgopRank as AgopRank
+from .agop_rank import agop_rank as agop_rank
 from .compare import FeatureComparison as FeatureComparison
 from .compare import compare_features as compare_features
 from .fixed import Features as Features
@@ -51,6 +56,11 @@ from .recursive import learn_features as learn_features
 from .teachers import Teacher as Teacher
 from .teachers import halving_cnn as halving_cnn
 from .teachers import teach as teach
+from .units import UnitActivity as UnitActivity
+from .units import unit_activity as unit_activity
+from .weight_spectra import WeightSpectrum as WeightSpectrum
+from .weight_spectra import matrix_spectrum as matrix_spectrum
+from .weight_spectra import weight_spectra as weight_spectra
 
 if TYPE_CHECKING:
     from .feature_machines import RecursiveFeatureClassifier as RecursiveFeatureClassifier

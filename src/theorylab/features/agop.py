@@ -73,18 +73,18 @@ def agop(
         >>> agop(network, params, jnp.array([[0], [1]]), at="table").tolist()
         [[1.0, 2.0], [2.0, 4.0]]
     """
-    own = _checked(apply, params, x, block_size, at, outputs)
+    own = checked_network(apply, params, x, block_size, at, outputs)
     return _agop(own.apply, at, own.params, own.x, block_size)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 4))
 def _agop(apply: Apply, at: At | None, params: Params, x: Inputs, block_size: int | None) -> Array:
     split = split_at(apply, params, x, at)
-    (dimension, kind), num_outputs = num_entries(split, params, x), _num_outputs(apply, params, x)
+    (dimension, kind), num_outputs = num_entries(split, params, x), outputs_of_one(apply, params, x)
     size = block_size_for(x, dimension * num_outputs, block_size, kind)
 
     def outer(inputs: Inputs, counted: Bool[Array, " b"]) -> Array:
-        rows = _jacobians(*_flat(split, params, inputs), num_outputs)
+        rows = _jacobians(*flat_network(split, params, inputs), num_outputs)
         rows = jnp.where(counted[None, :, None], rows, 0).reshape(-1, dimension)
         return rows.T @ rows
 
@@ -131,7 +131,7 @@ def agop_product(
         >>> product(jnp.eye(2)).tolist()
         [[1.0, 2.0], [2.0, 4.0]]
     """
-    own = _checked(apply, params, x, block_size, at, outputs)
+    own = checked_network(apply, params, x, block_size, at, outputs)
 
     def product(directions: Float[Array, "d r"]) -> Float[Array, "d r"]:
         return _product(own.apply, at, own.params, own.x, directions, block_size)
@@ -149,12 +149,12 @@ def _product(
     block_size: int | None,
 ) -> Array:
     split = split_at(apply, params, x, at)
-    num_outputs = _num_outputs(apply, params, x)
+    num_outputs = outputs_of_one(apply, params, x)
     per_input = directions.size + num_outputs * directions.shape[1]
     size = block_size_for(x, per_input, block_size, num_entries(split, params, x)[1])
 
     def pushed(inputs: Inputs, counted: Bool[Array, " b"]) -> Array:
-        network, flat = _flat(split, params, inputs)
+        network, flat = flat_network(split, params, inputs)
         outputs, forward = jax.linearize(network, flat)
         backward = jax.linear_transpose(forward, flat)
 
@@ -227,7 +227,7 @@ def agop_sketch(
         True
     """
     check_key(key)
-    own = _checked(apply, params, x, block_size, at, outputs)
+    own = checked_network(apply, params, x, block_size, at, outputs)
     dimension, kind = num_entries(split_at(own.apply, own.params, own.x, at), own.params, own.x)
     if not 1 <= rank <= dimension:
         raise ValueError(f"rank must be from 1 to the {dimension} inputs, got {rank}.")
@@ -295,10 +295,23 @@ def sketch_alignment(features: Sketch, reference: Sketch) -> Float[Array, ""]:
     return jnp.sum((first.T @ second) ** 2) / sizes
 
 
-def _flat(
+def flat_network(
     split: Split, params: Params, x: Inputs
 ) -> tuple[Callable[[Array], Array], Float[Array, "b d"]]:
-    """The network from flat numbers (b, d) to flat outputs (b, k), and where it is looked at."""
+    """The network from flat numbers (b, d) to flat outputs (b, k), and where it is looked at.
+
+    Args:
+        split: The network in two parts.
+        params: Its parameters.
+        x: The inputs.
+
+    Example:
+        >>> line, x = lambda w, x: x @ w, jnp.ones((5, 3))
+        >>> network, flat = flat_network(split_at(line, jnp.ones((3, 2)), x, None),
+        ...                              jnp.ones((3, 2)), x)
+        >>> network(flat).shape
+        (5, 2)
+    """
     e = split.embed(params, x)
 
     def network(flat: Float[Array, "b d"]) -> Float[Array, "b k"]:
@@ -307,7 +320,13 @@ def _flat(
     return network, e.reshape(e.shape[0], -1)
 
 
-def _num_outputs(apply: Apply, params: Params, x: Inputs) -> int:
+def outputs_of_one(apply: Apply, params: Params, x: Inputs) -> int:
+    """How many outputs the network has for one input.
+
+    Example:
+        >>> outputs_of_one(lambda w, x: x @ w, jnp.ones((3, 2)), jnp.ones((5, 3)))
+        2
+    """
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), x)
     shape = getattr(output_shapes(apply, params, one), "shape", ())
     if shape[:1] != (1,):
@@ -327,30 +346,50 @@ def check_inputs(x: Array, block_size: int | None) -> None:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
 
 
-class _Own(NamedTuple):
-    """A network that was checked."""
+class GivenNetwork(NamedTuple):
+    """A network that was checked, with its parameters and inputs.
+
+    Example:
+        >>> network = GivenNetwork(lambda w, x: x @ w, jnp.ones((3, 2)), jnp.ones((5, 3)))
+        >>> network.apply(network.params, network.x).shape
+        (5, 2)
+    """
 
     apply: Apply
     params: Params
     x: Inputs
 
 
-def _checked(
+def checked_network(
     apply: Apply,
     params: Params,
     x: Inputs,
     block_size: int | None,
     at: At | None,
     outputs: Reduction | None,
-) -> _Own:
-    """The network, if it has outputs for each input by itself."""
+) -> GivenNetwork:
+    """The network, if it has outputs for each input by itself.
+
+    Args:
+        apply: The network.
+        params: Its parameters.
+        x: The inputs.
+        block_size: How many inputs to take at a time, if that was asked for.
+        at: What to differentiate by in place of the inputs.
+        outputs: A function of the outputs to take in their place.
+
+    Example:
+        >>> line = lambda w, x: x @ w
+        >>> checked_network(line, jnp.ones((3, 2)), jnp.ones((5, 3)), None, None, None).x.shape
+        (5, 3)
+    """
     if isinstance(x, jax.Array):
         check_inputs(x, block_size)
     if block_size is not None and block_size < 1:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
     check_tree(x)
-    _num_outputs(reduced(apply, outputs), params, x)
+    outputs_of_one(reduced(apply, outputs), params, x)
     own = entered(apply, params, x, None, outputs, only_floats=False)
     if at is not None or not jnp.issubdtype(jax.tree.leaves(own.x1)[0].dtype, jnp.floating):
         check_split(own.apply, own.params, own.x1, at)
-    return _Own(own.apply, own.params, own.x1)
+    return GivenNetwork(own.apply, own.params, own.x1)

@@ -26,7 +26,9 @@ from theorylab.kernels.finite.cost import Way
 from theorylab.kernels.finite.jacobian import jacobian_of
 from theorylab.kernels.finite.program import program_of, uses_of
 from theorylab.kernels.finite.uses import WeightFactors, WeightUse
-from theorylab.typing import Apply, Params
+from theorylab.models.inputs import check_inputs as check_tree
+from theorylab.models.inputs import num_inputs, one_input
+from theorylab.typing import Apply, Inputs, Params
 
 from .agop import agop_alignment, check_inputs
 from .blocks import block_size_for, sum_over_blocks
@@ -46,7 +48,7 @@ class LayerFeatures(Answer, axes=("row", "column"), labels={"weights": "N = WW�
 
 
 def layer_features(
-    apply: Apply, params: Params, x: Float[Array, "n ..."], block_size: int | None = None
+    apply: Apply, params: Params, x: Inputs, block_size: int | None = None
 ) -> dict[str, LayerFeatures]:
     """N and G of every layer, by the name of its weights in `params`.
 
@@ -56,7 +58,7 @@ def layer_features(
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: Its parameters, any pytree.
-        x: The inputs.
+        x: The inputs, an array or a tree.
         block_size: How many inputs to take at a time; by default as many as 32 MiB hold, 256 at
             most.
 
@@ -67,7 +69,9 @@ def layer_features(
         >>> found["['in']"].gradients.tolist()
         [[4.0, 0.0], [0.0, 0.0]]
     """
-    check_inputs(x, block_size)
+    if isinstance(x, jax.Array):
+        check_inputs(x, block_size)
+    check_tree(x)
     names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)]
     found = _features(apply, params, x, block_size)
     return {names[leaf]: features for leaf, features in found.items()}
@@ -106,14 +110,14 @@ class Ansatz(Answer, labels={"cosine": "cos(N, Gˢ)"}):
 
 
 def neural_feature_ansatz(
-    apply: Apply, params: Params, x: Float[Array, "n ..."], power: float = 1.0
+    apply: Apply, params: Params, x: Inputs, power: float = 1.0
 ) -> dict[str, Ansatz]:
     """Hold N = WWᵀ against G^s in every layer of a network, by the name of its weights.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
         params: Its parameters, any pytree.
-        x: The inputs.
+        x: The inputs, an array or a tree.
         power: s, positive.
 
     Example:
@@ -148,9 +152,9 @@ def _without_identity(matrix: Float[Array, "c c"]) -> Float[Array, "c c"]:
 
 @partial(jax.jit, static_argnums=(0, 3))
 def _features(
-    apply: Apply, params: Params, x: Array, block_size: int | None
+    apply: Apply, params: Params, x: Inputs, block_size: int | None
 ) -> dict[int, LayerFeatures]:
-    program = program_of(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
+    program = program_of(apply, params, one_input(x))
     uses = [use for use in uses_of(program) if use.sizes.groups == 1]
     matrices = {use.leaf: _matrix(program.leaves[use.leaf], use) for use in uses}
     kept = {leaf: matrix for leaf, matrix in matrices.items() if matrix is not None}
@@ -158,15 +162,17 @@ def _features(
     for leaf in kept:
         ways[leaf] = "factors"
     jacobian = jacobian_of(program, uses, ways)
-    size = block_size_for(x, max(1, jacobian.held // x.dtype.itemsize), block_size)
+    kind = program.output.dtype
+    size = block_size_for(x, max(1, jacobian.held // kind.itemsize), block_size, kind)
 
-    def backward(inputs: Array, counted: Bool[Array, " b"]) -> dict[int, Array]:
+    def backward(inputs: Inputs, counted: Bool[Array, " b"]) -> dict[int, Array]:
         parts = jax.vmap(jacobian.at)(inputs)
         return {leaf: _outer(cast(WeightFactors, parts[leaf]), counted) for leaf in kept}
 
     sums = sum_over_blocks(backward, x, size)
     return {
-        leaf: LayerFeatures(w @ w.T, w @ (sums[leaf] / len(x)) @ w.T) for leaf, w in kept.items()
+        leaf: LayerFeatures(w @ w.T, w @ (sums[leaf] / num_inputs(x)) @ w.T)
+        for leaf, w in kept.items()
     }
 
 

@@ -195,6 +195,50 @@ def _looked_up(apply: Apply, params: Params, x: Inputs, at: str | tuple[Any, ...
     return used[0]
 
 
+def look_ups(apply: Apply, params: Params, x: Inputs) -> list[tuple[int | str, ...]]:
+    """The paths of all arrays in params where every input looks up rows of its own.
+
+    Args:
+        apply: The network.
+        params: Its parameters.
+        x: Inputs.
+
+    Example: positions look up the same rows for all inputs.
+        >>> network = lambda w, x: (w["tokens"][x] + w["places"][jnp.arange(2)][None]).sum(axis=1)
+        >>> params = {"tokens": jnp.eye(3), "places": jnp.eye(3)}
+        >>> look_ups(network, params, jnp.array([[0, 2]]))
+        [('tokens',)]
+    """
+    names = [tuple(map(_plain, path)) for path, _ in jax.tree.leaves_with_path(params)]
+    found = []
+    program = _program(apply, params, x).jaxpr
+    for leaf in sorted(_gathered(program, {i: i for i in range(len(names))})):
+        try:
+            _looked_up(apply, params, x, names[leaf])
+        except ValueError:
+            continue
+        found.append(names[leaf])
+    return found
+
+
+def _gathered(jaxpr: Jaxpr, arguments: dict[int, int]) -> set[int]:
+    """The leaves in which rows are looked up; `arguments` says which inputs are leaves."""
+    leaves = {jaxpr.invars[place]: leaf for place, leaf in arguments.items()}
+    found: set[int] = set()
+    for equation in jaxpr.eqns:
+        name, atoms = equation.primitive.name, equation.invars
+        mine = {
+            i: leaves[a] for i, a in enumerate(atoms) if not isinstance(a, Literal) and a in leaves
+        }
+        if mine and name in _CALLS:
+            found |= _gathered(equation.params["jaxpr"].jaxpr, mine)
+        elif mine and name in _VIEWS:
+            leaves.update(dict.fromkeys(equation.outvars, mine[0]))
+        elif name == "gather" and 0 in mine:
+            found.add(mine[0])
+    return found
+
+
 def _is_meant(name: tuple[Any, ...], at: str | tuple[Any, ...]) -> bool:
     if isinstance(at, str):
         return at in name or at == ".".join(map(str, name))
