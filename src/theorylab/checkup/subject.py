@@ -133,9 +133,24 @@ class Subject:
         return programs.all_outputs(self.apply, self.params, self.x)
 
     @cached_property
-    def test_outputs(self) -> Float[Array, "m k"]:
-        """f(x) at the held-out inputs, by the program of the others."""
-        return programs.all_outputs(self.apply, self.params, self.x_test, self.num_inputs)
+    def seen(self) -> tuple[Float[Array, "m k"], Float[Array, "m k"]]:
+        """f(x) with their targets, at all inputs or as many as a share of the time allows."""
+        size = self.effort("fit", 0.15, 1 / 3, 1, most=self.num_inputs).inputs
+        if size >= self.num_inputs:
+            return self.outputs, self.y
+        x, y = self.sample(size)
+        return programs.all_outputs(self.apply, self.params, x), y
+
+    @cached_property
+    def held_out(self) -> tuple[Float[Array, "m k"], Float[Array, "m k"]]:
+        """The same at held-out inputs, by the program of the others."""
+        assert self.y_test is not None
+        x, y = self.x_test, self.y_test
+        size = effort(self.flops, 0.15 * self.seconds, 1 / 3, 1, len(y)).inputs
+        if size < len(y) and "test_gap" not in self.force:
+            chosen = np.asarray(jax.random.permutation(self.key_for("test_gap"), len(y))[:size])
+            x, y = jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], x), y[chosen]
+        return programs.all_outputs(self.apply, self.params, x, self.num_inputs), y
 
     @cached_property
     def curved(self) -> Effort:

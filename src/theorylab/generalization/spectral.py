@@ -39,7 +39,7 @@ from theorylab.kernels.finite.uses import WeightUse
 from theorylab.models.inputs import one_input
 from theorylab.typing import Apply, Inputs, Params
 
-_OPERATIONS = 2e10  # that the frequencies of a convolution may take
+_OPERATIONS = 5e9  # that the frequencies of a convolution may take
 
 
 class LayerNorm(NamedTuple):

@@ -13,9 +13,12 @@ the difference between independent proportions, method 10.
 import math
 
 import numpy as np
+from jaxtyping import Real
 from scipy import special
 
-from .intervals import Interval, Samples, hall
+from .intervals import HostArray, Interval, Samples, hall
+
+OtherSamples = Real[HostArray, " others"]
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
@@ -52,7 +55,7 @@ def newcombe(first: tuple[int, int], second: tuple[int, int], confidence: float 
     return Interval(difference, difference - down, difference + up)
 
 
-def welch(first: Samples, second: Samples, confidence: float = 0.95) -> Interval:
+def welch(first: Samples, second: OtherSamples, confidence: float = 0.95) -> Interval:
     """Bound the difference of two means, with Welch's degrees of freedom.
 
     Example:

@@ -4,27 +4,29 @@ import math
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from theorylab.answers.digits import number
 from theorylab.claims import Source
 from theorylab.landscape import segment
 from theorylab.landscape.connectivity import POINTS, Segment
 from theorylab.numerics import student
+from theorylab.typing import Axes
 
 from ..classes import has_classes
 from ..measure import Measure, Reading, Skipped
 from ..subject import Subject
 
+FEWEST = 11  # points of the segment: a few do not show a barrier
 CONNECTED = 0.02  # rise of the error below which networks are connected (Frankle et al. 2020)
 
 
 def _connectivity(subject: Subject) -> Reading:
     inputs, products = subject.effort("connectivity", 0.08, 1 / 3, POINTS)
     x, y = subject.sample(inputs)
-    num_points = max(products, 11)
-    path = segment(
-        subject.apply, subject.loss, subject.params, subject.checkpoint, x, y, num_points
-    )
+    if products < FEWEST:
+        raise Skipped('it would take too long; force="connectivity" computes it')
+    path = segment(subject.apply, subject.loss, subject.params, subject.checkpoint, x, y, products)
     losses = np.asarray(path.losses, float)
     if not np.isfinite(losses).all():
         raise Skipped("the loss is not finite between the two")
@@ -52,7 +54,7 @@ def _connectivity(subject: Subject) -> Reading:
             f" {'percentage points' if classes else '% of that of a constant'}; it may vanish once"
             " their hidden units are matched"
         )
-    method = f"{num_points} points of the segment, {inputs:,} inputs; interval over inputs"
+    method = f"{products} points of the segment, {inputs:,} inputs; interval over inputs"
     curves = {"points": np.asarray(path.points), "losses": losses}
     if classes:
         curves["errors"] = np.asarray(path.errors)
@@ -68,7 +70,7 @@ def _interval(path: Segment) -> tuple[float, float, float]:
     return float(path.barrier), max(low, 0.0), high
 
 
-def _constant_loss(subject: Subject, y) -> float:
+def _constant_loss(subject: Subject, y: Array) -> float:
     """The loss of predicting the mean."""
     loss = float(subject.loss(y.mean(axis=0, keepdims=True).repeat(len(y), axis=0), y))
     return loss if loss > 0 else math.inf
@@ -84,7 +86,7 @@ def _distance(subject: Subject) -> float:
     return moved / norm if norm > 0 else math.inf
 
 
-def _draw(reading: Reading, axes) -> None:
+def _draw(reading: Reading, axes: Axes) -> None:
     axes.plot(reading.curves["points"], reading.curves["losses"])
     axes.set(xlabel="from here (0) to the checkpoint (1)", ylabel="loss")
 

@@ -17,7 +17,7 @@ from theorylab.generalization import (
 )
 from theorylab.landscape import flatness, noisy_losses
 from theorylab.landscape.flatness import PROBES, relative_deviations
-from theorylab.typing import Inputs
+from theorylab.typing import Axes, Inputs
 
 from ..classes import has_classes
 from ..measure import Measure, Reading, Skipped
@@ -25,6 +25,7 @@ from ..subject import Subject
 
 RISE = 0.1  # of the loss: nats of an input, or a share of the targets' variance
 RISK = 0.05  # δ of the bound, half of it for the draws of networks
+FEWEST = 4  # pairs, below which there is no interval to speak of
 _RUNS = 6  # of all pairs: to find the noise, and for the bound
 
 
@@ -37,7 +38,9 @@ class _Bound(NamedTuple):
 def _flatness(subject: Subject) -> Reading:
     inputs, products = subject.effort("flatness", 0.12, 1 / 3, 2 * PROBES * _RUNS)
     x, y = subject.sample(inputs)
-    pairs = min(PROBES, max(4, products // (2 * _RUNS)))
+    pairs = min(PROBES, products // (2 * _RUNS))
+    if pairs < FEWEST:
+        raise Skipped('it would take too long; force="flatness" computes it')
     key, other = jax.random.split(subject.key_for("flatness"))
     found = flatness(
         subject.apply, subject.loss, subject.params, x, y, key, _rise(subject, y), pairs
@@ -97,7 +100,7 @@ def _bound(subject: Subject, noise: float, x: Inputs, y: jax.Array, keys: jax.Ar
     return _Bound(chernoff_upper(error, len(keys), RISK / 2) + gap, error, divergence)
 
 
-def _draw(reading: Reading, axes) -> None:
+def _draw(reading: Reading, axes: Axes) -> None:
     rises = np.maximum(reading.curves["rises"], 1e-12)
     axes.loglog(reading.curves["noises"], rises, marker="o")
     axes.set(xlabel="noise in the weights σ, relative", ylabel="rise of the loss")

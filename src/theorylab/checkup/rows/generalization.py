@@ -2,14 +2,18 @@
 
 import math
 
+import jax
 import numpy as np
+from jaxtyping import Array
 
 from theorylab.answers.digits import number
 from theorylab.claims import Source
 from theorylab.generalization import layer_norms, spectral_bound, stable_rank_bound
 from theorylab.generalization.tangent_bounds import complexity_measure, gap_bound
 from theorylab.models.inputs import num_inputs
-from theorylab.numerics import clopper_pearson, mean_ratio, newcombe, student, welch
+from theorylab.numerics import Interval, clopper_pearson, mean_ratio, newcombe, student, welch
+from theorylab.training import Loss
+from theorylab.typing import Axes
 
 from .. import programs
 from ..classes import chance, has_classes, is_right, margins_of
@@ -23,15 +27,14 @@ RISK = 0.05  # δ: the probability with which a bound may fail
 
 
 def _fit(subject: Subject) -> Reading:
-    outputs, y, n = subject.outputs, subject.y, subject.num_inputs
-    losses = _loss_of_each(subject)
-    mean = student(losses)
+    outputs, y = subject.seen
+    n, mean = len(y), student(_loss_of_each(subject.loss, outputs, y))
     details: dict[str, float | str] = {
         "loss": mean.estimate,
         "loss, low": mean.low,
         "loss, high": mean.high,
     }
-    method = f"all {n:,} inputs, taken as a sample of the law that they come from"
+    method = f"{_inputs(subject, n)}, taken as a sample of the law that they come from"
     if not has_classes(subject.loss, y):
         error = _relative_error(outputs, y)
         explained = 100 * (1 - error.estimate)
@@ -53,15 +56,12 @@ def _fit(subject: Subject) -> Reading:
 
 
 def _test_gap(subject: Subject) -> Reading:
-    y, y_test, outputs = subject.y, subject.y_test, subject.test_outputs
-    assert y_test is not None
+    (seen, y), (outputs, y_test) = subject.seen, subject.held_out
     n, m = len(y), len(y_test)
     if has_classes(subject.loss, y):
-        wrong = [
-            int((~is_right(*each)).sum()) for each in ((outputs, y_test), (subject.outputs, y))
-        ]
+        wrong = [int((~is_right(*each)).sum()) for each in ((outputs, y_test), (seen, y))]
         gap = newcombe((wrong[0], m), (wrong[1], n))
-        how, kind, level = "Newcombe's interval", "error", 0.0
+        how, kind = "Newcombe's interval", "error"
         told = [wrong[0] / m, wrong[1] / n]
         unit = f"{number(100 * gap.estimate, 3)} percentage points"
     else:
@@ -70,17 +70,17 @@ def _test_gap(subject: Subject) -> Reading:
             raise Skipped("all targets are the same")
         squares = [
             np.square(np.asarray(f - t, float)).sum(axis=1) / scale
-            for f, t in ((outputs, y_test), (subject.outputs, y))
+            for f, t in ((outputs, y_test), (seen, y))
         ]
         gap = welch(*squares)
-        how, kind, level = "Welch's interval", "relative squared error", 0.0
+        how, kind = "Welch's interval", "relative squared error"
         told = [float(each.mean()) for each in squares]
         unit = f"{number(100 * gap.estimate, 3)} % of the targets' variance"
-    if gap.low > level:
+    if gap.low > 0:
         meaning = (
             f"its error on held-out inputs is larger, by {unit}: what it lost by fitting these"
         )
-    elif gap.high < level:
+    elif gap.high < 0:
         meaning = "its error on held-out inputs is smaller: they are not from the same law"
     else:
         meaning = "no difference between held-out inputs and its own can be told"
@@ -114,14 +114,14 @@ def _margins(subject: Subject) -> Reading:
         median,
         median,
         "exact",
-        f"median over all {len(margins):,} inputs, in units of the outputs",
+        f"median over {_inputs(subject, len(margins))}, in units of the outputs",
         meaning,
         details=details,
         curves={"margin": margins, "share": shares},
     )
 
 
-def _draw_margins(reading: Reading, axes) -> None:
+def _draw_margins(reading: Reading, axes: Axes) -> None:
     axes.plot(reading.curves["margin"], reading.curves["share"])
     axes.axvline(0.0, color="0.6", linewidth=1)
     axes.set(xlabel="margin", ylabel="share of inputs below")
@@ -129,15 +129,15 @@ def _draw_margins(reading: Reading, axes) -> None:
 
 def _spectral_margin(subject: Subject) -> Reading:
     margins = _class_margins(subject)
-    layers = layer_norms(subject.apply, subject.params, subject.x)
-    if not layers:
-        raise Skipped("the network's program has no layer that is a product or a convolution")
     rows = _input_rows(subject)
     total, largest = float(np.sqrt((rows**2).sum())), float(np.sqrt(rows**2).max())
     n, low = subject.num_inputs, float(np.quantile(margins, 0.05))
     gamma, which = (low, "5 % quantile") if low > 0 else (float(np.median(margins)), "median")
     if gamma <= 0:
         raise Skipped("most inputs are misclassified, so there is no margin to speak of")
+    layers = layer_norms(subject.apply, subject.params, subject.x)
+    if not layers:
+        raise Skipped("the network's program has no layer that is a product or a convolution")
     product = math.prod(layer.spectral for layer in layers)
     value = gamma / (product * total / math.sqrt(n))
     bound = spectral_bound(layers, gamma, total, n)
@@ -199,16 +199,18 @@ def _tangent_bound(subject: Subject) -> Reading:
     return Reading(value, value, value, "exact", method, meaning, details=details)
 
 
-def _loss_of_each(subject: Subject) -> np.ndarray:
+def _inputs(subject: Subject, size: int) -> str:
+    return f"{'all' if size == subject.num_inputs else 'a sample of'} {size:,} inputs"
+
+
+def _loss_of_each(loss: Loss, outputs: Array, y: Array) -> np.ndarray:
     """What each input adds to the loss, which is their mean."""
-    n, k = subject.y.shape
-    weight = n * subject.loss.scale(n, k) / subject.loss.scale(1, k)
-    return weight * np.asarray(
-        programs.loss_of_each(subject.loss, subject.outputs, subject.y), float
-    )
+    n, k = y.shape
+    weight = n * loss.scale(n, k) / loss.scale(1, k)
+    return weight * np.asarray(programs.loss_of_each(loss, outputs, y), float)
 
 
-def _relative_error(outputs, y):
+def _relative_error(outputs: Array, y: Array) -> Interval:
     """Σ‖f − y‖²/Σ‖y − ȳ‖² = 1 − R², with its interval."""
     squares = np.square(np.asarray(outputs - y, float)).sum(axis=1)
     spread = np.square(_centred(y)).sum(axis=1)
@@ -217,7 +219,7 @@ def _relative_error(outputs, y):
     return mean_ratio(squares, spread)
 
 
-def _centred(y) -> np.ndarray:
+def _centred(y: Array) -> np.ndarray:
     values = np.asarray(y, float)
     return values - values.mean(axis=0, keepdims=True)
 
@@ -225,7 +227,7 @@ def _centred(y) -> np.ndarray:
 def _class_margins(subject: Subject) -> np.ndarray:
     if not has_classes(subject.loss, subject.y):
         raise Skipped("the targets are values, not classes")
-    margins = margins_of(subject.outputs, subject.y)
+    margins = margins_of(*subject.seen)
     if not np.isfinite(margins).all():
         raise Skipped("outputs are not finite")
     return margins
@@ -233,8 +235,6 @@ def _class_margins(subject: Subject) -> np.ndarray:
 
 def _input_rows(subject: Subject) -> np.ndarray:
     """The length of every input."""
-    import jax
-
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(subject.x)]
     if any(leaf.dtype.kind != "f" for leaf in leaves):
         raise Skipped("inputs are whole numbers, and the bound takes them as vectors")
