@@ -22,6 +22,7 @@ from theorylab.kernels.prediction.ensembles import EnsembleMoments
 from theorylab.kernels.prediction.learning_curves import LearningCurve
 from theorylab.kernels.prediction.modes import kernel_modes
 from theorylab.kernels.prediction.posterior import Posterior
+from theorylab.landscape import Flatness, Segment
 from theorylab.numerics.intervals import Interval
 from theorylab.training import DescentRun, Trajectory
 
@@ -50,6 +51,8 @@ ANSWERS: dict[str, Answer] = {
         TensorNorm(ONE, jnp.ones(2), jnp.ones(2)),
         Decomposition(jnp.ones(4), jnp.ones((4, 2)), jnp.ones(4)),
         LayerFeatures(K, K),
+        Segment(jnp.ones(3), jnp.linspace(0, 1, 3), jnp.zeros(3), jnp.ones((3, 2))),
+        Flatness(jnp.ones(3), jnp.arange(1.0, 4.0), ONE, ONE, ONE, jnp.zeros(3)),
         Sketch(factor=jnp.ones((3, 2)), residual=ONE, bound=ONE),
         FeatureComparison(
             np.arange(3), np.ones((4, 3)), FEW, FEW, (Interval(0.5, 0.4, 0.6),) * 5, ()

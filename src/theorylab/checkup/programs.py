@@ -11,12 +11,17 @@ Parameters and data are arguments, so the same program serves a network while it
 from functools import partial
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from theorylab.models.fast_convolutions import fast_convolutions
+from theorylab.models.inputs import num_inputs
 from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params
+
+BLOCK = 1_000  # inputs of a program, at most
 
 
 @partial(jax.jit, static_argnums=0)
@@ -34,6 +39,53 @@ def outputs(apply: Apply, params: Params, x: Inputs) -> Float[Array, "n k"]:
         [[2.0]]
     """
     return apply(params, x)
+
+
+def all_outputs(
+    apply: Apply, params: Params, x: Inputs, size: int | None = None
+) -> Float[Array, "n k"]:
+    """Compute f(w; x) in blocks of inputs of one size, so that memory and programs stay few.
+
+    Args:
+        apply: The network.
+        params: w.
+        x: Inputs, as many as there are.
+        size: Of a block, `BLOCK` at most; by default as many as there are inputs.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> x = jnp.arange(3.0).reshape(3, 1)
+        >>> all_outputs(lambda w, x: w * x, 2.0, x, size=2).ravel().tolist()
+        [0.0, 2.0, 4.0]
+    """
+    n = num_inputs(x)
+    block = min(BLOCK, n if size is None else size)
+    if block == n:
+        return outputs(apply, params, x)
+    found = []
+    for start in range(0, n, block):
+        rows = np.minimum(np.arange(start, start + block), n - 1)  # the last one fills the block
+        part = jax.tree.map(lambda leaf, rows=rows: jnp.asarray(leaf)[rows], x)
+        found.append(outputs(apply, params, part))
+    return jnp.concatenate(found)[:n]
+
+
+@partial(jax.jit, static_argnums=0)
+def loss_of_each(loss: Loss, outputs: Float[Array, "n k"], y: Float[Array, "n k"]) -> Array:
+    """Compute the loss of every input by itself.
+
+    Args:
+        loss: The loss.
+        outputs: f(x).
+        y: Targets.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from theorylab.training import squared
+        >>> loss_of_each(squared("sum"), jnp.array([[1.0], [3.0]]), jnp.zeros((2, 1))).tolist()
+        [1.0, 9.0]
+    """
+    return jax.vmap(lambda f, t: loss(f[None], t[None]))(outputs, y)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -20,8 +20,8 @@ from jaxtyping import Array, Float
 
 from theorylab.features import UnitActivity, WeightSpectrum, unit_activity, weight_spectra
 from theorylab.kernels import ntk
-from theorylab.models.inputs import num_inputs
-from theorylab.models.own_network import check_outputs, check_params, entered
+from theorylab.models.inputs import check_inputs, num_inputs, one_input
+from theorylab.models.own_network import check_outputs, check_params, entered, widened
 from theorylab.numerics.counted import CompiledOperator
 from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
@@ -131,7 +131,27 @@ class Subject:
     @cached_property
     def outputs(self) -> Float[Array, "n k"]:
         """f(x) at all inputs."""
-        return programs.outputs(self.apply, self.params, self.x)
+        return programs.all_outputs(self.apply, self.params, self.x)
+
+    @cached_property
+    def seen(self) -> tuple[Float[Array, "m k"], Float[Array, "m k"]]:
+        """f(x) with their targets, at all inputs or as many as a share of the time allows."""
+        size = self.effort("fit", 0.15, 1 / 3, 1, most=self.num_inputs).inputs
+        if size >= self.num_inputs:
+            return self.outputs, self.y
+        x, y = self.sample(size)
+        return programs.all_outputs(self.apply, self.params, x), y
+
+    @cached_property
+    def held_out(self) -> tuple[Float[Array, "m k"], Float[Array, "m k"]]:
+        """The same at held-out inputs, by the program of the others."""
+        assert self.y_test is not None
+        x, y = self.x_test, self.y_test
+        size = effort(self.flops, 0.15 * self.seconds, 1 / 3, 1, len(y)).inputs
+        if size < len(y) and "test_gap" not in self.force:
+            chosen = np.asarray(jax.random.permutation(self.key_for("test_gap"), len(y))[:size])
+            x, y = jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], x), y[chosen]
+        return programs.all_outputs(self.apply, self.params, x, self.num_inputs), y
 
     @cached_property
     def curved(self) -> Effort:
@@ -180,6 +200,14 @@ class Subject:
     def spectra(self) -> dict[str, WeightSpectrum]:
         """The singular values of every matrix among the parameters, beside random ones."""
         return weight_spectra(self.params)
+
+    @cached_property
+    def initial_kernel(self) -> Float[Array, "m m"] | None:
+        """The same kernel where training began, if that was told."""
+        if self.initial_params is None:
+            return None
+        x, _ = self.sample(self.kernel_inputs)
+        return ntk(self.apply, self.initial_params, x)
 
 
 class Known(TypedDict, total=False):
@@ -243,7 +271,43 @@ def subject_of(
         check_alike(name, given.get(name), own.params)
     for name in ("learning_rate", "budget", "batch_size"):
         check_positive(name, given.get(name))
+    given |= held_out(own.x1, given.get("x_test"), given.get("y_test"), chosen, k)
     return Subject(own.apply, own.params, own.x1, targets, chosen, key, force=force, **given)
+
+
+def held_out(
+    x: Inputs, x_test: Inputs | None, y_test: Any, loss: Loss, num_outputs: int
+) -> dict[str, Any]:
+    """Held-out inputs and targets, checked like the others: none, or both.
+
+    Args:
+        x: The inputs that are trained on.
+        x_test: Held-out inputs of the same shape.
+        y_test: Their targets, as `targets_of` takes them.
+        loss: The loss.
+        num_outputs: The number k of outputs.
+
+    Example:
+        >>> from theorylab.training import squared
+        >>> held_out(jnp.ones((3, 2)), jnp.ones((4, 2)), None, squared("mean"), 1)
+        Traceback (most recent call last):
+        ...
+        ValueError: x_test and y_test must be given together, got x_test alone.
+    """
+    if x_test is None and y_test is None:
+        return {}
+    if x_test is None or y_test is None:
+        alone = "y_test" if x_test is None else "x_test"
+        raise ValueError(f"x_test and y_test must be given together, got {alone} alone.")
+    check_inputs(x_test, "x_test")
+    x_test = widened(x_test)
+    shapes = [jax.tree.map(lambda leaf: leaf.shape, one_input(each)) for each in (x, x_test)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"x_test must hold inputs of the shape of x, {shapes[0]}, got {shapes[1]}."
+        )
+    targets = targets_of(y_test, loss, num_inputs(x_test), num_outputs, "y_test")
+    return {"x_test": x_test, "y_test": targets}
 
 
 def check_alike(name: str, other: Params | None, params: Params) -> None:

@@ -41,7 +41,9 @@ def loss_of(given: Any) -> Loss:
     )
 
 
-def targets_of(y: Any, loss: Loss, num_samples: int, num_outputs: int) -> Float[Array, "n k"]:
+def targets_of(
+    y: Any, loss: Loss, num_samples: int, num_outputs: int, name: str = "y"
+) -> Float[Array, "n k"]:
     """Targets (n, k) as the loss takes them; class numbers become one-hot rows, or ±1.
 
     Args:
@@ -49,6 +51,7 @@ def targets_of(y: Any, loss: Loss, num_samples: int, num_outputs: int) -> Float[
         loss: The loss that compares them with the outputs.
         num_samples: The number n of inputs.
         num_outputs: The number k of outputs.
+        name: What errors call them.
 
     Example:
         >>> targets_of([0, 2], cross_entropy("mean"), 2, 3).tolist()
@@ -57,44 +60,46 @@ def targets_of(y: Any, loss: Loss, num_samples: int, num_outputs: int) -> Float[
     values = np.asarray(y)
     if values.ndim not in (1, 2) or len(values) != num_samples:
         raise ValueError(
-            f"y must have a target for each of the {num_samples} inputs, of shape (n,) or (n, k),"
-            f" got shape {values.shape}."
+            f"{name} must have a target for each of the {num_samples} inputs, of shape (n,) or"
+            f" (n, k), got shape {values.shape}."
         )
     if values.dtype.kind not in "fiub" or not np.isfinite(values.astype(np.float64)).all():
-        raise ValueError(f"y must hold finite numbers, got {values.dtype} or NaN.")
+        raise ValueError(f"{name} must hold finite numbers, got {values.dtype} or NaN.")
     if loss.kind in ("logistic", "exponential", "hinge"):
-        return _signs(values, num_outputs)
+        return _signs(values, num_outputs, name)
     classes = values.ndim == 1 and values.dtype.kind in "iub" and num_outputs > 1
     if classes:
-        return _one_hot(values, num_outputs)
+        return _one_hot(values, num_outputs, name)
     if loss.kind == "cross_entropy" and values.ndim == 1:
         raise ValueError(
-            f"y must be class numbers or rows of {num_outputs} probabilities for cross_entropy,"
-            f" got {values.dtype} of shape {values.shape}."
+            f"{name} must be class numbers or rows of {num_outputs} probabilities for"
+            f" cross_entropy, got {values.dtype} of shape {values.shape}."
         )
     rows = values[:, None] if values.ndim == 1 else values
     if rows.shape[1] != num_outputs:
-        raise ValueError(f"y must have {num_outputs} columns, one an output, got {rows.shape[1]}.")
+        raise ValueError(
+            f"{name} must have {num_outputs} columns, one an output, got {rows.shape[1]}."
+        )
     if loss.kind == "cross_entropy" and not _are_probabilities(rows):
-        raise ValueError("y must have rows that sum to 1 for cross_entropy, got others.")
+        raise ValueError(f"{name} must have rows that sum to 1 for cross_entropy, got others.")
     return jnp.asarray(rows, jnp.result_type(float))
 
 
-def _one_hot(classes: np.ndarray, num_outputs: int) -> Array:
+def _one_hot(classes: np.ndarray, num_outputs: int, name: str) -> Array:
     if classes.min() < 0 or classes.max() >= num_outputs:
         raise ValueError(
-            f"y must hold class numbers from 0 to {num_outputs - 1}, as there are {num_outputs}"
-            f" outputs, got {classes.min()} to {classes.max()}."
+            f"{name} must hold class numbers from 0 to {num_outputs - 1}, as there are"
+            f" {num_outputs} outputs, got {classes.min()} to {classes.max()}."
         )
     return jax.nn.one_hot(classes, num_outputs)
 
 
-def _signs(values: np.ndarray, num_outputs: int) -> Array:
+def _signs(values: np.ndarray, num_outputs: int, name: str) -> Array:
     rows = values[:, None] if values.ndim == 1 else values
     found = set(np.unique(rows).tolist())
     if rows.shape[1] != num_outputs or not (found <= {0, 1} or found <= {-1, 1}):
         raise ValueError(
-            f"y must hold ±1, or 0 and 1, for each of {num_outputs} outputs, got shape"
+            f"{name} must hold ±1, or 0 and 1, for each of {num_outputs} outputs, got shape"
             f" {values.shape} with values such as {sorted(found)[:4]}."
         )
     signs = np.where(rows == 1, 1.0, -1.0)

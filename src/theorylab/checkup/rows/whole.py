@@ -1,7 +1,7 @@
 """All measures by name, in the card's order."""
 
 from ..measure import Measure
-from . import curvature, features
+from . import curvature, features, generalization
 
-_GROUPS = (curvature.MEASURES, features.MEASURES)
+_GROUPS = (curvature.MEASURES, features.MEASURES, generalization.MEASURES)
 MEASURES: dict[str, Measure] = {measure.name: measure for group in _GROUPS for measure in group}
