@@ -245,13 +245,17 @@ class Watch:
 
     def _look(self, now: Moment, scalars: dict[str, Any]) -> None:
         """Begin, if this is the first call; keep what is told; measure, if it is time to."""
-        if self._rounds.subject is None and self._from(self._last, now.step):
+        first = self._rounds.subject is None
+        if first and self._from(self._last, now.step):
             self._begin(now)
         if self._from(self._told, now.step):
             self._tell(now, scalars)
-        begun = self._rounds.subject is not None
-        if begun and self._from(self._last, now.step) and self._rounds.may():
+        if self._rounds.subject is None or not self._from(self._last, now.step):
+            return
+        if self._rounds.may(now.told):
             self._round(now)
+        elif first:
+            self._last = now.step  # it is kept, and measured later
 
     def _from(self, last: int | None, step: int) -> bool:
         """Whether enough steps have passed."""
@@ -273,17 +277,20 @@ class Watch:
             known = dict(self._known)
             subject = subject_of(apply, copy, x, y, key, **known)
             resumed = self._journal.resumed or subject.initial_params is not None
-            return subject if resumed else subject.at(copy, initial_params=subject.params)
+            return subject if resumed else subject.at(subject.params, initial_params=subject.params)
 
         self._rounds.begin(now._replace(params=params), make)
         self._rounds.first = None if self._journal.resumed else now.step
         if not self._quiet:
-            for name, gaps in self._rounds.missing().items():
-                words = ", ".join(f"{gap}=" for gap in gaps)
-                self._journal.failed(now.step, name, f"it is not measured before it gets {words}")
+            for name in self.measures:
+                if gaps := self._rounds.lacking(name, now.told):
+                    words = ", ".join(f"{gap}=" for gap in gaps)
+                    self._journal.failed(now.step, name, f"it is measured once it gets {words}")
 
     def _round(self, now: Moment, whatever: bool = False) -> None:
         """Measure, and survive whatever happens."""
+        if self._rounds.subject is None:
+            return
         try:
             params = given(now.params)
             jax.block_until_ready(params)

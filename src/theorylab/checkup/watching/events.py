@@ -98,7 +98,7 @@ def _record(content: bytes) -> bytes:
     return length + _masked(length) + content + _masked(content)
 
 
-def _field(number: int, kind: int, value: float | bytes) -> bytes:
+def _field(number: int, kind: int, value: float | int | bytes) -> bytes:
     """A field of a message: its number and kind, and its content."""
     start = bytes([number << 3 | kind])
     if isinstance(value, bytes):

@@ -79,17 +79,23 @@ class Rounds:
         self.subject = subject.at(subject.params, **now.told)
         self._schedule.check = self._schedule.clock() - start
 
-    def missing(self) -> dict[str, list[str]]:
-        """What was not told, of measures that have not started."""
-        return {
-            name: gaps
-            for name in self.waiting
-            if (gaps := [n for n in self.measures[name].needs if getattr(self.subject, n) is None])
-        }
+    def lacking(self, name: str, told: Mapping[str, Any]) -> list[str]:
+        """What a measure needs and was not told.
 
-    def may(self) -> bool:
-        """Whether something may be measured now."""
-        starting = self._ready()
+        Args:
+            name: Of the measure.
+            told: What a call says.
+        """
+        needs = self.measures[name].needs
+        return [n for n in needs if told.get(n, getattr(self.subject, n)) is None]
+
+    def may(self, told: Mapping[str, Any]) -> bool:
+        """Whether something may be measured now.
+
+        Args:
+            told: What the call says.
+        """
+        starting = self._ready(told)
         if starting and self._schedule.may_start(self.running):
             return True
         return bool(self.running) and self._schedule.may_repeat(self.running, bool(starting))
@@ -107,31 +113,34 @@ class Rounds:
             names = self.running or list(self.measures)
             self._journal.write(now.step, [nothing(now.step, name, DIVERGED) for name in names])
             return
-        while (names := self._ready(subject)) and (
+        entries = []
+        running = list(self.running)
+        while (names := self._ready(now.told)) and (
             whatever or self._schedule.may_start(self.running)
         ):
-            self._start(names[0], now.step)
-        self._journal.write(now.step, self._read(list(self.running), now.step, subject))
-        self._schedule.tick()
-
-    def _ready(self, subject: Subject | None = None) -> list[str]:
-        """The measures that have not started and lack nothing."""
-        known = self.subject if subject is None else subject
-        complete = lambda name: all(  # noqa: E731
-            getattr(known, field) is not None for field in self.measures[name].needs
-        )
-        return [name for name in self.waiting if complete(name)]
-
-    def _start(self, name: str, step: int) -> None:
-        """Let a measure join; first it reads the first step, unless that is this one."""
-        self.waiting.remove(name)
-        self.running.append(name)
-        if self.first is None or self.first == step or self.subject is None:
-            return
-        lacking = [n for n in self.measures[name].needs if getattr(self.subject, n) is None]
-        if not lacking:
-            self._journal.write(self.first, self._read([name], self.first, self.subject))
+            name = names[0]
+            self.waiting.remove(name)
+            self.running.append(name)
+            if self._at_first(name, now.step):
+                running.append(name)
+            else:
+                entries += self._read([name], now.step, subject)
             self._schedule.tick()
+        entries += self._read(running, now.step, subject)
+        self._journal.write(now.step, entries)
+
+    def _ready(self, told: Mapping[str, Any]) -> list[str]:
+        """The measures that have not started and lack nothing."""
+        return [name for name in self.waiting if not self.lacking(name, told)]
+
+    def _at_first(self, name: str, step: int) -> bool:
+        """Read a measure at the first step, if that is another one, and known."""
+        if self.first is None or self.first == step or self.subject is None:
+            return False
+        if self.lacking(name, {}):
+            return False
+        self._journal.write(self.first, self._read([name], self.first, self.subject))
+        return name in self.running
 
     def _read(self, names: list[str], step: int, subject: Subject) -> list[Entry]:
         """The entries of some measures at a step; what gives nothing is told once."""

@@ -10,19 +10,16 @@ start one after another, each when its start has been earned. Until all have sta
 halves of the budget: one for starts, and one to repeat what has started. What a start will cost is
 not known; it is taken to be STARTS times what the check of the network took, which compiles the
 forward pass, between 1 and 15 seconds, and afterwards as much as the starts before it. If it takes
-longer, nothing runs until that is earned too: only the excess of one start over what was expected
-can ever be above the budget.
+longer, nothing runs until that is earned too. So what is above the budget at any time is at most
+one measurement, and the excess of one start over what was expected.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from statistics import mean
 
-STARTS, LEAST, MOST = (
-    30.0,
-    1.0,
-    15.0,
-)  # starts of convolutional networks took 10 to 40 times their check
+STARTS = 30.0  # starts of convolutional networks took 10 to 40 times their check
+LEAST, MOST = 1.0, 15.0  # seconds that the first start is expected to take
 _RECENT = 10  # measurements of which the mean is what the next will cost
 
 
@@ -82,7 +79,7 @@ class Schedule:
             names: Of measures that have started.
         """
         known = [self._repeats[name] for name in names if self._repeats.get(name)]
-        return sum(mean(seconds[-_RECENT:]) for seconds in known)
+        return sum((mean(seconds[-_RECENT:]) for seconds in known), 0.0)
 
     def tick(self) -> None:
         """What passed since the call began is booked, while it goes on."""
@@ -111,7 +108,7 @@ class Schedule:
             starting: Whether there are others that have not.
         """
         cost = self.cost(names)
-        repeats = sum(map(sum, self._repeats.values()))
+        repeats = sum((sum(each) for each in self._repeats.values()), 0.0)
         return self._earned(cost, repeats if starting else None)
 
     def may_start(self, names: Sequence[str]) -> bool:
@@ -121,7 +118,7 @@ class Schedule:
             names: Of measures that have started.
         """
         guess = mean(self.starts) if self.starts else min(max(STARTS * self.check, LEAST), MOST)
-        return self._earned(guess, sum(self.starts)) and self._earned(guess + self.cost(names))
+        return self._earned(guess, sum(self.starts, 0.0)) and self._earned(guess + self.cost(names))
 
     def _earned(self, cost: float, pot: float | None = None) -> bool:
         """Whether the budget, and the half of it from which this much was taken, allow a cost."""
