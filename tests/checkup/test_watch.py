@@ -135,6 +135,23 @@ def test_the_share_of_time_stays_within_the_budget():
     assert watch.share == pytest.approx((clock.now - trained) / (trained - 1.0))
 
 
+def test_the_check_of_the_network_is_booked_as_its_own():
+    """Oracle: a network that moves the clock whenever Python runs it."""
+    clock = Clock()
+
+    def apply(params, x):
+        clock.now += 2.0
+        return MODEL.apply(params, x)
+
+    watch = Watch(apply, "mse", X, Y, measures=[planted("one", total)], clock=clock)
+    watch(0, start(), loss=1.0)
+    spent = clock.now
+    clock.now += 1000.0
+    watch(1, start())
+    assert spent >= 2.0
+    assert watch.share == spent / 1000.0
+
+
 def test_nothing_is_measured_more_often_than_every():
     clock = Clock()
     watch = Watch(MODEL.apply, "mse", X, Y, every=7, measures=[planted("one", total)], clock=clock)

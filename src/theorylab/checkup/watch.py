@@ -248,6 +248,7 @@ class Watch:
         first = self._rounds.subject is None
         if first and self._from(self._last, now.step):
             self._begin(now)
+            self._schedule.tick()
         if self._from(self._told, now.step):
             self._tell(now, scalars)
         if self._rounds.subject is None or not self._from(self._last, now.step):
@@ -319,6 +320,7 @@ class Watch:
         if entries:
             self._journal.write(now.step, entries)
             self._told = now.step
+        self._schedule.tick()
 
 
 def chosen(measures: Iterable[str | Measure] | None) -> dict[str, Measure]:
