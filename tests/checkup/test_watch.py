@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from theorylab import Watch
 from theorylab.checkup import Reading, examine
@@ -41,12 +42,12 @@ def start(seed=0):
 
 def top(params):
     """The largest eigenvalue of the dense Hessian."""
-    flat, unravel = jax.flatten_util.ravel_pytree(params)
+    flat, unravel = ravel_pytree(params)
     return np.linalg.eigvalsh(jax.hessian(lambda w: loss(unravel(w)))(flat))[-1]
 
 
-def reading(value, certainty="exact"):
-    return Reading(value, value, value, certainty, "told by a test", "nothing")
+def reading(value):
+    return Reading(value, value, value, "exact", "told by a test", "nothing")
 
 
 def planted(name, read, needs=()):
@@ -196,7 +197,7 @@ def test_nothing_is_compiled_after_the_start():
         params = descend(params)
     compiled = []
 
-    def listen(event, seconds, **_):
+    def listen(event, duration_secs, **_):
         if "backend_compile" in event:
             compiled.append(event)
 
@@ -517,10 +518,12 @@ def test_a_schedule_waits_for_what_it_costs():
     clock = Clock()
     schedule = Schedule(every=1, budget=0.1, clock=clock)
     schedule.check = 4.0 / 30.0
-    schedule.enter(), schedule.leave()
+    schedule.enter()
+    schedule.leave()
     found = []
     for _ in range(100):
         clock.now += 1.0
-        schedule.enter(), schedule.leave()
+        schedule.enter()
+        schedule.leave()
         found.append(schedule.may_start([]))
     assert found.index(True) + 1 == 80

@@ -71,8 +71,8 @@ def _entry(line: str, number: int, path: Path) -> Entry:
     try:
         (fields,) = csv.reader([line])
         step, seconds, measure, value, low, high, certainty, status = fields
-        number, least, most = float(value), float(low), float(high)
-        return Entry(int(step), float(seconds), measure, number, least, most, certainty, status)
+        found, least, most = float(value), float(low), float(high)
+        return Entry(int(step), float(seconds), measure, found, least, most, certainty, status)
     except ValueError:
         raise ValueError(
             f"line {number} of {path.name} must have a step, numbers and words under its header,"
