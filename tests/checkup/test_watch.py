@@ -99,6 +99,18 @@ def test_sharpness_is_followed_in_few_products():
     assert max(products[2:CERTIFIED]) <= 8
 
 
+def test_what_shares_its_products_is_read_with_the_certified_sharpness():
+    """Oracle: the rounds in which sharpness is certified; other measures are in every round."""
+    measures = ["sharpness", planted("stability", total), planted("other", total)]
+    watch = Watch(MODEL.apply, "mse", X, Y, every=1, measures=measures, budget=None)
+    for step in range(25):
+        watch(step, start())
+    certified = [each.step for each in watch.entries if each.certainty == "certified"]
+    assert certified == [0, 10, 20]
+    assert watch.curve("stability").steps.tolist() == certified
+    assert watch.curve("other").steps.tolist() == list(range(25))
+
+
 def test_a_direction_that_becomes_the_steepest_is_found():
     """Oracle: a planted spectrum. The start is exactly another eigenvector, but for its noise."""
     spectrum = jnp.linspace(0.0, 1.0, 50).at[0].set(3.0)

@@ -42,6 +42,11 @@ class Pursuit:
         self.vector: Float[Array, " p"] | None = None
         self.count = 0
 
+    @property
+    def certifies(self) -> bool:
+        """Whether the next time the measure itself is asked."""
+        return self.count % CERTIFIED == 0
+
     def row(self, measure: Measure, subject: Subject) -> Row:
         """The row of the measure `sharpness`.
 
@@ -49,8 +54,9 @@ class Pursuit:
             measure: It, for when it is asked itself.
             subject: The network as it is now.
         """
+        certifies = self.certifies
         self.count += 1
-        if self.count % CERTIFIED == 1:
+        if certifies:
             return row_of(measure, subject)
 
         def read(subject: Subject) -> Reading:

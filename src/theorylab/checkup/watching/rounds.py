@@ -23,6 +23,14 @@ from .journal import Journal
 from .pursuit import Pursuit
 from .schedule import Schedule
 
+SHARPNESS = "sharpness"
+# What is read off the same products as the certified sharpness is read only with it.
+COMPANIONS = frozenset(
+    {
+        *("stability", "hessian_spectrum", "lowest_eigenvalue"),
+        *("hessian_trace", "effective_rank", "hessian_density"),
+    }
+)
 PATIENCE = 3  # a measure that gives nothing so many times in a row is not asked again
 
 
@@ -114,7 +122,7 @@ class Rounds:
             self._journal.write(now.step, [nothing(now.step, name, DIVERGED) for name in names])
             return
         entries = []
-        running = list(self.running)
+        running = self._due()
         while (names := self._ready(now.told)) and (
             whatever or self._schedule.may_start(self.running)
         ):
@@ -128,6 +136,12 @@ class Rounds:
             self._schedule.tick()
         entries += self._read(running, now.step, subject)
         self._journal.write(now.step, entries)
+
+    def _due(self) -> list[str]:
+        """The measures of this round."""
+        if SHARPNESS not in self.running or self._pursuit.certifies:
+            return list(self.running)
+        return [name for name in self.running if name not in COMPANIONS]
 
     def _ready(self, told: Mapping[str, Any]) -> list[str]:
         """The measures that have not started and lack nothing."""
@@ -164,7 +178,7 @@ class Rounds:
         return entries
 
     def _row(self, measure: Measure, subject: Subject) -> Row:
-        if measure is MEASURES.get("sharpness"):
+        if measure is MEASURES.get(SHARPNESS):
             return self._pursuit.row(measure, subject)
         return row_of(measure, subject)
 
