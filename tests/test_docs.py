@@ -14,6 +14,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "from-neural-tangents.md",
     ROOT / "docs" / "your-own-network.md",
+    ROOT / "docs" / "watching.md",
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from . import numerics as numerics
     from . import report as report
     from . import training as training
+    from .checkup import Watch as Watch
     from .checkup import examine as examine
     from .curvature import gauss_newton as gauss_newton
     from .curvature import hessian as hessian
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 _LATER = {
     "__version__": ".version",
     "Outcome": ".lab",
+    "Watch": ".checkup",
     "agop": ".features",
     "compare_features": ".features",
     "critical_learning_rate": ".dynamics",

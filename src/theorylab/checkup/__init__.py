@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .rules import Sentence as Sentence
     from .subject import Subject as Subject
     from .subject import subject_of as subject_of
+    from .watch import Watch as Watch
     from .whole import examine as examine
 
 _LATER = {
@@ -31,6 +32,7 @@ _LATER = {
     "Sentence": ".rules",
     "Skipped": ".measure",
     "Subject": ".subject",
+    "Watch": ".watch",
     "examine": ".whole",
     "subject_of": ".subject",
 }

@@ -34,6 +34,7 @@ KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at m
 SECONDS = 20.0  # for all measures together, compiling aside, unless told otherwise
 MORE_SECONDS = 6.0  # for every million parameters
 LONGEST = 75.0
+_OF_THE_NETWORK = ("flops", "num_params", "_order")  # what does not depend on the parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +110,17 @@ class Subject:
             return Effort(most, products)
         return effort(self.flops, share * self.seconds, passes, products, most)
 
-    def at(self, params: Params) -> "Subject":
-        """The same network with other parameters; its programs are compiled already."""
-        return replace(self, params=params)
+    def at(self, params: Params, **known: Any) -> "Subject":
+        """The same network with other parameters; its programs are compiled already.
+
+        Args:
+            params: The other parameters.
+            **known: Fields that have changed with them, such as `learning_rate=`.
+        """
+        other = replace(self, params=params, **known)
+        kept = {name: value for name, value in vars(self).items() if name in _OF_THE_NETWORK}
+        vars(other).update(kept)
+        return other
 
     def key_for(self, name: str) -> RandomKey:
         """A key of a measure's own, which does not depend on the others."""
