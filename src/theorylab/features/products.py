@@ -36,8 +36,8 @@ class Product:
 
     Example:
         >>> (product,), _ = products_of(lambda w, x: 3 * (x @ w), jnp.eye(2), jnp.ones(2))
-        >>> product.name, product.fan_in, float(product.after), product.is_hidden, product.is_readout
-        ('', 2, 3.0, False, True)
+        >>> product.fan_in, float(product.after), product.is_hidden, product.is_readout
+        (2, 3.0, False, True)
     """
 
     name: str  # of its weights in params; "name [2]" in the second round of a loop
@@ -146,7 +146,9 @@ class _Walk:
 
     def _after(self, name: str, inputs: list[_Value], array: Any) -> _Value:
         """A result of an equation that is no product with weights."""
-        if name in _SAME:
+        if name in _SAME or (
+            name == "broadcast_in_dim" and jnp.size(array) == jnp.size(inputs[0].array)
+        ):
             return inputs[0]._replace(array=array)
         made = _joined(inputs, array)
         if name in ("mul", "div") and len(inputs) == 2:
@@ -166,7 +168,7 @@ class _Walk:
     def _product(
         self, jaxpr: Jaxpr, equation: JaxprEqn, inputs: list[_Value], place: str
     ) -> _Value:
-        w = [i for i, value in enumerate(inputs) if value.is_weight][0]
+        w = next(i for i, value in enumerate(inputs) if value.is_weight)
         weights, given = inputs[w], inputs[1 - w]
         (result,) = _run(jaxpr, equation, [value.array for value in inputs])
         if self.taps is not None:
@@ -283,7 +285,7 @@ def _fan_in(equation: JaxprEqn, weight: int, shape: tuple[int, ...]) -> int:
     if equation.primitive.name == "dot_general":
         summed, _ = equation.params["dimension_numbers"]
         return _size(tuple(shape[axis] for axis in summed[weight]))
-    out, *rest = equation.params["dimension_numbers"].rhs_spec
+    _, *rest = equation.params["dimension_numbers"].rhs_spec
     return _size(tuple(shape[axis] for axis in rest))
 
 
