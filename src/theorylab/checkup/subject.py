@@ -18,7 +18,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from theorylab.kernels import ntk
+from theorylab.kernels import TaylorErrors, ntk, taylor_errors
 from theorylab.models.inputs import num_inputs
 from theorylab.models.own_network import check_outputs, check_params, entered
 from theorylab.numerics.counted import CompiledOperator
@@ -167,6 +167,14 @@ class Subject:
         """The tangent kernel, mean over outputs, on the sample of `kernel_inputs`."""
         x, _ = self.sample(self.kernel_inputs)
         return ntk(self.apply, self.params, x)
+
+    @cached_property
+    def taylor(self) -> TaylorErrors:
+        """Errors of Taylor models around `initial_params`, on the way to the parameters."""
+        if self.initial_params is None:
+            raise ValueError("initial_params must be given for Taylor models around them.")
+        x, _ = self.sample(self.effort("taylor", share=0.1, passes=8.0, products=1).inputs)
+        return taylor_errors(self.apply, self.params, self.initial_params, x)
 
 
 class Known(TypedDict, total=False):

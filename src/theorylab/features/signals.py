@@ -21,9 +21,10 @@ Source: golikov · mup-step · Eqs 1.20–1.27; golikov · abc-dichotomy · Def.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,7 @@ from theorylab.answers import Answer
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.models.inputs import num_inputs, one_input
 from theorylab.training import Loss
-from theorylab.typing import Apply, Inputs, Params
+from theorylab.typing import Apply, Inputs, Params, Scalar
 
 from .products import products_of
 
@@ -123,14 +124,11 @@ def _movement(
         products, _ = products_of(apply, params, one)
         return {each.name: each.incoming for each in products if each.is_hidden}
 
-    def at(one: Any) -> dict[str, FeatureMovement]:
+    def at(one: Any) -> dict[str, tuple[Array, Array]]:
         before, after = features(initial_params, one), features(params, one)
-        return {
-            name: FeatureMovement(_square(after[name] - h), _square(h))
-            for name, h in before.items()
-        }
+        return {name: (_square(after[name] - h), _square(h)) for name, h in before.items()}
 
-    return _mapped(at, x)
+    return {name: FeatureMovement(*squares) for name, squares in _mapped(at, x).items()}
 
 
 def _square(array: Array) -> Float[Array, ""]:
@@ -152,13 +150,14 @@ class LayerSignals(Answer):
         0.5
     """
 
-    weight_scale: Float[Array, ""]  # σ
-    incoming: Float[Array, ""]  # rms(h)
-    outgoing: Float[Array, ""]  # rms(z), with what multiplies it
-    backward: Float[Array, ""]  # rms of the derivative of an input's loss by z
+    weight_scale: Scalar  # σ
+    incoming: Scalar  # rms(h)
+    outgoing: Scalar  # rms(z), with what multiplies it
+    backward: Scalar  # rms of the derivative of an input's loss by z
 
 
-class Layer(NamedTuple):
+@dataclass(frozen=True)
+class Layer:
     """Where a layer stands in a network.
 
     Example:
@@ -232,10 +231,10 @@ def _sizes(
 
     shapes = jax.eval_shape(results, one_input(x))
 
-    def at(given: tuple[Any, Array]) -> dict[str, LayerSignals]:
+    def at(given: tuple[Any, Array]) -> dict[str, tuple[Array, ...]]:
         one, target = given
 
-        def tapped(taps: list[Array]) -> tuple[Array, list[tuple[str, Array, Array, Array]]]:
+        def tapped(taps: list[Array]) -> tuple[Array, list[Any]]:
             products, outputs = products_of(apply, params, one, taps)
             seen = [
                 (
@@ -252,17 +251,14 @@ def _sizes(
         taps = [jnp.zeros(like.shape, like.dtype) for like in shapes]
         backward, seen = jax.grad(tapped, has_aux=True)(taps)
         return {
-            name: LayerSignals(*sizes, _mean_square(back))
+            name: (*sizes, _mean_square(back))
             for name, sizes, back in zip(names, seen, backward, strict=False)
         }
 
     squares = _mapped(at, (x, y))
-    root = lambda value: jnp.sqrt(value.mean())  # noqa: E731
     return {
-        name: LayerSignals(
-            each.weight_scale[0], root(each.incoming), root(each.outgoing), root(each.backward)
-        )
-        for name, each in squares.items()
+        name: LayerSignals(scale[0], *(jnp.sqrt(value.mean()) for value in sizes))
+        for name, (scale, *sizes) in squares.items()
     }
 
 

@@ -1,7 +1,7 @@
 """All measures by name, in the card's order."""
 
 from ..measure import Measure
-from . import curvature
+from . import curvature, kernel, width
 
-_GROUPS = (curvature.MEASURES,)
+_GROUPS = (curvature.MEASURES, kernel.MEASURES, width.MEASURES)
 MEASURES: dict[str, Measure] = {measure.name: measure for group in _GROUPS for measure in group}
