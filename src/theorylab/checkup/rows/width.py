@@ -108,6 +108,10 @@ def _width_scaling(subject: Subject) -> Reading:
     details: dict[str, float | str] = {"flagged": layer if flagged else ""}
     for name in found.layers:
         details[name] = f"start {_power(start[name])}, change {_power(growth[name])}"
+    curves = {"widths": np.asarray(found.widths)}
+    for name, sizes, changes in zip(found.layers, found.start, found.change, strict=True):
+        curves[f"start {name}"] = np.asarray(sizes)
+        curves[f"change {name}"] = np.asarray(changes[0])
     rate = (
         "one learning rate" if subject.learning_rate is None else f"η = {subject.learning_rate:g}"
     )
