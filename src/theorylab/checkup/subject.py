@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from theorylab.features import UnitActivity, WeightSpectrum, unit_activity, weight_spectra
-from theorylab.kernels import ntk
+from theorylab.kernels import TaylorErrors, ntk, taylor_errors
 from theorylab.models.inputs import check_inputs, num_inputs, one_input
 from theorylab.models.own_network import check_outputs, check_params, entered, widened
 from theorylab.numerics.counted import CompiledOperator
@@ -217,6 +217,14 @@ class Subject:
             return None
         x, _ = self.sample(self.kernel_inputs)
         return ntk(self.apply, self.initial_params, x)
+
+    @cached_property
+    def taylor(self) -> TaylorErrors:
+        """Errors of Taylor models around `initial_params`, on the way to the parameters."""
+        if self.initial_params is None:
+            raise ValueError("initial_params must be given for Taylor models around them.")
+        x, _ = self.sample(self.effort("taylor", share=0.1, passes=8.0, products=1).inputs)
+        return taylor_errors(self.apply, self.params, self.initial_params, x)
 
 
 class Known(TypedDict, total=False):

@@ -6,6 +6,8 @@ agop_penalty    training with a price on its size
 layers          the same for the inputs of every layer, beside what its weights prefer
 units           which units are active, dead or saturated, for every activation of any network
 weight_spectra  singular values of weights against those of random matrices
+coordinate_check  how sizes at every layer go with the width
+signals         what comes into every layer, how far training moved it, weights of a wrong size
 recursive       recursive feature machines: kernels in a metric that they learn; for scikit-learn in
                 `RecursiveFeatureRegressor` and `RecursiveFeatureClassifier`
 teachers        where the truth is not known: the features of a well trained network
@@ -33,6 +35,8 @@ from .agop_rank import AgopRank as AgopRank
 from .agop_rank import agop_rank as agop_rank
 from .compare import FeatureComparison as FeatureComparison
 from .compare import compare_features as compare_features
+from .coordinate_check import CoordinateCheck as CoordinateCheck
+from .coordinate_check import coordinate_check as coordinate_check
 from .fixed import Features as Features
 from .fixed import accuracy as accuracy
 from .fixed import best_rate as best_rate
@@ -53,6 +57,14 @@ from .recursive import LearnedFeatures as LearnedFeatures
 from .recursive import Machine as Machine
 from .recursive import Recursion as Recursion
 from .recursive import learn_features as learn_features
+from .signals import FeatureMovement as FeatureMovement
+from .signals import Layer as Layer
+from .signals import LayerSignals as LayerSignals
+from .signals import feature_movement as feature_movement
+from .signals import layer_inputs as layer_inputs
+from .signals import layers_of as layers_of
+from .signals import misscaled as misscaled
+from .signals import signal_sizes as signal_sizes
 from .teachers import Teacher as Teacher
 from .teachers import halving_cnn as halving_cnn
 from .teachers import teach as teach

@@ -56,6 +56,8 @@ from .infinite import infinite_positions as infinite_positions
 from .label_aware import hybrid_kernel as hybrid_kernel
 from .label_aware import label_kernel as label_kernel
 from .label_aware import target_alignment as target_alignment
+from .linearity import TaylorErrors as TaylorErrors
+from .linearity import taylor_errors as taylor_errors
 from .prediction import Descent as Descent
 from .prediction import Flow as Flow
 from .prediction import HeavyBall as HeavyBall

@@ -1,7 +1,13 @@
 """All measures by name, in the card's order."""
 
 from ..measure import Measure
-from . import curvature, features, generalization
+from . import curvature, features, generalization, kernel, width
 
-_GROUPS = (curvature.MEASURES, features.MEASURES, generalization.MEASURES)
+_GROUPS = (
+    curvature.MEASURES,
+    kernel.MEASURES,
+    features.MEASURES,
+    width.MEASURES,
+    generalization.MEASURES,
+)
 MEASURES: dict[str, Measure] = {measure.name: measure for group in _GROUPS for measure in group}
