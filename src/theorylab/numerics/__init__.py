@@ -43,7 +43,6 @@ from .trace import trace as trace
 from .truncated_gaussian import conditional_moments as conditional_moments
 from .truncated_gaussian import excess_moments as excess_moments
 from .truncated_gaussian import mills_ratio as mills_ratio
-from .two_samples import mean_ratio as mean_ratio
 from .two_samples import newcombe as newcombe
 from .two_samples import welch as welch
 from .two_samples import wilson as wilson

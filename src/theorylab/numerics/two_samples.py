@@ -1,10 +1,9 @@
-"""Confidence intervals for the difference of two samples, and for the ratio of two means.
+"""Confidence intervals for the difference of two samples.
 
     Newcombe    p₁ − p₂ of two probabilities: with Wilson's interval [lᵢ, uᵢ] of each,
                 from (p₁ − p₂) − √((p₁ − l₁)² + (u₂ − p₂)²)
                   to (p₁ − p₂) + √((u₁ − p₁)² + (p₂ − l₂)²)
     Welch       μ₁ − μ₂ of two means: (x̄₁ − x̄₂) ± t √(s₁²/n₁ + s₂²/n₂)
-    ratio       r = μ_a/μ_b of pairs (a, b): r̂ ± t s/(b̄√n), s the deviation of a − r̂ b
 
 Wilson's interval solves (p − p̂)² ≤ z² p(1 − p)/n. Source: Newcombe (1998), Interval estimation for
 the difference between independent proportions, method 10.
@@ -16,7 +15,7 @@ import numpy as np
 from jaxtyping import Real
 from scipy import special
 
-from .intervals import HostArray, Interval, Samples, hall
+from .intervals import HostArray, Interval, Samples
 
 OtherSamples = Real[HostArray, " others"]
 
@@ -74,25 +73,3 @@ def welch(first: Samples, second: OtherSamples, confidence: float = 0.95) -> Int
     t = float(special.stdtrit(sum(parts) ** 2 / sum(weights), (1 + confidence) / 2))
     spread = t * math.sqrt(sum(parts))
     return Interval(difference, difference - spread, difference + spread)
-
-
-def mean_ratio(numerators: Samples, denominators: Samples, confidence: float = 0.95) -> Interval:
-    """Bound the ratio of the means of two numbers that are measured together.
-
-    Example:
-        >>> mean_ratio(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
-        Interval(estimate=0.5, low=0.5, high=0.5)
-    """
-    above, below = np.asarray(numerators, float), np.asarray(denominators, float)
-    if len(above) != len(below) or len(above) < 2:
-        raise ValueError(f"both must have the same number >= 2, got {len(above)}, {len(below)}.")
-    mean = float(below.mean())
-    if mean == 0:
-        return Interval(math.nan, math.nan, math.nan)
-    ratio = float(above.mean()) / mean
-    # Hall's, because squares are skewed; of equal residuals the width is 0, not infinite.
-    residuals = (above - ratio * below) / mean
-    if np.ptp(residuals) == 0:
-        return Interval(ratio, ratio, ratio)
-    ends = hall(residuals, confidence)
-    return Interval(ratio, ratio + ends.low, ratio + ends.high)
