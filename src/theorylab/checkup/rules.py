@@ -8,6 +8,8 @@ the verdict. A row that is missing decides nothing.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from theorylab.answers.digits import number
 
 from .measure import Reading, Row
@@ -16,6 +18,7 @@ MOST = 5  # sentences of a verdict
 LAZY = 0.1  # relative drift of the kernel, and error of the linear model, below which it is lazy
 RICH = 0.5  # drift above which it has learned features
 MOST_OF_THEM = 0.5  # a share of units that is worth a sentence
+BEYOND = 4.0  # Tracy–Widom units: random weights go so far once in 10⁴ matrices
 FAR_FROM_CHANCE = 0.5  # of the way from chance to 100 %, for "fits its labels"
 
 
@@ -91,9 +94,11 @@ def _edge(readings: Readings) -> str | None:
 
 
 def _initialisation(readings: Readings) -> str | None:
-    """No weight matrix differs from random entries, and the accuracy is no better than chance."""
+    """No matrix has a singular value more than 4 Tracy–Widom units beyond those of random entries,
+    and the accuracy is at most twice that of chance.
+    """
     spectra, fit = readings.get("weight_spectra"), readings.get("fit")
-    if spectra is None or fit is None or spectra.details.get("as drawn") != "all":
+    if spectra is None or fit is None or np.nanmax(spectra.curves["distances"]) > BEYOND:
         return None
     chance = fit.details.get("chance")
     if isinstance(chance, float) and fit.low > 2 * chance:
@@ -121,13 +126,22 @@ def _missing_multiplier(readings: Readings) -> str | None:
 
 
 def _saturated(readings: Readings) -> str | None:
-    """More than half of the units are saturated."""
-    return _most_units(readings, "saturated_units", "saturated: their derivatives are nearly 0")
+    """In some layer, the activations are saturated in more than half of all observations."""
+    found = readings.get("saturated_units")
+    if found is None or found.curves["flat"].max() <= MOST_OF_THEM:
+        return None
+    worst = int(found.curves["flat"].argmax())
+    share = _percent(float(found.curves["flat"][worst]))
+    layer = found.curves["layers"][worst]
+    return f"Activation {layer} is saturated in {share} of all cases: gradients hardly pass it."
 
 
 def _dead(readings: Readings) -> str | None:
-    """More than half of the units are dead."""
-    return _most_units(readings, "dead_units", "dead: no input moves them")
+    """More than half of the hidden units are dead."""
+    found = readings.get("dead_units")
+    if found is None or found.value <= MOST_OF_THEM:
+        return None
+    return f"{_percent(found.value)} of the hidden units are dead: no input moves them."
 
 
 def _random_labels(readings: Readings) -> str | None:
@@ -210,13 +224,6 @@ def _stable(readings: Readings) -> str | None:
 def _phase(readings: Readings) -> str | float | None:
     stability = readings.get("stability")
     return stability.details.get("phase") if stability else None
-
-
-def _most_units(readings: Readings, name: str, words: str) -> str | None:
-    found = readings.get(name)
-    if found is None or found.value <= MOST_OF_THEM:
-        return None
-    return f"{_percent(found.value)} of the hidden units are {words}."
 
 
 def _percent(share: float) -> str:
