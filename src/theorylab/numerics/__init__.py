@@ -32,6 +32,7 @@ from .quadrature import expectation2 as expectation2
 from .quadrature import gauss_hermite as gauss_hermite
 from .ranks import rank_correlations as rank_correlations
 from .ranks import spearman as spearman
+from .sketch import SpectralSketch as SpectralSketch
 from .spectra import eigenpairs as eigenpairs
 from .spectra import extreme_eigenvalues as extreme_eigenvalues
 from .spectra import lanczos as lanczos
