@@ -2,7 +2,7 @@
 
     product of matrices   2 · entries of the result · length of the sum
     convolution           2 · entries of the result · entries of the kernel for one of them
-    loop of n steps       n · its body                (a `while` whose length is unknown counts once)
+    loop of n steps       n · its body                (a `while` of unknown length counts once)
     anything else         the entries of what it reads and makes, whichever is more
 
 The compiler's own count takes the body of every loop once, so that a recurrent network of 100 steps

@@ -45,6 +45,7 @@ from .spectra import Operator, Vector
 
 _BASIS_BYTES = 3 * 2**28  # of the first run's basis
 _MOST_STEPS = 192
+_ENOUGH = 60  # products of the first run that make Ritz vectors good enough to be kept
 _ROUNDING = 32  # units of the last place of ‖A‖
 _HALVINGS = 60
 
@@ -199,7 +200,7 @@ class SpectralSketch:
 
     @cached_property
     def square(self) -> Interval:
-        """tr A² = ‖A‖_F², with its 95 % interval."""
+        """Tr A² = ‖A‖_F², with its 95 % interval."""
         values, residuals = self._kept
         exact = float((values**2 + residuals**2).sum())
         rounding = self._rounding * self._norm * self.size**0.5
@@ -288,7 +289,7 @@ class SpectralSketch:
     def _locked(self) -> Rows:
         _ = self.first_smallest
         run = self._run
-        while not run.ended and run.steps < self._most:
+        while not run.ended and run.steps < min(self._most, _ENOUGH):
             run.step()
         values, vectors = np.linalg.eigh(run.matrix)
         order = np.argsort(-np.abs(values), kind="stable")
@@ -336,9 +337,7 @@ class SpectralSketch:
         if not self._probes:
             return values, np.full(len(values), self._rounding)
         for probe in self._probes:
-            whole = np.block(
-                [[np.diag(theta), probe.coupling], [probe.coupling.T, probe.matrix]]
-            )
+            whole = np.block([[np.diag(theta), probe.coupling], [probe.coupling.T, probe.matrix]])
             found = np.sort(sign * np.linalg.eigvalsh(whole))[::-1][: len(values)]
             values = np.maximum(values, found)
         spaces = [probe.space for probe in self._probes]
@@ -390,7 +389,7 @@ def nothing_above_all(spaces: list[Krylov], size: int, risk: float, sign: float 
 
 
 def sum_interval(exact: float, size: int, samples: np.ndarray, rounding: float) -> Interval:
-    """exact + size · E samples with Student's interval of 95 %; exact alone without samples.
+    """Exact + size · E samples with Student's interval of 95 %; exact alone without samples.
 
     Args:
         exact: What is known.
