@@ -33,7 +33,7 @@ def spectrum(subject: Subject) -> SpectralSketch:
     """
     inputs, products = subject.curved
     num_probes = 6 if products >= 40 else 4
-    spare = subject.affordable("sharpness", 0.35, HESSIAN, inputs, _LONGEST_RUN + products)
+    spare = subject.affordable("sharpness", 0.3, HESSIAN, inputs, _LONGEST_RUN + products)
     num_steps = max(2, int(0.6 * min(max(spare, products), _MOST) / num_probes))
     first = max(6, products - num_probes * num_steps)
     return SpectralSketch(
@@ -56,7 +56,7 @@ def gauss_newton(subject: Subject) -> tuple[Extreme, int]:
             subject.apply, subject.loss, subject.params, x, y, v
         )
     )
-    return _largest(subject, "gauss_newton", operator, 0.12, GAUSS_NEWTON)
+    return _largest(subject, "gauss_newton", operator, 0.08, GAUSS_NEWTON)
 
 
 def preconditioned(subject: Subject) -> tuple[Extreme, int]:
@@ -67,7 +67,7 @@ def preconditioned(subject: Subject) -> tuple[Extreme, int]:
         return subject.hessian(vector / root) / root
 
     operator = CompiledOperator(product)
-    return _largest(subject, "preconditioned_sharpness", operator, 0.15, HESSIAN)
+    return _largest(subject, "preconditioned_sharpness", operator, 0.1, HESSIAN)
 
 
 def _largest(

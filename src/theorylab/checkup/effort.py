@@ -5,7 +5,7 @@
 So the same network has the same sizes, and so the same numbers, on every machine; a slow one takes
 longer. Two cores of a server took 2.2·10¹¹ operations a second in gradients of a dense network of a
 million parameters, 1.0·10¹¹ in those of a convolutional one and 0.8·10¹¹ in those of a transformer
-(while other programs ran); a laptop is assumed to take half of the last two.
+(while other programs ran), of which the least is taken.
 A Hessian–vector product costs 2.1 to 2.2 gradients (dense, convolutional; 3 to 5 in a transformer),
 a Gauss–Newton product 1.5 to 1.9.
 """
@@ -21,7 +21,7 @@ from theorylab.typing import Apply, Inputs, Params
 
 from .counting import counted_flops
 
-SPEED = 5e10  # operations a second, of two cores
+SPEED = 8e10  # operations a second, of two cores
 HESSIAN = 2.2  # gradients that a Hessian–vector product costs
 GAUSS_NEWTON = 1.6  # and a Gauss–Newton product
 FEWEST = 64  # inputs below which a sample says little about the others

@@ -33,6 +33,7 @@ KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at m
 SECONDS = 20.0  # for all measures together, compiling aside, unless told otherwise
 MORE_SECONDS = 6.0  # for every million parameters
 LONGEST = 75.0
+_VECTORS = 200.0  # operations that a product costs for each parameter, whatever the inputs
 # The measures that are read off one set of Hessian products: any of them forces all.
 _OF_SPECTRUM = (
     *("sharpness", "stability", "hessian_spectrum", "lowest_eigenvalue"),
@@ -157,7 +158,7 @@ class Subject:
     def curved(self) -> Effort:
         """The inputs of the sample on which Hessians are taken, and products for one spectrum."""
         name = next((row for row in _OF_SPECTRUM if row in self.force), "curvature")
-        return self.effort(name, share=0.35, passes=HESSIAN, products=100)
+        return self.effort(name, share=0.3, passes=HESSIAN, products=100)
 
     def affordable(self, name: str, share: float, passes: float, inputs: int, most: int) -> int:
         """How many products with so many inputs fit into a share of the time: 1 at least.
@@ -171,7 +172,8 @@ class Subject:
         """
         if name in self.force:
             return most
-        fit = share * self.seconds * SPEED / (self.flops * passes * inputs)
+        each = self.flops * passes * inputs + _VECTORS * self.num_params
+        fit = share * self.seconds * SPEED / each
         return max(1, min(most, int(fit)))
 
     def hessian_on(self, size: int) -> CompiledOperator:
