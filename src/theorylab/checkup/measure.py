@@ -62,7 +62,7 @@ class Measure:
     """Something that can be read off a network, and what it takes.
 
     Example:
-        >>> from theorylab.checkup.rows.curvature import MEASURES
+        >>> from theorylab.checkup.rows.learning import MEASURES
         >>> MEASURES[0].name
         'sharpness'
     """
@@ -82,7 +82,7 @@ class Row:
     """A line of the card.
 
     Example:
-        >>> from theorylab.checkup.rows.curvature import MEASURES
+        >>> from theorylab.checkup.rows.learning import MEASURES
         >>> Row(MEASURES[0], "skipped", reason="it would take an hour").reading is None
         True
     """

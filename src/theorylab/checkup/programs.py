@@ -4,6 +4,7 @@
     gradient           ∇L(w),            L(w) = loss(f(w; x), y)
     hessian_product    ∇²L(w) v
     gauss_newton_product                 Jᵀ ∇²ℓ J v
+    batch_curvatures   λ_max(Jᵀ ∇²ℓ J)  of each of many batches
 
 Parameters and data are arguments, so the same program serves a network while it trains.
 """
@@ -18,8 +19,9 @@ from jaxtyping import Array, Float
 
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.models.inputs import num_inputs
+from theorylab.numerics import top_eigenvalues
 from theorylab.training import Loss
-from theorylab.typing import Apply, Inputs, Params
+from theorylab.typing import Apply, Inputs, Params, RandomKey
 
 BLOCK = 1_000  # inputs of a program, at most
 
@@ -164,3 +166,48 @@ def gauss_newton_product(
         return jax.linear_transpose(forward, w)(bent)[0]
 
     return fast_convolutions(product)(flat, vector)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 6))
+def batch_curvatures(
+    apply: Apply,
+    loss: Loss,
+    params: Params,
+    x: Inputs,
+    y: Float[Array, "batches b k"],
+    keys: RandomKey,
+    num_steps: int,
+) -> Float[Array, " batches"]:
+    """Compute λ_max(Jᵀ ∇²ℓ J) of every batch, from so many steps of Lanczos.
+
+    Args:
+        apply: The network.
+        loss: The loss.
+        params: w.
+        x: Inputs of all batches, (batches, b, ...).
+        y: Targets.
+        keys: One for each batch: draws where Lanczos starts.
+        num_steps: Products for each batch.
+
+    Example: batches of inputs 1 and 3, with curvature 2x².
+        >>> import jax.numpy as jnp
+        >>> from theorylab.training import squared
+        >>> line, x = lambda w, x: w * x, jnp.array([[[1.0]], [[3.0]]])
+        >>> keys = jax.random.split(jax.random.key(0), 2)
+        >>> batch_curvatures(line, squared("sum"), jnp.array(1.0), x, x, keys, 1).tolist()
+        [2.0, 18.0]
+    """
+    flat, unravel = ravel_pytree(params)
+
+    def one(batch: tuple[Inputs, Array, RandomKey], w: Array) -> Float[Array, ""]:
+        x, y, key = batch
+        f, forward = jax.linearize(lambda w: apply(unravel(w), x), w)
+        backward = jax.linear_transpose(forward, w)
+        bend = jax.linearize(jax.grad(lambda f: loss(f, y)), f)[1]
+        product = lambda v: backward(bend(forward(v)))[0]  # noqa: E731
+        return top_eigenvalues(product, w, 1, num_steps, key)[0]
+
+    def every(w: Array) -> Float[Array, " batches"]:
+        return jax.lax.map(partial(one, w=w), (x, y, keys))
+
+    return fast_convolutions(every)(flat)

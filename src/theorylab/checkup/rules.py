@@ -94,9 +94,7 @@ def _edge(readings: Readings) -> str | None:
 
 
 def _initialisation(readings: Readings) -> str | None:
-    """No matrix has a singular value more than 4 Tracy–Widom units beyond those of random entries,
-    and the accuracy is at most twice that of chance.
-    """
+    """No matrix is 4 Tracy–Widom units beyond random ones, and accuracy at most twice chance."""
     spectra, fit = readings.get("weight_spectra"), readings.get("fit")
     if spectra is None or fit is None or np.nanmax(spectra.curves["distances"]) > BEYOND:
         return None

@@ -9,7 +9,7 @@ share of the time allows; what several measures need is computed once, when the 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 from zlib import crc32
 
 import jax
@@ -27,7 +27,7 @@ from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
 from . import programs
-from .effort import MOST, Effort, effort, gradient_flops
+from .effort import HESSIAN, MOST, SPEED, Effort, effort, gradient_flops
 from .targets import loss_of, targets_of
 
 KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at most
@@ -35,6 +35,14 @@ SECONDS = 20.0  # for all measures together, compiling aside, unless told otherw
 MORE_SECONDS = 6.0  # for every million parameters
 LONGEST = 75.0
 _OF_THE_NETWORK = ("flops", "num_params", "_order")  # what does not depend on the parameters
+_VECTORS = 200.0  # operations that a product costs for each parameter, whatever the inputs
+# The measures that are read off one set of Hessian products: any of them forces all.
+_OF_SPECTRUM = (
+    *("sharpness", "stability", "hessian_spectrum", "lowest_eigenvalue"),
+    *("hessian_trace", "effective_rank", "hessian_density"),
+)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,10 +170,41 @@ class Subject:
             x, y = jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], x), y[chosen]
         return programs.all_outputs(self.apply, self.params, x, self.num_inputs), y
 
+    def shared(self, make: "Callable[[Subject], T]") -> T:
+        """What several measures need, made when the first of them asks.
+
+        Args:
+            make: A function of a module, of the subject alone.
+        """
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
+
+    @cached_property
+    def _made(self) -> dict[Callable, Any]:
+        return {}
+
     @cached_property
     def curved(self) -> Effort:
         """The inputs of the sample on which Hessians are taken, and products for one spectrum."""
-        return self.effort("curvature", share=0.3, passes=2.5, products=50)
+        name = next((row for row in _OF_SPECTRUM if row in self.force), "curvature")
+        return self.effort(name, share=0.3, passes=HESSIAN, products=100)
+
+    def affordable(self, name: str, share: float, passes: float, inputs: int, most: int) -> int:
+        """How many products with so many inputs fit into a share of the time: 1 at least.
+
+        Args:
+            name: The measure's; if it is forced, it takes all that it wants.
+            share: Of the whole time, in (0, 1).
+            passes: How many gradients a product costs.
+            inputs: How many inputs a product takes.
+            most: How many products it wants.
+        """
+        if name in self.force:
+            return most
+        each = self.flops * passes * inputs + _VECTORS * self.num_params
+        fit = share * self.seconds * SPEED / each
+        return max(1, min(most, int(fit)))
 
     def hessian_on(self, size: int) -> CompiledOperator:
         """The operator v ─► ∇²L(w) v on a sample of so many inputs, for flat v."""

@@ -37,6 +37,7 @@ from .operators import hessian as hessian
 from .operators import jacobian as jacobian
 from .operators import output_hessian as output_hessian
 from .operators import preconditioned as preconditioned
+from .second_moments import preconditioner as preconditioner
 from .sharpness import Sharpness as Sharpness
 from .sharpness import sharpness as sharpness
 from .tensor_norm import TensorNorm as TensorNorm

@@ -22,9 +22,10 @@ from .decomposition import projected_losses as projected_losses
 from .decomposition import top_modes as top_modes
 from .descent_lemma import descent_slack as descent_slack
 from .descent_lemma import guaranteed_decrease as guaranteed_decrease
-from .descent_lemma import stability_threshold as stability_threshold
 from .edge import Watched as Watched
 from .edge import watch as watch
+from .noise_scale import NoiseScale as NoiseScale
+from .noise_scale import gradient_noise_scale as gradient_noise_scale
 from .polyak import batch_noise as batch_noise
 from .polyak import descent_bound as descent_bound
 from .polyak import drift_bound as drift_bound
@@ -37,6 +38,7 @@ from .spikes import num_catapults as num_catapults
 from .spikes import num_supercritical as num_supercritical
 from .spikes import spike_match as spike_match
 from .spikes import spikes as spikes
+from .stability import stability_threshold as stability_threshold
 from .thresholds import threshold as threshold
 from .watched_sgd import WatchedSteps as WatchedSteps
 from .watched_sgd import watch_sgd as watch_sgd

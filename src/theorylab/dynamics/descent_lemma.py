@@ -18,19 +18,7 @@ import jax
 import optax
 from jaxtyping import Array, Float
 
-from theorylab.training.losses import check_positive
 from theorylab.typing import Params, Scalar
-
-
-def stability_threshold(learning_rate: Scalar) -> Scalar:
-    """Give 2/η, the sharpness up to which a step of that size surely descends.
-
-    Example:
-        >>> stability_threshold(0.1)
-        20.0
-    """
-    check_positive("learning_rate", learning_rate)
-    return 2 / learning_rate
 
 
 def guaranteed_decrease(

@@ -34,6 +34,7 @@ from .ranks import rank_correlations as rank_correlations
 from .ranks import spearman as spearman
 from .ratios import mean_ratio as mean_ratio
 from .ratios import norm_ratio as norm_ratio
+from .sketch import SpectralSketch as SpectralSketch
 from .spectra import eigenpairs as eigenpairs
 from .spectra import extreme_eigenvalues as extreme_eigenvalues
 from .spectra import lanczos as lanczos

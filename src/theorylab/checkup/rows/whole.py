@@ -1,9 +1,10 @@
 """All measures by name, in the card's order."""
 
 from ..measure import Measure
-from . import curvature, features, generalization, kernel, width
+from . import curvature, features, generalization, kernel, learning, width
 
 _GROUPS = (
+    learning.MEASURES,
     curvature.MEASURES,
     kernel.MEASURES,
     features.MEASURES,
