@@ -156,7 +156,9 @@ def test_a_squared_norm_is_covered_as_often_as_it_says(kind, rank):
     assert len({each.products for each in found}) > 1
     sides = [(each.high - each.value, each.value - each.low) for each in found]
     limits = [plan["tolerance"] * float(each.value) for each in found]
-    assert all(max(map(float, side)) <= 1.01 * most for side, most in zip(sides, limits, strict=1))
+    assert all(
+        max(map(float, side)) <= 1.01 * most for side, most in zip(sides, limits, strict=True)
+    )
 
 
 def test_a_squared_norm_of_low_rank_is_left_to_rounding_alone():
