@@ -1,6 +1,7 @@
 """Equal programs are compiled once, and programs that differ anywhere are two."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ def compilations() -> Iterator[list[str]]:
     """The names of what is compiled, or read from the folder of compiled programs."""
     seen: list[str] = []
 
-    def notice(event: str, seconds: float, **about: object) -> None:
+    def notice(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event.endswith("backend_compile_duration"):
             seen.append(event)
 
@@ -30,7 +31,7 @@ def compilations() -> Iterator[list[str]]:
     jax.monitoring.unregister_event_duration_listener(notice)
 
 
-def same(first, second, like=1.0) -> bool:
+def same(first: Any, second: Any, like: Any = 1.0) -> bool:
     programs = [jax.make_jaxpr(function)(like).jaxpr for function in (first, second)]
     return compiled(programs[0]) is compiled(programs[1])
 
