@@ -52,6 +52,23 @@ def test_an_opposite_pair_is_found_at_once():
     assert float(found.residual) < 1e-12
 
 
+def test_the_bound_meets_the_tolerance_and_covers_the_norm():
+    """Oracle: the diagonal, with the norm at the negative end; few products say that they are."""
+    diagonal = jnp.append(jnp.linspace(-4.0, 4.5, 200), -5.0)
+    for seed in range(5):
+        found = spectral_norm(lambda v: diagonal * v, diagonal, jax.random.key(seed))
+        assert found.converged
+        assert found.bound is not None
+        assert -1e-9 <= 5 - float(found.value) <= float(found.bound) <= 0.05
+    short = spectral_norm(lambda v: diagonal * v, diagonal, KEY, tolerance=1e-4, budget=8)
+    assert (short.products, short.converged) == (8, False)
+    assert short.needed > 8
+    assert short.bound is not None
+    assert 5 - float(short.value) <= float(short.bound)
+    inside = jax.jit(lambda key: spectral_norm(lambda v: diagonal * v, diagonal, key))(KEY)
+    assert inside.bound is None
+
+
 def test_blocks_are_parts_of_the_dense_matrix():
     """Oracle: the dense matrix cut by hand; the norm of an off-diagonal block is singular."""
     params = {"a": jnp.zeros((2, 3)), "b": jnp.zeros(4)}

@@ -1,5 +1,7 @@
 """The AGOP: brute-force Jacobians, closed forms, what must not change it, and its sketch."""
 
+from importlib import import_module
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,6 +38,15 @@ def test_agop_is_the_mean_of_the_jacobians_outer_products(block_size):
     """Oracle: brute force. 4 does not divide 11: no input counts twice."""
     expected = by_hand(MODEL.apply, PARAMS, X)
     np.testing.assert_allclose(agop(MODEL.apply, PARAMS, X, block_size), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_passes_for_some_of_the_outputs_make_up_all(rows, monkeypatch):
+    """Oracle: brute force. 2 does not divide 3: no output is left out, or counts twice."""
+    monkeypatch.setattr(import_module("theorylab.features.agop"), "_PASS", rows * X.size)
+    made_anew = lambda w, x: MODEL.apply(w, x)  # noqa: E731
+    expected = by_hand(MODEL.apply, PARAMS, X)
+    np.testing.assert_allclose(agop(made_anew, PARAMS, X), expected, rtol=1e-12)
 
 
 def test_images_are_laid_out_flat_and_many_outputs_go_forward():

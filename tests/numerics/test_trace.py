@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.numerics import clopper_pearson, trace
+from theorylab.numerics import clopper_pearson, squared_norm, trace
+from theorylab.numerics.counted import CompiledOperator
 
 SIZE = 40
 KEY = jax.random.key(0)
@@ -134,3 +135,39 @@ def test_a_tolerance_is_met_or_what_is_needed_is_told():
         trace(product, 300, KEY, tolerance=0.03, budget=10)
     with pytest.raises(TypeError, match="a tolerance needs values"):
         jax.jit(lambda key: trace(product, 300, key, tolerance=0.03))(KEY)
+
+
+@partial(jax.jit, static_argnums=0)
+def times(kind, v):
+    return matrix(kind) @ v
+
+
+@pytest.mark.parametrize(("kind", "rank"), [("wigner", 0), ("decaying", 8)])
+def test_a_squared_norm_is_covered_as_often_as_it_says(kind, rank):
+    """Oracle: the sum of the squared entries, for 60 keys."""
+    exact = float(jnp.sum(matrix(kind) ** 2))
+    product = CompiledOperator(partial(times, kind))
+    plan = {"rank": rank, "tolerance": 0.15 if rank == 0 else 1e-3}
+    found = [squared_norm(product, SIZE, key, 20, **plan) for key in jax.random.split(KEY, 60)]
+    covers = sum(float(each.low) <= exact <= float(each.high) for each in found)
+    sure = clopper_pearson(covers, 60)
+    assert sure.low <= 0.95 <= sure.high
+    assert all(each.converged for each in found)
+    assert len({each.products for each in found}) > 1
+    sides = [(each.high - each.value, each.value - each.low) for each in found]
+    limits = [plan["tolerance"] * float(each.value) for each in found]
+    assert all(
+        max(map(float, side)) <= 1.01 * most for side, most in zip(sides, limits, strict=True)
+    )
+
+
+def test_a_squared_norm_of_low_rank_is_left_to_rounding_alone():
+    """Oracle: Σ λ², where the directions hold all of the range; and a budget that ends."""
+    dense = of_spectrum(np.array([3.0, -3.0, 1.0]))
+    found = squared_norm(lambda v: dense @ v, SIZE, KEY, rank=4, tolerance=1e-6)
+    assert float(found.low) <= 19.0 <= float(found.high) <= 19.0 + 1e-9
+    assert found.products == 2 * 4 + 20
+    dense = matrix("wigner")
+    short = squared_norm(lambda v: dense @ v, SIZE, KEY, tolerance=0.01, budget=50)
+    assert (short.products, short.converged) == (50, False)
+    assert short.needed > 200

@@ -38,6 +38,7 @@ from .blocks import block_size_for, sum_over_blocks
 from .split import At, Split, check_split, num_entries, split_at
 
 _PROBES = 4  # fresh directions that test a sketch
+_PASS = 2**19  # numbers of a pass back: more of them leave the processor's caches
 
 
 def agop(
@@ -99,12 +100,21 @@ def _jacobians(
     if num_outputs <= flat.shape[1]:
         outputs, pull_back = jax.vjp(network, flat)
         chosen = jnp.eye(num_outputs, dtype=outputs.dtype)
-        rows = jax.vmap(lambda row: pull_back(jnp.broadcast_to(row[None], outputs.shape))[0])
-        return rows(chosen)
+        rows = lambda row: pull_back(jnp.broadcast_to(row[None], outputs.shape))[0]  # noqa: E731
+        at_once = _rows_at_once(num_outputs, flat.size)
+        if at_once == num_outputs:
+            return jax.vmap(rows)(chosen)
+        return jax.lax.map(rows, chosen, batch_size=at_once)
     chosen = jnp.eye(flat.shape[1], dtype=flat.dtype)
     along = lambda row: jnp.broadcast_to(row[None], flat.shape)  # noqa: E731
     columns = jax.vmap(lambda row: jax.jvp(network, (flat,), (along(row),))[1])(chosen)
     return jnp.transpose(columns, (2, 1, 0))
+
+
+def _rows_at_once(num_outputs: int, size: int) -> int:
+    """How many outputs to go back from at once, in passes of nearly equal size."""
+    num_passes = math.ceil(num_outputs / max(1, _PASS // size))
+    return math.ceil(num_outputs / num_passes)
 
 
 def agop_product(

@@ -40,6 +40,7 @@ from .spectra import extreme_eigenvalues as extreme_eigenvalues
 from .spectra import lanczos as lanczos
 from .spectra import power_iteration as power_iteration
 from .spectra import top_eigenvalues as top_eigenvalues
+from .trace import squared_norm as squared_norm
 from .trace import trace as trace
 from .truncated_gaussian import conditional_moments as conditional_moments
 from .truncated_gaussian import excess_moments as excess_moments

@@ -2,7 +2,8 @@
 
 What an operator reads from outside (parameters, data) becomes an argument of one compiled program,
 never a constant in it: v ↦ A(c) v with the arrays c. So large data is held once, and compiling
-does not depend on its size. Nothing is inside a loop of the compiler; XLA's convolutions on CPUs
+does not depend on its size; and a function made anew, of other data, is compiled no second time
+(`reuse`). Nothing is inside a loop of the compiler; XLA's convolutions on CPUs
 are slow there.
 """
 
@@ -15,6 +16,7 @@ from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from jaxtyping import Array, Float
 
+from .reuse import compiled
 from .spectra import Operator, Vector, flat_operator, template
 
 
@@ -55,10 +57,10 @@ class CountedOperator:
             refuse_tracing(flat)
             self._constants, self._apply = [], _as_program(matvec, negative)
             return
-        program, constants = hoisted(flat_operator(matvec, self.unravel), flat)
-        refuse_tracing((flat, constants))
-        self._constants = constants
-        self._apply = jax.jit(_negated(program) if negative else program)
+        closed = _hoisted(flat_operator(matvec, self.unravel), flat)
+        refuse_tracing((flat, closed.consts))
+        self._constants = [jnp.asarray(constant) for constant in closed.consts]
+        self._apply = compiled(closed.jaxpr, negative)
 
     @property
     def epsilon(self) -> float:
@@ -80,14 +82,19 @@ def hoisted(function: Callable[..., Any], *like: Array) -> tuple[Callable[..., A
         >>> program([10 * arrays[0]], jnp.ones(3)).tolist()
         [0.0, 10.0, 20.0]
     """
-    # Programs inside of the program keep arrays of their own, so they are written out.
-    outer = jax.make_jaxpr(function)(*like)
-    closed = jax.make_jaxpr(lambda *arguments: _written_out(outer, arguments))(*like)
+    closed = _hoisted(function, *like)
 
     def program(constants: list[Any], *arguments: Array) -> Array:
         return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))(*arguments)[0]
 
     return program, [jnp.asarray(constant) for constant in closed.consts]
+
+
+def _hoisted(function: Callable[..., Any], *like: Array) -> ClosedJaxpr:
+    """The program with all arrays that it reads from outside as its constants."""
+    # Programs inside of the program keep arrays of their own, so they are written out.
+    outer = jax.make_jaxpr(function)(*like)
+    return jax.make_jaxpr(lambda *arguments: _written_out(outer, arguments))(*like)
 
 
 def refuse_tracing(values: Any) -> None:
@@ -140,7 +147,3 @@ def _written_out(closed: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
 
 def _as_program(matvec: CompiledOperator, negative: bool) -> Callable[..., Array]:
     return lambda _, vector: -matvec(vector) if negative else matvec(vector)
-
-
-def _negated(program: Callable[..., Array]) -> Callable[..., Array]:
-    return lambda constants, vector: -program(constants, vector)

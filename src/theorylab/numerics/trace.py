@@ -2,6 +2,7 @@
 
     Hutchinson    tr A = E zᵀAz                                z random signs
     Hutch++       tr A = tr QᵀAQ + E zᵀ(1 − QQᵀ)A(1 − QQᵀ)z    Q exact, z random signs outside it
+    squares       tr A² = ‖AQ‖_F² + E‖A(1 − QQᵀ)z‖²            the same of A², one product for each
 
 Q spans A applied to a few random vectors, so that it holds most of what is large in A, and little
 is left to chance. Given Q, what the probes z say is a mean of independent numbers. Where Q leaves a
@@ -128,6 +129,38 @@ def _from_probes(
     )
 
 
+def squared_norm(
+    matvec: Operator,
+    like: Vector | int,
+    key: RandomKey,
+    num_probes: int = 20,
+    rank: int = 10,
+    confidence: float = 0.95,
+    *,
+    tolerance: float,
+    budget: int = 1000,
+) -> TraceEstimate:
+    """Estimate ‖A‖_F² = tr A² to a tolerance; it looks at numbers, so it cannot be compiled.
+
+    Args:
+        matvec: The operator A, symmetric.
+        like: A vector that A can act on, for its shape; or the size of a flat one.
+        key: The randomness of directions and probes.
+        num_probes: How many random vectors z are drawn at first, at least 2.
+        rank: How many directions Q has; all are exact.
+        confidence: The probability with which the interval covers the squared norm.
+        tolerance: The greatest distance of the interval's ends, relative to the estimate.
+        budget: The greatest number of products: at least 2 rank + 2.
+
+    Example:
+        >>> found = squared_norm(lambda v: 2.0 * v, 50, jax.random.key(0), 20, 0, tolerance=0.1)
+        >>> round(float(found.value), 3)
+        200.0
+    """
+    plan = num_probes, rank, confidence, tolerance, budget
+    return _until(matvec, like, key, *plan, squares=True)
+
+
 def _until(
     matvec: Operator,
     like: Vector | int,
@@ -137,8 +170,9 @@ def _until(
     confidence: float,
     tolerance: float,
     budget: int,
+    squares: bool = False,
 ) -> TraceEstimate:
-    """The estimate to a tolerance: one product after another."""
+    """The estimate to a tolerance, of tr A or tr A²: one product after another."""
     refuse_tracing(key)
     if not 0 < tolerance < math.inf:
         raise ValueError(f"tolerance must be positive, got {tolerance}.")
@@ -147,7 +181,11 @@ def _until(
     if budget < 2 * rank + 2:
         raise ValueError(f"budget must be at least 2 rank + 2 = {2 * rank + 2}, got {budget}.")
     direction_key, probe_key = jax.random.split(key)
-    basis, exact, norms = _range(operator, rank, direction_key)
+    basis = _range(operator, rank, direction_key)
+    images = [(row, operator(row)) for row in basis]
+    form = _square if squares else _quadratic_form
+    exact = math.fsum(form(*pair) for pair in images)
+    norms = [float(jnp.linalg.norm(image)) for _, image in images]
     others: list[float] = []
 
     def draw(count: int) -> np.ndarray:
@@ -157,7 +195,7 @@ def _until(
             z = jax.random.rademacher(key, (size,), operator.dtype)
             z = z - (basis @ z) @ basis
             image = operator(z)
-            found.append(float(z @ image))
+            found.append(form(z, image))
             others.append(float(jnp.linalg.norm(image)) / math.sqrt(size))
             report("trace", min(1.0, operator.products / budget))
         return np.array(found)
@@ -167,7 +205,11 @@ def _until(
 
     found = draw_enough(draw, allowed, num_probes, budget - 2 * rank, confidence)
     norm = max([*norms, *others])
-    total = sum(norms) + math.sqrt(size) * norm + float(np.abs(found.samples).mean())
+    average = float(np.abs(found.samples).mean())
+    if squares:  # ‖Az‖² is off by 2‖Az‖ times what Az is off, some units of ‖A‖‖z‖
+        total = 2 * norm * (sum(norms) + size * sum(others) / len(others)) + average
+    else:
+        total = sum(norms) + math.sqrt(size) * norm + average
     rounding = 4 * operator.epsilon * total
     ends = exact + np.array(
         [found.mean.value, found.mean.low - rounding, found.mean.high + rounding]
@@ -178,22 +220,22 @@ def _until(
     return TraceEstimate(value, error, low, high, operator.products, found.converged, needed)
 
 
-def _range(
-    operator: CountedOperator, rank: int, key: RandomKey
-) -> tuple[Float[Array, "rank p"], float, list[float]]:
-    """Q, what the trace has along it, and the lengths of Q's images."""
+def _quadratic_form(z: Float[Array, " p"], image: Float[Array, " p"]) -> float:
+    return float(z @ image)
+
+
+def _square(_: Float[Array, " p"], image: Float[Array, " p"]) -> float:
+    return float(image @ image)
+
+
+def _range(operator: CountedOperator, rank: int, key: RandomKey) -> Float[Array, "rank p"]:
+    """Q: A applied to random vectors, orthonormal."""
     if not rank:
-        return jnp.zeros((0, operator.size), operator.dtype), 0.0, []
+        return jnp.zeros((0, operator.size), operator.dtype)
     keys = jax.random.split(key, rank)
     shape, dtype = (operator.size,), operator.dtype
     images = [operator(jax.random.normal(each, shape, dtype)) for each in keys]
-    basis = jnp.linalg.qr(jnp.stack(images, axis=1))[0].T
-    exact, norms = 0.0, []
-    for row in basis:
-        image = operator(row)
-        exact += float(row @ image)
-        norms.append(float(jnp.linalg.norm(image)))
-    return basis, exact, norms
+    return jnp.linalg.qr(jnp.stack(images, axis=1))[0].T
 
 
 def _quadratic(

@@ -122,6 +122,24 @@ def test_moments_lie_within_their_errors(matrix):
         assert abs(float(found.effective_rank.mean) - rank) < 4 * float(found.effective_rank.error)
 
 
+def test_moments_are_taken_until_a_tolerance_is_met(matrix):
+    """Oracle: the matrix; the interval is as short as asked for, and a short budget says so."""
+    square = (matrix**2).sum()
+    found = ntk_moments(MODEL.apply, PARAMS, X, KEY, 20, 2, tolerance=0.02)
+    assert found.converged
+    assert 24 < found.products == found.needed
+    assert found.square_interval is not None
+    low, high = map(float, found.square_interval)
+    assert low <= square <= high
+    assert high - low <= 2.01 * 0.02 * float(found.square.mean)
+    assert float(found.trace) == pytest.approx(np.trace(matrix), rel=1e-12)
+    rank = float(found.trace) ** 2 / float(found.square.mean)
+    assert float(found.effective_rank.mean) == pytest.approx(rank, rel=1e-12)
+    short = ntk_moments(MODEL.apply, PARAMS, X, KEY, 20, 2, tolerance=1e-3, budget=30)
+    assert (short.products, short.converged) == (30, False)
+    assert short.needed > 100
+
+
 def test_alignment_is_the_cosine_with_the_labels(matrix):
     """Oracle: ⟨Θ, yyᵀ⟩ / (‖Θ‖ ‖yyᵀ‖); the first eigenvector is better aligned than random."""
     y = np.asarray(Y).ravel()

@@ -23,13 +23,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from theorylab.answers import Answer
+from theorylab.answers import Answer, fixed
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.models.inputs import num_inputs, one_input
 from theorylab.models.own_network import check_outputs, entered, with_float32_outputs
-from theorylab.numerics import certified_eigenpairs, eigenpairs
+from theorylab.numerics import certified_eigenpairs, eigenpairs, squared_norm
 from theorylab.numerics.certificates import CertifiedEigenpairs
-from theorylab.numerics.counted import is_traced
+from theorylab.numerics.counted import is_traced, refuse_tracing
 from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
 from ..estimate import Estimate, mean_of
@@ -45,6 +45,10 @@ _COMPILED_STEPS = 50
 class KernelMoments(Answer, labels={"trace": "trace tr Θ"}):
     """The trace, exact; the squared Frobenius norm and the effective rank with standard errors.
 
+    With a tolerance: the ends of the interval that covers tr Θ² in 95 %, so that the effective rank
+    is between trace² over the one and over the other; the products that were taken, whether the
+    interval meets the tolerance, and about how many products would do.
+
     Example: three eigenvalues 4: the effective rank is 12²/48.
         >>> exact = lambda value: Estimate(jnp.asarray(value), jnp.zeros(()))
         >>> moments = KernelMoments(jnp.asarray(12.0), exact(48.0), effective_rank=exact(3.0))
@@ -55,6 +59,10 @@ class KernelMoments(Answer, labels={"trace": "trace tr Θ"}):
     trace: Float[Array, ""]
     square: Estimate
     effective_rank: Estimate
+    square_interval: Float[Array, "2"] | None = None
+    products: int = fixed(default=0)
+    converged: bool = fixed(default=False)
+    needed: int = fixed(default=0)
 
 
 def ntk_diagonal(
@@ -223,9 +231,14 @@ def ntk_moments(
     rank: int = 10,
     block_size: int | None = None,
     *,
+    tolerance: float | None = None,
+    budget: int = 1000,
     outputs: Reduction | None = None,
 ) -> KernelMoments:
     """Trace, squared Frobenius norm and effective rank of Θ, from 2 rank + num_probes products.
+
+    With a tolerance, probes are taken until the 95 % interval of tr Θ² is within it or the budget
+    ends; that looks at numbers, so it cannot be compiled.
 
     Args:
         apply: The network: (params, inputs (n, ...)) ─► outputs (n, k).
@@ -235,6 +248,8 @@ def ntk_moments(
         num_probes: How many random vectors estimate what the directions Q leave, at least 2.
         rank: How many directions Q has; at most nk, where all is exact.
         block_size: The number of inputs that a pass takes at once; by default all.
+        tolerance: The greatest distance of the interval's ends from tr Θ², relative to it.
+        budget: The greatest number of products, with a tolerance: at least 2 rank + 2.
         outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example: three equal eigenvalues: an effective rank of 3.
@@ -249,7 +264,16 @@ def ntk_moments(
         )
     check_key(key)
     apply, params, x = _entered(apply, params, x, outputs)
-    return _moments(apply, params, x, key, num_probes, rank, block_size)
+    if tolerance is None:
+        return _moments(apply, params, x, key, num_probes, rank, block_size)
+    refuse_tracing((params, x, key))
+    product, like = _kernel_product(apply, params, x, block_size, "full")
+    plan = {"tolerance": tolerance, "budget": budget}
+    found = squared_norm(product, like, key, num_probes, rank, **plan)
+    trace = jnp.sum(_diagonal(apply, params, x, 32))
+    square, interval = Estimate(found.value, found.error), jnp.stack([found.low, found.high])
+    until = found.products, found.converged, found.needed
+    return KernelMoments(trace, square, _rank(trace, square), interval, *until)
 
 
 @partial(jax.jit, static_argnums=(0, 4, 5, 6))
@@ -259,8 +283,13 @@ def _moments(apply, params, x, key, num_probes, rank, block_size) -> KernelMomen
     found = jax.eval_shape(with_float32_outputs(apply, params, x), params, x)
     size = found.size
     square = _squared_norm(product, size, found.dtype, key, num_probes, min(rank, size))
-    rank_mean = trace**2 / square.mean
-    return KernelMoments(trace, square, Estimate(rank_mean, rank_mean * square.error / square.mean))
+    return KernelMoments(trace, square, _rank(trace, square))
+
+
+def _rank(trace: Float[Array, ""], square: Estimate) -> Estimate:
+    """(tr Θ)² / tr Θ²."""
+    mean = trace**2 / square.mean
+    return Estimate(mean, mean * square.error / square.mean)
 
 
 def label_alignment(
