@@ -107,10 +107,11 @@ def test_residual_norm_and_attention():
 
     def network(params, ids):
         h = params["embedding"][ids] + params["places"][None]
-        q = norm(h) @ params["query"]
-        seen = jnp.tril(jnp.ones((3, 3), bool))[None]
-        scores = jnp.where(seen, jnp.einsum("nsd,ntd->nst", q, h), -1e9)
-        h = h + jax.nn.softmax(scores) @ h
+        heads = lambda a: a.reshape(len(ids), 3, 2, 2)  # noqa: E731
+        q, k = heads(norm(h) @ params["query"]), heads(norm(h) @ params["query"])
+        scores = jnp.einsum("nshd,nthd->nhst", q, k)
+        scores = jnp.where(jnp.tril(jnp.ones((3, 3), bool))[None, None], scores, -1e9)
+        h = h + jnp.einsum("nhst,nthd->nshd", jax.nn.softmax(scores), k).reshape(h.shape)
         h = h + jax.nn.gelu(norm(h) @ params["up"]) @ params["down"]
         return jax.nn.log_softmax(h[:, -1])
 
@@ -136,7 +137,10 @@ def test_a_module_of_equinox_inside_of_jit_and_checkpoint():
         return jax.checkpoint(lambda p, x: jax.vmap(eqx.combine(p, static))(x))(params, x)
 
     found = unit_activity(network, params, X)
-    z = np.asarray(X @ module.layers[0].weight.T + jnp.broadcast_to(module.layers[0].bias, (40, 5)))
+    z = np.asarray(
+        X @ module.layers[0].weight.T
+        + jnp.broadcast_to(jnp.asarray(module.layers[0].bias), (40, 5))
+    )
     assert [one.active.shape for one in found.values()] == [(5,), (5,)]
     np.testing.assert_allclose(found["relu 1"].active, (z > 0).mean(axis=0), rtol=1e-6)
 

@@ -62,7 +62,7 @@ class AgopRank(Answer, labels={"eigenvalues": "eigenvalue λ of the AGOP M"}):
     low: float  # of its interval
     high: float
     trace: float  # tr M
-    num_inputs: int
+    num_samples: int  # inputs
     num_rows: int  # gradients at each input
 
     def draw(self, axes: Axes) -> None:
@@ -120,7 +120,7 @@ def agop_rank(
         low=low,
         high=high,
         trace=trace,
-        num_inputs=len(rows),
+        num_samples=len(rows),
         num_rows=rows.shape[1],
     )
 

@@ -93,6 +93,8 @@ def _product(equation: JaxprEqn, given: list[Units]) -> Units:
     data = any(units.from_inputs for units in given)
     chosen = weights if data and weights else [0, 1]
     axes = frozenset(n for (i, axis), n in places.items() if i in chosen and axis in given[i].axes)
+    if len(chosen) == 2 and not any(axis in given[i].axes for i in chosen for axis in free[i]):
+        return Units(data)  # scores of attention: along its axes of heads there are no units
     leaves = [given[i].leaf for i in chosen if given[i].leaf is not None]
     return Units(data, axes, leaves[0] if leaves else None)
 

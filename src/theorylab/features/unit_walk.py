@@ -15,7 +15,16 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
 from jaxtyping import Array
 
-from .elementwise import Node, combined, is_activation, label, root_of, slopes_of, value_of
+from .elementwise import (
+    ELEMENTWISE,
+    Node,
+    combined,
+    is_activation,
+    label,
+    root_of,
+    slopes_of,
+    value_of,
+)
 from .unit_axes import Units, moved
 
 FLAT = 0.01  # a slope below this share of the largest is flat
@@ -135,8 +144,8 @@ class Walk:
             self._look(value, name in _PRODUCTS)
         units = [moved(equation, [v.units for v in inputs], n) for n in range(len(results))]
         values = [self._fresh(r, u) for r, u in zip(results, units, strict=True)]
-        spread = name == "broadcast_in_dim" and inputs[0].is_number
-        if spread or (len(results) == 1 and all(value.is_number for value in inputs)):
+        keeps = name in ELEMENTWISE or name in ("broadcast_in_dim", "reshape", "squeeze")
+        if keeps and inputs and all(value.is_number for value in inputs):
             values = [values[0]._replace(is_number=True)]
         return values
 
