@@ -34,7 +34,6 @@ KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at m
 SECONDS = 20.0  # for all measures together, compiling aside, unless told otherwise
 MORE_SECONDS = 6.0  # for every million parameters
 LONGEST = 75.0
-_OF_THE_NETWORK = ("flops", "num_params", "_order")  # what does not depend on the parameters
 _VECTORS = 200.0  # operations that a product costs for each parameter, whatever the inputs
 # The measures that are read off one set of Hessian products: any of them forces all.
 _OF_SPECTRUM = (
@@ -43,6 +42,9 @@ _OF_SPECTRUM = (
 )
 
 T = TypeVar("T")
+# What does not depend on the parameters, but on the network, its inputs and where it began.
+_OF_THE_NETWORK = ("flops", "num_params", "_order", "kernel_inputs")
+_OF_THE_BEGINNING = ("initial_kernel",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +128,8 @@ class Subject:
             **known: Fields that have changed with them, such as `learning_rate=`.
         """
         other = replace(self, params=params, **known)
-        kept = {name: value for name, value in vars(self).items() if name in _OF_THE_NETWORK}
-        vars(other).update(kept)
+        kept = _OF_THE_NETWORK if "initial_params" in known else _OF_THE_NETWORK + _OF_THE_BEGINNING
+        vars(other).update({name: vars(self)[name] for name in kept if name in vars(self)})
         return other
 
     def key_for(self, name: str) -> RandomKey:

@@ -6,20 +6,20 @@
 measurements and writing. A measurement waits until the training has earned what it will cost.
 
 The first time, a measure is compiled, which can take longer than all that follows. So measures
-start one after another, each when its start has been earned. Until all have started there are two
-halves of the budget: one for starts, and one to repeat what has started. What a start will cost is
-not known; it is taken to be STARTS times what the check of the network took, which compiles the
-forward pass, between 1 and 15 seconds, and afterwards as much as the starts before it. If it takes
-longer, nothing runs until that is earned too. So what is above the budget at any time is at most
-one measurement, and the excess of one start over what was expected.
+start one after another, each when its start has been earned. From the first to the last start there
+are two halves of the budget: one for starts, and one to repeat what has started. What a start will
+cost is not known; it is taken to be STARTS times what the check of the network took, which compiles
+the forward pass, between 1 and 10 seconds, and afterwards as much as the longest start before it.
+If it takes longer, nothing runs until that is earned too. So what is above the budget at any time
+is at most one measurement, and the excess of one start over what was expected.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from statistics import mean
 
-STARTS = 30.0  # starts of convolutional networks took 10 to 40 times their check
-LEAST, MOST = 1.0, 15.0  # seconds that the first start is expected to take
+STARTS = 10.0  # starts of a convolutional network took 4 to 24 times its check
+LEAST, MOST = 1.0, 10.0  # seconds that the first start is expected to take
 _RECENT = 10  # measurements of which the mean is what the next will cost
 
 
@@ -117,8 +117,9 @@ class Schedule:
         Args:
             names: Of measures that have started.
         """
-        guess = mean(self.starts) if self.starts else min(max(STARTS * self.check, LEAST), MOST)
-        return self._earned(guess, sum(self.starts, 0.0)) and self._earned(guess + self.cost(names))
+        guess = max(self.starts, default=min(max(STARTS * self.check, LEAST), MOST))
+        pot = sum(self.starts, 0.0) if names else None
+        return self._earned(guess, pot) and self._earned(guess + self.cost(names))
 
     def _earned(self, cost: float, pot: float | None = None) -> bool:
         """Whether the budget, and the half of it from which this much was taken, allow a cost."""
