@@ -8,6 +8,7 @@ left open; a module that does not allow that is read once for each number of inp
 
 import importlib
 import inspect
+import logging
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ WHOLE = (  # operations that PyTorch would take apart, and that stay whole
     "rms_norm",
     "rnn_relu.input",
     "rnn_tanh.input",
+    "rrelu",
     "scaled_dot_product_attention",
     "selu",
     "silu",
@@ -88,13 +90,20 @@ def evaluating(module: Any) -> Iterator[None]:
         module: A module of PyTorch; every module inside gets its own mode back.
     """
     backend = importlib.import_module("torch.backends.mha")
+    transformer = importlib.import_module("torch.nn.modules.transformer")
+    log = logging.getLogger("torch._subclasses.fake_tensor")  # tells of an error that is raised too
     modes = {each: each.training for each in module.modules()}
-    fast = backend.get_fastpath_enabled()
+    fast, is_causal = backend.get_fastpath_enabled(), transformer._detect_is_causal_mask
+    silent = log.disabled
     try:
         module.eval()
+        log.disabled = True
         backend.set_fastpath_enabled(False)
+        # It looks at the values of a mask, which are not there, only to choose a faster way.
+        transformer._detect_is_causal_mask = lambda mask, told=None, size=None: told is True
         yield
     finally:
+        log.disabled, transformer._detect_is_causal_mask = silent, is_causal
         backend.set_fastpath_enabled(fast)
         for each, mode in modes.items():
             each.training = mode
@@ -158,7 +167,11 @@ def why_not(error: BaseException) -> str:
     """
     here = {"torch", "theorylab", "contextlib.py", "functools.py", "importlib"}
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not here & set(Path(frame.filename).parts)]
+    own = [
+        frame
+        for frame in frames
+        if frame.filename[:1] != "<" and not here & set(Path(frame.filename).parts)
+    ]
     said = " ".join(str(error).split("\n\n")[0].split())[:300]
     told = f"{type(error).__name__}: {said}"
     if not own:

@@ -119,6 +119,8 @@ def _refused(node: Any) -> str:
         return "its indices"
     if "scaled_dot_product_attention" in name and bound(node)[4]:
         return "dropout that is on"
+    if name == "aten.rrelu.default" and bound(node)[3]:
+        return "random slopes"
     return ""
 
 

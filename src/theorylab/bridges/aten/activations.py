@@ -25,6 +25,11 @@ def _leaky_relu(x: Any, slope: Any = 0.01) -> Any:
     return jnp.where(x > 0, x, slope * x)
 
 
+@operation("aten.rrelu.default")
+def _mean_leaky_relu(x: Any, low: Any, high: Any, training: bool = False, *_: Any) -> Any:
+    return _leaky_relu(x, (low + high) / 2)
+
+
 @operation("aten.prelu.default", "aten._prelu_kernel.default")
 def _prelu(x: Any, slope: Any) -> Any:
     if slope.ndim == 1 and x.ndim > 1:  # one for every channel, the second axis
