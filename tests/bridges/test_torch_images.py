@@ -41,7 +41,6 @@ ACTIVATIONS = [
     nn.Hardtanh(),
     nn.ReLU6(),
     nn.Hardswish(),
-    nn.Hardsigmoid(),
     nn.LogSigmoid(),
     nn.Softsign(),
     nn.Tanhshrink(),
@@ -217,7 +216,9 @@ class UNet(nn.Module):
         second = functional.relu(self.second(functional.max_pool2d(first, 2)))
         third = functional.relu(self.third(functional.max_pool2d(second, 2)))
         up = self.up(torch.relu(self.resize(third) + second))
-        return self.last(torch.cat([up, first, functional.interpolate(third[:, :4], size=(8, 8))], 1))
+        return self.last(
+            torch.cat([up, first, functional.interpolate(third[:, :4], size=(8, 8))], 1)
+        )
 
 
 @pytest.mark.parametrize("mode", ["nearest", "bilinear"])

@@ -7,7 +7,7 @@ put back before the function is called.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -29,9 +29,7 @@ EVALUATION: dict[str, bool] = {
 }
 
 
-def from_function(
-    function: Callable[..., Any], params: Any, *, outputs: Outputs = None
-) -> Bridged:
+def from_function(function: Any, params: Any, *, outputs: Outputs = None) -> Bridged:
     """Make `apply(params, x)` of a function whose parameters hold more than floating arrays.
 
     Args:
@@ -64,7 +62,7 @@ def from_function(
 
 
 def from_huggingface(
-    model: Callable[..., Any],
+    model: Any,
     params: Any = None,
     *,
     outputs: Outputs = "logits",

@@ -138,7 +138,9 @@ def mark_held(graph_module: Any) -> None:
             for user in list(node.users):
                 with graph.inserting_after(user):
                     held = graph.call_function(held_operation(), (user,))
-                user.replace_all_uses_with(held, delete_user_cb=lambda use, own=held: use is not own)
+                user.replace_all_uses_with(
+                    held, delete_user_cb=lambda use, own=held: use is not own
+                )
                 held.meta.update(user.meta)
     graph_module.recompile()
 

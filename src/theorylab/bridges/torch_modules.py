@@ -69,7 +69,8 @@ def from_torch(module: Any, example: Any, *, outputs: Outputs = None, copy: bool
         reading, types = readings.of(leaves[0].shape[0]), Types(kinds, params)
         values = values_of(reading, params, leaves, given.kinds, types)
         found = run(reading.program, values, types)
-        return picked(jax.tree.map(lambda place: found[place], reading.template), outputs)
+        every = jax.tree.map(lambda place: found[place], reading.template)
+        return picked(plain(every), outputs)
 
     held = {name: as_jax(tensor) for name, tensor in module.named_buffers()}
     return checked(Bridged(apply, params, {**held, **readings.first.held}))

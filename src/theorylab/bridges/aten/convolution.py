@@ -35,9 +35,7 @@ def _convolution(
     )
     if transposed:
         reach = [d * (k - 1) for d, k in zip(dilations, kernel.shape[2:], strict=True)]
-        pads = [
-            (r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True)
-        ]
+        pads = [(r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True)]
         kernel, between, steps = _flipped(kernel, groups), strides, (1,) * rank
     else:
         pads, between, steps = [(p, p) for p in padding], (1,) * rank, strides

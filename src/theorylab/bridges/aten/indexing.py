@@ -4,13 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from .table import level, operation
 
 
 @operation("aten.embedding.default")
-def _embedding(weight: Any, ids: Any, *_: Any) -> Any:
-    return weight[ids]
+def _embedding(weight: Any, ids: Any, padding: int = -1, *_: Any) -> Any:
+    """No derivative goes to the row of the padding."""
+    rows = weight[ids]
+    if padding < 0:
+        return rows
+    return jnp.where((ids == padding)[..., None], lax.stop_gradient(rows), rows)
 
 
 @operation("aten.index.Tensor")
@@ -20,9 +25,10 @@ def _index(x: Any, places: Sequence[Any]) -> Any:
 
 @operation("aten.index_put.default")
 def _index_put(x: Any, places: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    target = x.at[_places(places)]
+    target, rank = x.at[_places(places)], jnp.ndim(values)
     shape = x[_places(places)].shape
-    values = jnp.broadcast_to(values.reshape((1,) * (len(shape) - values.ndim) + values.shape), shape)
+    values = values.reshape((1,) * (len(shape) - rank) + values.shape)
+    values = jnp.broadcast_to(values, shape)
     return target.add(values) if accumulate else target.set(values)
 
 

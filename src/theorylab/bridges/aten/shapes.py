@@ -51,9 +51,7 @@ def _t(x: Any) -> Any:
 @operation("aten.expand.default")
 def _expand(x: Any, shape: Sequence[int], implicit: bool = False) -> Any:
     old = (1,) * (len(shape) - x.ndim) + x.shape
-    new = tuple(
-        have if want == -1 else want for have, want in zip(old, shape, strict=True)
-    )
+    new = tuple(have if want == -1 else want for have, want in zip(old, shape, strict=True))
     return jnp.broadcast_to(x.reshape(old), new)
 
 
