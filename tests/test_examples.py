@@ -11,6 +11,7 @@ HELD = (
     "numerics",
     "data",
     "models",
+    "bridges",
     "training",
     "kernels",
     "curvature",

@@ -18,6 +18,7 @@ from .threads import ready_threads as ready_threads
 
 if TYPE_CHECKING:
     from . import bias as bias
+    from . import bridges as bridges
     from . import checkup as checkup
     from . import claims as claims
     from . import curvature as curvature
