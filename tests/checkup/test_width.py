@@ -15,7 +15,7 @@ WIDTH, SEEDS, ENOUGH = 256, 20, 19
 HE = Standard(weight_scale=2**0.5)
 # μP with one learning rate for all, which is the same network: shifts of (a, b, c) by c/2.
 MUP = ABC(Exponents(-0.5, 0.5), Exponents(0.0, 0.5), Exponents(0.5, 0.5))
-WIDTHS = (32, 64, 128, 256)
+WIDTHS, OUTPUTS = (32, 64, 128, 256), 10
 
 
 def classification(key, shape=(20,), n=20):
@@ -123,7 +123,7 @@ def test_the_card_names_the_layer(healthy):
 
 
 MODELS = {
-    (name, n): network(mlp((n, n)), (10,), each)
+    (name, n): network(mlp((n, n), OUTPUTS), (10,), each)
     for name, each in (("standard", Standard()), ("ntk", NTK()), ("mup", MUP))
     for n in WIDTHS
 }
@@ -137,8 +137,7 @@ def check(name, seed=0, rate=0.05):
         return model.apply, model.init(jax.random.fold_in(jax.random.key(seed), n))
 
     x = jax.random.normal(jax.random.key(9), (20, 10))
-    y = jnp.sin(x[:, :1]) + x[:, 1:2]
-    return coordinate_check(by_width, x, y, squared("mean"), rate, WIDTHS, num_steps=2)
+    return coordinate_check(by_width, x, jnp.sin(x), squared("mean"), rate, WIDTHS, num_steps=2)
 
 
 # The exponents of Golikov's Thm 3.4.6, first step: changes of both hidden layers, and of outputs.
@@ -147,20 +146,20 @@ LIMITS = {"standard": (-0.5, 0.5, 1.0), "ntk": (-0.5, -0.5, 0.0), "mup": (0.0, 0
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_changes_go_with_width_as_the_exponents_say(name):
-    """Oracle: n⁻ʳ of the abc-parametrizations; ±0.2 is what four widths and three seeds leave."""
-    found = [check(name, seed) for seed in range(3)]
+    """Oracle: n⁻ʳ of the abc-parametrizations; ±0.15 is what narrow widths leave."""
+    found = [check(name, seed) for seed in range(2)]
     layers = ("[0]['weight']", "[2]['weight']", "outputs")
     growth = [np.mean([each.growth(layer).exponent for each in found]) for layer in layers]
-    np.testing.assert_allclose(growth, LIMITS[name], atol=0.2)
+    np.testing.assert_allclose(growth, LIMITS[name], atol=0.15)
 
 
 def by_width(parametrization):
     """The network of a width."""
 
     def made(n):
-        if n > 256:
+        if n > 512:
             raise ValueError("too wide")
-        model = network(mlp((n, n)), (10,), parametrization)
+        model = network(mlp((n, n), OUTPUTS), (10,), parametrization)
         return model.apply, model.init(jax.random.key(n))
 
     return made
@@ -172,17 +171,17 @@ def card(parametrization):
     model = MODELS["ntk", 32]
     known = {"loss": "mse", "learning_rate": 0.05, "by_width": by_width(parametrization)}
     params = model.init(jax.random.key(0))
-    found = examine(model.apply, params, x, x[:, :1], only=["width_scaling"], **known)
+    found = examine(model.apply, params, x, jnp.sin(x), only=["width_scaling"], **known)
     return found.reading("width_scaling")
 
 
 def test_the_standard_parametrization_blows_up_at_the_output():
-    """Three widths: 64 to 256, as it refuses wider ones."""
+    """Oracle: Δf grows as n, from Golikov's Thm 3.4.6; the row says so."""
     found = card(Standard())
     assert found.details["flagged"] in ("[4]['weight']", "outputs")
     assert 0.7 < found.value < 1.3
     assert "should shrink" in found.meaning
-    assert list(found.curves["widths"]) == [64, 128, 256]
+    assert list(found.curves["widths"]) == [64, 128, 256, 512]
 
 
 def test_mup_is_not_accused():
@@ -201,8 +200,6 @@ def test_a_network_of_one_width_is_skipped():
     x = jnp.ones((4, 10))
     model = MODELS["ntk", 32]
     params = model.init(jax.random.key(0))
-    found = examine(
-        model.apply, params, x, x[:, 0], loss="mse", by_width=fixed, only=["width_scaling"]
-    )
+    found = examine(model.apply, params, x, x, loss="mse", by_width=fixed, only=["width_scaling"])
     assert found["width_scaling"].status == "skipped"
     assert "the width is 10" in found["width_scaling"].reason

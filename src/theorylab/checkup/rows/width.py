@@ -121,7 +121,7 @@ def _width_scaling(subject: Subject) -> Reading:
         worst.high,
         "95 %",
         f"{STEPS} steps of {optimizer} with {rate} at widths {', '.join(map(str, widths))} on"
-        f" {len(y)} inputs; least squares in logarithms",
+        f" {len(y)} inputs; least squares in logarithms, interval of this layer by itself",
         _growth_said(worst, layer, when, flagged, growth),
         details=details,
         curves=curves,
