@@ -89,6 +89,15 @@ def test_trained_weights_are_told_from_fresh_ones():
     assert not weight_spectra(trained)["['in']"].is_random
 
 
+def test_a_matrix_of_low_rank_has_no_bulk():
+    """Oracle: the rank, 2; it can be drawn."""
+    rng = np.random.default_rng(4)
+    found = matrix_spectrum(rng.standard_normal((60, 2)) @ rng.standard_normal((2, 40)))
+    assert found.num_outliers == 2
+    np.testing.assert_allclose([found.energy, found.edge + 1], 1.0, atol=1e-5)
+    found.plot()
+
+
 def test_tracy_widom_has_its_tabulated_quantiles():
     """Oracle: the table of Bejan (2005): F₁(0.98) = 0.95, F₁(2.02) = 0.99, F₁(−1.27) = 0.50."""
     for probability, quantile in ((0.5, -1.27), (0.9, 0.45), (0.95, 0.98), (0.99, 2.02)):

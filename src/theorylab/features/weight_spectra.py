@@ -40,6 +40,7 @@ from theorylab.typing import Axes, Params
 LARGEST = 1500  # the smaller side of a matrix whose singular values are all computed
 RISK = 0.05  # probability that any of the matrices has an outlier, if all are random
 _FLAT = 1e-3  # relative spread of singular values that are called equal
+_NOTHING = 1e-12  # of the largest λ: rounding
 _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801  # of Chiani's Gamma law
 
 
@@ -188,12 +189,12 @@ def count_outliers(values: Float[np.ndarray, " p"], num_rows: int, risk: float =
     rest = np.cumsum(values[::-1])[::-1]  # Σ of λ from the j-th on
     threshold = tracy_widom_quantile(1 - risk)
     for j in range(p - 1):
+        if values[j] <= _NOTHING * values[0]:  # of a lower rank: no bulk is left
+            return j
         n_left, p_left = num_rows - j, p - j
         variance = rest[j] / (n_left * p_left)
         if 2 * j >= p or edge_distance(values[j], variance, n_left, p_left) <= threshold:
             return j
-        if j == 0 and values[1] <= 1e-12 * values[0]:
-            return 1
     return p - 1
 
 
@@ -264,6 +265,10 @@ def draw_bulk(
     n, p = max(shape), min(shape)
     bins = max(5, min(60, int(2 * math.sqrt(len(singular_values)))))
     axes.hist(singular_values, bins=bins, density=True, color=COLOURS[5], alpha=0.7)
+    axes.set_xlabel("singular value s")
+    axes.set_ylabel("density")
+    if scale <= 1e-6 * singular_values.max():
+        return  # of low rank: there is no bulk
     low, high = scale * (math.sqrt(n) - math.sqrt(p)), scale * (math.sqrt(n) + math.sqrt(p))
     s = np.linspace(low, high, 400)
     # Of λ = s²: √((b − λ)(λ − a))/(2π p σ² λ); of s: times 2s.
@@ -271,5 +276,3 @@ def draw_bulk(
     density = np.sqrt(inside) / (math.pi * p * scale**2 * np.maximum(s, 1e-12))
     axes.plot(s, density, color=COLOURS[1])
     axes.axvline(high, color=COLOURS[6], linewidth=0.8, linestyle="--")
-    axes.set_xlabel("singular value s")
-    axes.set_ylabel("density")

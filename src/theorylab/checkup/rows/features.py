@@ -40,6 +40,8 @@ _LINES = 24  # layers whose numbers are given one by one, at most
 
 
 def _agop_rank(subject: Subject) -> Reading:
+    if subject.num_inputs < 2:
+        raise Skipped("a rank needs at least two inputs")
     at = _looked_at(subject)
     k = rows_of(subject.num_outputs)
     split = split_at(subject.apply, subject.params, subject.x, at)
