@@ -21,6 +21,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from theorylab.answers import Answer
@@ -162,17 +163,15 @@ def noisy_losses(
         >>> noisy_losses(line, squared("mean"), jnp.array(2.0), 0.0, keys, x, y)[0].tolist()
         [[4.0, 4.0], [4.0, 4.0]]
     """
-    leaves, tree = jax.tree.flatten(params)
-    sizes = jax.tree.leaves(deviations)
+    flat, unravel = ravel_pytree(params)  # one draw for all arrays: a program for each takes long
 
     def at(given: tuple[Array, Array]) -> tuple[Array, Array]:
         key, sign = given
-        own = jax.random.split(key, len(leaves))
-        noisy = [
-            leaf + (sign * size).astype(leaf.dtype) * jax.random.normal(one, leaf.shape, leaf.dtype)
-            for leaf, size, one in zip(map(jnp.asarray, leaves), sizes, own, strict=True)
-        ]
-        outputs = apply(jax.tree.unflatten(tree, noisy), x)
+        noise = unravel(jax.random.normal(key, flat.shape, flat.dtype))
+        noisy = jax.tree.map(
+            lambda w, size, e: w + jnp.asarray(sign * size, e.dtype) * e, params, deviations, noise
+        )
+        outputs = apply(noisy, x)
         return loss(outputs, y), zero_one("mean")(outputs, y)
 
     pairs = (jnp.repeat(keys, 2), jnp.tile(jnp.array([1.0, -1.0]), len(keys)))
@@ -224,6 +223,11 @@ def _power(seen: list[_Tried], power: float) -> float:
 
 def _flatness(seen: list[_Tried], value: float, low: float, high: float) -> Flatness:
     seen = sorted(seen, key=lambda each: each.noise)
-    columns = [[each.mean for each in seen], [each.noise for each in seen]]
-    errors = jnp.array([each.error for each in seen])
-    return Flatness(*map(jnp.array, (*columns, value, low, high)), errors)
+    return Flatness(
+        rises=jnp.array([each.mean for each in seen]),
+        noises=jnp.array([each.noise for each in seen]),
+        noise=jnp.array(value),
+        low=jnp.array(low),
+        high=jnp.array(high),
+        errors=jnp.array([each.error for each in seen]),
+    )

@@ -36,7 +36,7 @@ class _Bound(NamedTuple):
 
 
 def _flatness(subject: Subject) -> Reading:
-    inputs, products = subject.effort("flatness", 0.12, 1 / 3, 2 * PROBES * _RUNS)
+    inputs, products = subject.effort("flatness", 0.15, 1 / 3, 2 * PROBES * _RUNS)
     x, y = subject.sample(inputs)
     pairs = min(PROBES, products // (2 * _RUNS))
     if pairs < FEWEST:
