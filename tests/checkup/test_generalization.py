@@ -16,8 +16,9 @@ from theorylab.checkup.rows.predictability import _points
 from theorylab.generalization import layer_norms, spectral_bound
 from theorylab.generalization.tangent_bounds import complexity_measure
 from theorylab.kernels import ntk
-from theorylab.landscape import Segment, noisy_losses
+from theorylab.landscape import Segment
 from theorylab.landscape.connectivity import _along
+from theorylab.landscape.flatness import _around
 from theorylab.training import cross_entropy, hinge, logistic, squared
 
 NAMES = [name for name, each in MEASURES.items() if each.group == "generalization"]
@@ -134,7 +135,7 @@ def test_a_second_card_compiles_nothing():
 
 
 def _compiled() -> int:
-    kept: Any = (programs.outputs, noisy_losses, _along, programs.loss_of_each)
+    kept: Any = (programs.outputs, _around, _along, programs.loss_of_each)
     return sum(each._cache_size() for each in kept)
 
 
