@@ -1,6 +1,7 @@
 """Rows of the group generalization: fit, margins, bounds, flatness, predictability, barriers."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +11,14 @@ import pytest
 from theorylab.checkup import examine, programs
 from theorylab.checkup.classes import chance, class_numbers, has_classes, is_right, margins_of
 from theorylab.checkup.rows import MEASURES
+from theorylab.checkup.rows.connectivity import _interval
 from theorylab.checkup.rows.predictability import _points
 from theorylab.generalization import layer_norms, spectral_bound
 from theorylab.generalization.tangent_bounds import complexity_measure
 from theorylab.kernels import ntk
-from theorylab.landscape import noisy_losses
+from theorylab.landscape import Segment
 from theorylab.landscape.connectivity import _along
+from theorylab.landscape.flatness import _around
 from theorylab.training import cross_entropy, hinge, logistic, squared
 
 NAMES = [name for name, each in MEASURES.items() if each.group == "generalization"]
@@ -132,7 +135,7 @@ def test_a_second_card_compiles_nothing():
 
 
 def _compiled() -> int:
-    kept = (programs.outputs, noisy_losses, _along, programs.loss_of_each)
+    kept: Any = (programs.outputs, _around, _along, programs.loss_of_each)
     return sum(each._cache_size() for each in kept)
 
 
@@ -156,7 +159,9 @@ def test_labels_at_random_are_told_from_true_ones(seed):
     for classes, known in ((rng.integers(0, 3, 100), False), (x[:, :3].argmax(axis=1), True)):
         card = examine(apply, PARAMS, x, classes, only=["label_predictability"])
         found = card.reading("label_predictability")
-        assert (found.low > found.details["chance"]) == known
+        chance_level = found.details["chance"]
+        assert isinstance(chance_level, float)
+        assert (found.low > chance_level) == known
 
 
 def test_values_have_no_margins_and_a_relative_error():
@@ -181,6 +186,24 @@ def test_one_output_with_signs_is_classified(loss):
     assert card.reading("fit").value == np.mean(f * signs > 0)
     assert card.reading("margins").value == np.median(f * signs)
     assert "PAC-Bayes bound" in card.reading("flatness").details
+
+
+@pytest.mark.parametrize("barrier", [0.0, 0.1, 1.0])
+def test_the_interval_of_a_barrier_covers_it(barrier):
+    """Oracle: simulation. Rises 4bs(1 − s) with skewed factors for each input, 300 draws."""
+    rng, s = np.random.default_rng(0), np.linspace(0, 1, 11)
+    held = 0
+    for _ in range(300):
+        level = rng.exponential(size=(1, 80))
+        sizes = barrier * rng.gamma(4, 1 / 4, size=(1, 80)) + 0.2 * rng.normal(size=(1, 80))
+        parts = level + sizes * (4 * s * (1 - s))[:, None]
+        path = Segment(
+            jnp.asarray(parts.mean(1)), jnp.asarray(s), jnp.zeros(11), jnp.asarray(parts)
+        )
+        _, low, high = _interval(path)
+        held += low <= barrier <= high
+    assert held / 300 >= 0.92
+    assert held / 300 <= (1.0 if barrier == 0 else 0.98)
 
 
 def test_held_out_data_is_checked():

@@ -19,14 +19,14 @@ def quadratic(w, x):
 
 
 def test_the_interval_holds_the_noise_of_the_closed_form():
-    """Oracle: σ² tr(H)/2 · ‖w‖²/p = 0.1; coverage over 150 draws, 93 to 97 % but for chance."""
+    """Oracle: σ² tr(H)/2 · ‖w‖²/p = 0.1; covered in 95 % of 600 draws, to three standard errors."""
     w = jnp.array([[1.0], [2.0], [-1.0], [0.5], [3.0], [1.0]])
     curvature = float(jnp.sum(SCALES**2)) * float(jnp.mean(w**2)) / 2
     expected = np.sqrt(0.1 / curvature)
     draw = lambda seed: flatness(quadratic, squared("half_sum"), w, X, Y, jax.random.key(seed))  # noqa: E731
-    found = [draw(seed) for seed in range(150)]
+    found = [draw(seed) for seed in range(600)]
     held = np.mean([bool(each.low <= expected <= each.high) for each in found])
-    assert 0.91 <= held <= 0.99
+    assert 0.923 <= held <= 0.977
     np.testing.assert_allclose(np.median([float(each.noise) for each in found]), expected, rtol=0.1)
 
 

@@ -196,7 +196,7 @@ def _norm(matrix: Float[np.ndarray, "c m"]) -> float:
         return math.sqrt(max(float(np.linalg.eigvalsh(gram)[-1]), 0.0))
     from scipy.sparse.linalg import eigsh  # a quarter of a second
 
-    return math.sqrt(max(float(eigsh(gram, k=1, return_eigenvectors=False, tol=1e-8)[0]), 0.0))
+    return math.sqrt(max(float(eigsh(gram, k=1, return_eigenvectors=False)[0]), 0.0))
 
 
 def _kernels(weight: np.ndarray, use: WeightUse) -> Float[np.ndarray, "g *window c m"] | None:

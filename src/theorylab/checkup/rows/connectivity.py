@@ -47,6 +47,8 @@ def _connectivity(subject: Subject) -> Reading:
             f"the two are linearly connected: no barrier above {number(100 * CONNECTED)} % of error"
         )
         meaning = meaning if classes else "the two are linearly connected: no barrier to speak of"
+    elif low == 0:
+        meaning = f"no barrier can be told between the two on {inputs:,} inputs"
     else:
         kind = "error" if classes else "loss"
         meaning = (

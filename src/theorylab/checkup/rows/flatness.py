@@ -25,8 +25,8 @@ from ..subject import Subject
 
 RISE = 0.1  # of the loss: nats of an input, or a share of the targets' variance
 RISK = 0.05  # δ of the bound, half of it for the draws of networks
-FEWEST = 4  # pairs, below which there is no interval to speak of
-_RUNS = 6  # of all pairs: to find the noise, and for the bound
+FEWEST = 6  # pairs, below which there is no interval to speak of
+_RUNS = 5  # of all pairs: to find the noise, and for the bound
 
 
 class _Bound(NamedTuple):
@@ -36,7 +36,7 @@ class _Bound(NamedTuple):
 
 
 def _flatness(subject: Subject) -> Reading:
-    inputs, products = subject.effort("flatness", 0.12, 1 / 3, 2 * PROBES * _RUNS)
+    inputs, products = subject.effort("flatness", 0.2, 1 / 3, 2 * PROBES * _RUNS)
     x, y = subject.sample(inputs)
     pairs = min(PROBES, products // (2 * _RUNS))
     if pairs < FEWEST:
