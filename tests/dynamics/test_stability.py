@@ -41,5 +41,5 @@ def test_adam_has_its_edge_at_38_over_the_learning_rate():
 
 
 def test_an_optimiser_must_be_known():
-    with pytest.raises(ValueError, match="optimizer must be one of sgd, .*, got 'lion'"):
+    with pytest.raises(ValueError, match="optimizer must be one of sgd, gd, momentum"):
         stability_threshold(0.1, "lion")

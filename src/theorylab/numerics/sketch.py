@@ -289,7 +289,8 @@ class SpectralSketch:
     def _locked(self) -> Rows:
         _ = self.first_smallest
         run = self._run
-        while not run.ended and run.steps < min(self._most, _ENOUGH):
+        enough = self.size if self.size <= self._most else min(self._most, _ENOUGH)
+        while not run.ended and run.steps < enough:
             run.step()
         values, vectors = np.linalg.eigh(run.matrix)
         order = np.argsort(-np.abs(values), kind="stable")
