@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from matplotlib.figure import Figure
 
 from theorylab.checkup import subject_of
@@ -33,7 +34,7 @@ def read(name: str, subject=SUBJECT):
 
 def eigenvalues() -> np.ndarray:
     """Of the dense Hessian, falling."""
-    flat, unravel = jax.flatten_util.ravel_pytree(PARAMS)
+    flat, unravel = ravel_pytree(PARAMS)
     rows = jax.nn.one_hot(LABELS, 3)
 
     def loss(w):
@@ -92,7 +93,7 @@ def test_gauss_newton_of_a_linear_network_is_its_hessian():
 
 def test_gauss_newton_is_the_ratio_of_dense_matrices():
     """Oracle: jax.hessian with outputs that are linear in the parameters, and without."""
-    flat, unravel = jax.flatten_util.ravel_pytree(PARAMS)
+    flat, unravel = ravel_pytree(PARAMS)
     rows = jax.nn.one_hot(LABELS, 3)
     outputs, linear = jax.linearize(lambda w: MODEL.apply(unravel(w), X), flat)
 

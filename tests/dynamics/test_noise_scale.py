@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from theorylab.dynamics import gradient_noise_scale
 from theorylab.dynamics.noise_scale import noise_scale
@@ -22,7 +23,7 @@ def test_both_parts_are_those_of_dense_gradients(loss):
 
     def one(x, y):
         gradient = jax.grad(lambda w: loss(MODEL.apply(w, x[None]), y[None]))(PARAMS)
-        return jax.flatten_util.ravel_pytree(gradient)[0]
+        return ravel_pytree(gradient)[0]
 
     gradients = np.asarray(jax.vmap(one)(X, Y))
     variance = gradients.var(axis=0, ddof=1).sum()

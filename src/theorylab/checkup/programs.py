@@ -13,7 +13,7 @@ from functools import partial
 
 import jax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.numerics import top_eigenvalues
@@ -123,7 +123,7 @@ def batch_curvatures(
     params: Params,
     x: Inputs,
     y: Float[Array, "batches b k"],
-    keys: RandomKey,
+    keys: Key[Array, " batches"],
     num_steps: int,
 ) -> Float[Array, " batches"]:
     """Compute λ_max(Jᵀ ∇²ℓ J) of every batch, from so many steps of Lanczos.
