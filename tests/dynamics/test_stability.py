@@ -30,7 +30,7 @@ def last_size(optimizer: str, beta: float, learning_rate: float, sharpness: floa
 def test_runs_converge_below_the_threshold_and_diverge_above(optimizer, beta):
     """Oracle: the recursion itself, 1 % below and 1 % above."""
     learning_rate = 0.1
-    edge = stability_threshold(learning_rate, optimizer, beta)
+    edge = float(stability_threshold(learning_rate, optimizer, beta))
     assert last_size(optimizer, beta, learning_rate, 0.99 * edge) < 1e-3
     assert last_size(optimizer, beta, learning_rate, 1.01 * edge) > 1e6
 
@@ -41,5 +41,5 @@ def test_adam_has_its_edge_at_38_over_the_learning_rate():
 
 
 def test_an_optimiser_must_be_known():
-    with pytest.raises(ValueError, match="optimizer must be one of sgd, .*, got 'lion'"):
+    with pytest.raises(ValueError, match="optimizer must be one of sgd, gd, momentum"):
         stability_threshold(0.1, "lion")

@@ -21,6 +21,7 @@ from .effort import GAUSS_NEWTON, HESSIAN
 from .subject import Subject
 
 _LONGEST_RUN = 180  # products of the first run, where they cost little
+_SHORTEST_RUN = 14  # with fewer the largest eigenvalue is not even told to 10 %
 _MOST = 150  # products of which probes take their part
 _KEPT = (16, 40)  # Ritz vectors, at least and at most
 
@@ -35,7 +36,7 @@ def spectrum(subject: Subject) -> SpectralSketch:
     num_probes = 6 if products >= 40 else 4
     spare = subject.affordable("sharpness", 0.3, HESSIAN, inputs, _LONGEST_RUN + products)
     num_steps = max(2, int(0.6 * min(max(spare, products), _MOST) / num_probes))
-    first = max(6, products - num_probes * num_steps)
+    first = max(_SHORTEST_RUN, products - num_probes * num_steps)
     return SpectralSketch(
         subject.hessian,
         subject.flat,
@@ -76,6 +77,6 @@ def _largest(
     """The largest eigenvalue, to 1 % or as far as the products go."""
     budget = subject.affordable(name, share, passes, subject.curved.inputs, _LONGEST_RUN)
     found = certified_eigenpairs(
-        operator, subject.flat, 1, subject.key_for(name), budget=max(budget, 6)
+        operator, subject.flat, 1, subject.key_for(name), budget=max(budget, _SHORTEST_RUN)
     )
     return Extreme(float(found.values[0]), float(found.bounds[0])), found.products

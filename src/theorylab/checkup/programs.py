@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.models.inputs import num_inputs
@@ -175,7 +175,7 @@ def batch_curvatures(
     params: Params,
     x: Inputs,
     y: Float[Array, "batches b k"],
-    keys: RandomKey,
+    keys: Key[Array, " batches"],
     num_steps: int,
 ) -> Float[Array, " batches"]:
     """Compute λ_max(Jᵀ ∇²ℓ J) of every batch, from so many steps of Lanczos.

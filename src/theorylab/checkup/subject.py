@@ -388,7 +388,7 @@ def check_alike(name: str, other: Params | None, params: Params) -> None:
         )
 
 
-def check_positive(name: str, value: float | None) -> None:
+def check_positive(name: str, value: float | int | None) -> None:
     """Raise unless a number that was given is positive.
 
     Example:

@@ -49,17 +49,21 @@ def preconditioner(
                     f" got {jax.tree.map(jnp.shape, moments)} beside"
                     f" {jax.tree.map(jnp.shape, params)}."
                 )
+            if name.startswith("nu") and "count" in getattr(holder, "_fields", ()):
+                moments = _corrected(moments, told.get("b2", beta2), holder.count)
             usual = _EPSILON.get(name, 1e-8) if epsilon is None else epsilon
-            count = getattr(holder, "count", None)
-            if name.startswith("nu") and count is not None:
-                share = 1 - told.get("b2", beta2) ** jnp.asarray(count, float)
-                moments = jax.tree.map(lambda nu, s=share: nu / jnp.where(s > 0, s, 1.0), moments)
             under = type(holder).__name__ == "ScaleByRmsState"
             return _rooted(moments, told.get("eps", usual), beside and not under)
     raise ValueError(
         "optimizer_state must hold second moments of the gradients (`nu` of Adam or RMSProp,"
         f" `sum_of_squares` of AdaGrad), got {type(state).__name__}."
     )
+
+
+def _corrected(moments: Params, beta2: Scalar, count: Any) -> Params:
+    """ν/(1 − β₂^t)."""
+    share = 1 - beta2 ** jnp.asarray(count, float)
+    return jax.tree.map(lambda nu: nu / jnp.where(share > 0, share, 1.0), moments)
 
 
 def _rooted(moments: Params, epsilon: Scalar, beside: bool) -> Params:

@@ -289,11 +289,13 @@ class SpectralSketch:
     def _locked(self) -> Rows:
         _ = self.first_smallest
         run = self._run
-        while not run.ended and run.steps < min(self._most, _ENOUGH):
+        enough = self.size if self.size <= self._most else min(self._most, _ENOUGH)
+        while not run.ended and run.steps < enough:
             run.step()
         values, vectors = np.linalg.eigh(run.matrix)
         order = np.argsort(-np.abs(values), kind="stable")
-        order = order if run.whole else order[: self.num_kept]
+        # A space that has closed is known exactly: nothing of it is left to chance.
+        order = order if run.ended else order[: self.num_kept]
         residuals = np.zeros(len(order)) if run.whole else run.length * np.abs(vectors[-1, order])
         self._theta = values[order], residuals
         kept = recombined(vectors[:, order].T, [run.basis])

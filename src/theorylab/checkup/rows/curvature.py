@@ -10,10 +10,12 @@ arXiv:1901.08244; Ghorbani, Krishnan & Xiao (2019), arXiv:1901.10159.
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 
 from theorylab.claims import Source
+from theorylab.numerics.density import SpectralDensity
 from theorylab.numerics.sketch import SpectralSketch
 
 from .. import curved
@@ -142,9 +144,8 @@ def _density(subject: Subject) -> Reading:
 
 
 def _draw_density(reading: Reading, axes: Axes) -> None:
-    from theorylab.numerics.density import SpectralDensity
-
-    SpectralDensity(reading.curves["nodes"], reading.curves["weights"]).draw(axes)
+    nodes, weights = (jnp.asarray(reading.curves[name]) for name in ("nodes", "weights"))
+    SpectralDensity(nodes, weights).draw(axes)
 
 
 def _gauss_newton(subject: Subject) -> Reading:
