@@ -245,3 +245,22 @@ def test_another_card_of_the_network_compiles_nothing():
         examine(MODEL.apply, params, X, CLASSES, initial_params=start, only=names)
         sizes.append((linearity._errors._cache_size(), signals._movement._cache_size()))
     assert sizes[0] == sizes[1] == sizes[2]
+
+
+def test_feature_drift_is_read_before_the_last_layer():
+    """Oracle: names whose alphabet is not the order of the network."""
+
+    def apply(w, x):
+        return jnp.tanh(jnp.tanh(x @ w["z"]) @ w["y"]) @ w["a"]
+
+    def params(key):
+        return {
+            name: jax.random.normal(jax.random.fold_in(key, ord(name)), (4, 4)) for name in "zya"
+        }
+
+    before, after = params(jax.random.key(0)), params(jax.random.key(1))
+    found = row("feature_drift", apply, after, y=np.arange(20) % 4, initial_params=before)
+    hidden = [np.tanh(np.tanh(X @ w["z"]) @ w["y"]) for w in (before, after)]
+    expected = np.linalg.norm(hidden[1] - hidden[0]) / np.linalg.norm(hidden[0])
+    np.testing.assert_allclose(found.value, expected, rtol=1e-8)
+    assert list(found.details) == ["['y']", "['a']"]
