@@ -73,7 +73,7 @@ def _layer_inputs(apply: Apply, params: Params, x: Inputs) -> dict[str, Array]:
 
 
 def _in_order(found: dict[str, Any], apply: Apply, params: Params, x: Inputs) -> dict[str, Any]:
-    """By layers as the network computes them; compiled programs give dictionaries by the alphabet."""
+    """By layers as the network computes them: compiled programs sort names."""
     names = (layer.name for layer in layers_of(apply, params, x))
     return {name: found[name] for name in names if name in found}
 
