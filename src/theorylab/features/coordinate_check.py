@@ -154,9 +154,8 @@ def _steps(
 
     rule = _optimizer(optimizer, learning_rate)
     slope = jax.value_and_grad(lambda w, f: loss(apply(w, x) - f, y))
-    State = tuple[Params, Any, dict[str, Array], Array]
 
-    def step(state: State, _: None) -> tuple[State, tuple[Any, ...]]:
+    def step(state: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         params, memory, before, first = state
         now = signals(params)
         before = {name: jnp.where(first, h, before[name]) for name, h in now.items()}
