@@ -1,6 +1,7 @@
 """Rows of the tangent kernel against dense Jacobians, closed forms and planted networks."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,17 @@ X = jax.random.normal(jax.random.key(2), (20, 4))
 CLASSES = np.arange(20) % 3
 
 
-def row(name, apply=MODEL.apply, params=PARAMS, x=X, y=CLASSES, **known):
+def detail(reading, name) -> Any:
+    """One of its further numbers."""
+    return reading.details[name]
+
+
+def programs(function: Any) -> int:
+    """How many programs are compiled of a jitted function."""
+    return function._cache_size()
+
+
+def row(name, apply: Any = MODEL.apply, params: Any = PARAMS, x=X, y: Any = CLASSES, **known: Any):
     """The reading of one row."""
     return examine(apply, params, x, y, only=[name], **known).reading(name)
 
@@ -50,9 +61,9 @@ def test_spectrum_is_that_of_the_dense_kernel():
     values = np.linalg.eigvalsh(kernel)[::-1]
     np.testing.assert_allclose(found.curves["eigenvalues"], values, atol=1e-10)
     np.testing.assert_allclose(found.value, values[0], rtol=1e-10)
-    np.testing.assert_allclose(found.details["trace"], values.sum(), rtol=1e-10)
+    np.testing.assert_allclose(detail(found, "trace"), values.sum(), rtol=1e-10)
     rank = values.sum() ** 2 / (values**2).sum()
-    np.testing.assert_allclose(found.details["effective rank"], rank, rtol=1e-10)
+    np.testing.assert_allclose(detail(found, "effective rank"), rank, rtol=1e-10)
 
 
 def test_condition_is_that_of_the_dense_kernel():
@@ -90,7 +101,7 @@ def test_shuffled_labels_are_seldom_found_aligned():
     """Oracle: the p-value of labels that are random is uniform, so 10 % are below 0.1."""
     rng = np.random.default_rng(0)
     low = sum(
-        row("label_alignment", y=rng.permutation(CLASSES)).details["p-value"] <= 0.1
+        detail(row("label_alignment", y=rng.permutation(CLASSES)), "p-value") <= 0.1
         for _ in range(60)
     )
     assert low <= 13  # P(Binomial(60, 0.1) > 13) < 0.01
@@ -103,7 +114,7 @@ def test_the_mean_over_shuffles_has_a_closed_form():
     y, m = y - y.mean(axis=0), len(kernel)
     mean = (y**2).sum() * (np.trace(kernel) - kernel.sum() / m) / (m - 1)
     expected = mean / np.linalg.norm(kernel) / np.linalg.norm(y @ y.T)
-    np.testing.assert_allclose(found.details["shuffled: mean"], expected, rtol=0.1)
+    np.testing.assert_allclose(detail(found, "shuffled: mean"), expected, rtol=0.1)
 
 
 def test_after_its_time_a_direction_has_decayed_by_e():
@@ -116,7 +127,7 @@ def test_after_its_time_a_direction_has_decayed_by_e():
         0, round(found.value), lambda _, w: w - rate * slope(w), jnp.zeros((3, 1))
     )
     np.testing.assert_allclose(float((y - x @ w)[1, 0]), np.exp(-1), rtol=0.01)
-    assert found.details["directions for 90 %"] == 2
+    assert detail(found, "directions for 90 %") == 2
 
 
 def test_times_without_a_learning_rate_are_in_units_of_it():
@@ -141,12 +152,12 @@ def test_a_loss_without_curvature_has_no_time():
 
 def test_drift_is_that_of_dense_kernels():
     """Oracle: ‖K − K₀‖/‖K₀‖ and the cosine from dense Jacobians."""
-    found, after, before = row("kernel_drift", initial_params=START), dense_kernel(), None
-    before = dense_kernel(START)
+    found = row("kernel_drift", initial_params=START)
+    after, before = dense_kernel(), dense_kernel(START)
     expected = np.linalg.norm(after - before) / np.linalg.norm(before)
     np.testing.assert_allclose(found.value, expected, rtol=1e-8)
     cosine = np.vdot(after, before) / np.linalg.norm(after) / np.linalg.norm(before)
-    np.testing.assert_allclose(found.details["1 − alignment"], 1 - cosine, atol=1e-10)
+    np.testing.assert_allclose(detail(found, "1 − alignment"), 1 - cosine, atol=1e-10)
 
 
 def test_a_kernel_that_doubled_has_a_drift_of_one():
@@ -157,7 +168,7 @@ def test_a_kernel_that_doubled_has_a_drift_of_one():
         "kernel_drift", network, 2**0.5 * before, y=X[:, :1], loss="mse", initial_params=before
     )
     np.testing.assert_allclose(found.value, 1.0, rtol=1e-10)
-    np.testing.assert_allclose(found.details["1 − alignment"], 0.0, atol=1e-10)
+    np.testing.assert_allclose(detail(found, "1 − alignment"), 0.0, atol=1e-10)
     assert "features were learned" in found.meaning
 
 
@@ -226,7 +237,7 @@ def test_every_row_is_drawn():
     card = examine(MODEL.apply, PARAMS, X, CLASSES, initial_params=START, only=names)
     for each in card.rows:
         assert each.status == "measured", each.reason
-        if each.measure.draw is not None:
+        if each.measure.draw is not None and each.reading is not None:
             figure, axes = plt.subplots()
             each.measure.draw(each.reading, axes)
             assert axes.lines
@@ -243,5 +254,24 @@ def test_another_card_of_the_network_compiles_nothing():
     for params in (PARAMS, START, MODEL.init(jax.random.key(5))):
         start = MODEL.init(jax.random.key(6))
         examine(MODEL.apply, params, X, CLASSES, initial_params=start, only=names)
-        sizes.append((linearity._errors._cache_size(), signals._movement._cache_size()))
+        sizes.append((programs(linearity._errors), programs(signals._movement)))
     assert sizes[0] == sizes[1] == sizes[2]
+
+
+def test_feature_drift_is_read_before_the_last_layer():
+    """Oracle: names whose alphabet is not the order of the network."""
+
+    def apply(w, x):
+        return jnp.tanh(jnp.tanh(x @ w["z"]) @ w["y"]) @ w["a"]
+
+    def params(key):
+        return {
+            name: jax.random.normal(jax.random.fold_in(key, ord(name)), (4, 4)) for name in "zya"
+        }
+
+    before, after = params(jax.random.key(0)), params(jax.random.key(1))
+    found = row("feature_drift", apply, after, y=np.arange(20) % 4, initial_params=before)
+    hidden = [np.tanh(np.tanh(X @ w["z"]) @ w["y"]) for w in (before, after)]
+    expected = np.linalg.norm(hidden[1] - hidden[0]) / np.linalg.norm(hidden[0])
+    np.testing.assert_allclose(found.value, expected, rtol=1e-8)
+    assert list(found.details) == ["['y']", "['a']"]

@@ -37,6 +37,7 @@ from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params, Scalar
 
 from .products import products_of
+from .signals import layers_of
 
 Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop"]
 OUTPUTS = "outputs"  # what the outputs are called, beside the layers
@@ -111,7 +112,7 @@ def coordinate_check(
         >>> found.layers
         ("[0]['weight']", "[2]['weight']", 'outputs')
     """
-    found = []
+    found, order = [], []
     for width in widths:
         apply, params = by_width(width)
         own = entered(apply, params, x, None, None)
@@ -120,8 +121,10 @@ def coordinate_check(
         if learning_rate is None:
             adaptive = optimizer.startswith(("ada", "rms"))
             learning_rate = 1e-3 if adaptive else run(jnp.zeros(()))[2]
+        if not found:
+            order = [layer.name for layer in layers_of(own.apply, own.params, own.x1)]
         found.append(run(jnp.asarray(learning_rate, float))[:2])
-    shared = [name for name in found[0][0] if all(name in start for start, _ in found)]
+    shared = [name for name in [*order, OUTPUTS] if all(name in start for start, _ in found)]
     gather = lambda part: np.stack(  # noqa: E731
         [np.stack([np.asarray(each[part][name]) for each in found], axis=-1) for name in shared]
     )
@@ -151,9 +154,8 @@ def _steps(
 
     rule = _optimizer(optimizer, learning_rate)
     slope = jax.value_and_grad(lambda w, f: loss(apply(w, x) - f, y))
-    State = tuple[Params, Any, dict[str, Array], Array]
 
-    def step(state: State, _: None) -> tuple[State, tuple[Any, ...]]:
+    def step(state: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         params, memory, before, first = state
         now = signals(params)
         before = {name: jnp.where(first, h, before[name]) for name, h in now.items()}

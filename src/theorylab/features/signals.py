@@ -60,7 +60,7 @@ def layer_inputs(apply: Apply, params: Params, x: Inputs) -> dict[str, Float[Arr
         >>> found["['in']"].tolist(), found["['out']"].tolist()
         ([[1.0, -1.0]], [[1.0, 0.0]])
     """
-    return _layer_inputs(apply, params, x)
+    return _in_order(_layer_inputs(apply, params, x), apply, params, x)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -70,6 +70,12 @@ def _layer_inputs(apply: Apply, params: Params, x: Inputs) -> dict[str, Array]:
         return {each.name: _without_batch(each.incoming) for each in products}
 
     return jax.vmap(at)(x)
+
+
+def _in_order(found: dict[str, Any], apply: Apply, params: Params, x: Inputs) -> dict[str, Any]:
+    """By layers as the network computes them: compiled programs sort names."""
+    names = (layer.name for layer in layers_of(apply, params, x))
+    return {name: found[name] for name in names if name in found}
 
 
 def _without_batch(array: Array) -> Array:
@@ -113,7 +119,7 @@ def feature_movement(
         >>> {name: float(moved.relative) for name, moved in found.items()}
         {"['out']": 0.5}
     """
-    return _movement(apply, params, initial_params, x)
+    return _in_order(_movement(apply, params, initial_params, x), apply, params, x)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -219,7 +225,7 @@ def signal_sizes(
         >>> [round(float(size), 4) for size in found]
         [6.0, 1.0, 18.0, 72.0]
     """
-    return _sizes(apply, loss, params, x, y)
+    return _in_order(_sizes(apply, loss, params, x, y), apply, params, x)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -56,6 +56,9 @@ from .infinite import infinite_positions as infinite_positions
 from .label_aware import hybrid_kernel as hybrid_kernel
 from .label_aware import label_kernel as label_kernel
 from .label_aware import target_alignment as target_alignment
+from .label_directions import LabelDirections as LabelDirections
+from .label_directions import label_directions as label_directions
+from .label_directions import shuffled_alignments as shuffled_alignments
 from .linearity import TaylorErrors as TaylorErrors
 from .linearity import taylor_errors as taylor_errors
 from .prediction import Descent as Descent

@@ -23,9 +23,15 @@ import numpy as np
 
 from theorylab.claims import Source
 from theorylab.features import feature_movement
-from theorylab.kernels import alignment, ntk, relative_frobenius, target_alignment
+from theorylab.kernels import (
+    alignment,
+    label_directions,
+    ntk,
+    relative_frobenius,
+    shuffled_alignments,
+    target_alignment,
+)
 from theorylab.numerics import norm_ratio
-from theorylab.numerics.intervals import generator
 
 from ..measure import Measure, Reading, Skipped
 from ..subject import Subject
@@ -121,10 +127,8 @@ def _label_alignment(subject: Subject) -> Reading:
     kernel = _matrix(subject)
     labels, words = _labels(subject, len(kernel))
     value = float(target_alignment(jnp.asarray(kernel), jnp.asarray(labels)))
-    rng = generator(subject.key_for("label_alignment"))
-    order = rng.permuted(np.tile(np.arange(len(labels)), (SHUFFLES, 1)), axis=1)
-    size = np.linalg.norm(kernel) * np.linalg.norm(labels.T @ labels)
-    chance = np.array([np.sum(labels[o] * (kernel @ labels[o])) for o in order]) / size
+    key = subject.key_for("label_alignment")
+    chance = shuffled_alignments(kernel, labels, key, SHUFFLES)
     low, high = np.quantile(chance, (0.025, 0.975))
     centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
     beyond = (1 + int((chance >= value).sum())) / (1 + SHUFFLES)
@@ -163,33 +167,29 @@ def _curvature(subject: Subject) -> float:
 def _learning_time(subject: Subject) -> Reading:
     kernel = _matrix(subject)
     labels, words = _labels(subject, len(kernel))
-    values, vectors = np.linalg.eigh(kernel)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    shares = ((vectors.T @ labels) ** 2).sum(axis=1) / (labels**2).sum()
-    held = np.cumsum(shares)
     rate, unit = _rate(subject)
     floor = _rounding(subject, kernel)
     whole = _curvature(subject) * subject.num_inputs / len(kernel)
-    times = 1 / (rate * whole * np.maximum(values, floor))
-    half, most = (int(np.searchsorted(held, share)) for share in (0.5, 0.9))
-    half, most = min(half, len(held) - 1), min(most, len(held) - 1)
+    found = label_directions(kernel, labels, rate * whole, floor)
+    half, most = found.time_for(0.5), found.time_for(0.9)
     early = "" if subject.loss.kind == "squared" else "; early in training, while outputs are small"
-    bound = "at least " if values[half] <= floor else ""
+    rounded = half >= 1 / (rate * whole * floor)
+    bound = "at least " if rounded else ""
     return Reading(
-        value=float(times[half]),
-        low=float(times[half]),
-        high=np.inf if bound else float(times[half]),
-        certainty="certified" if bound else "exact",
+        value=half,
+        low=half,
+        high=np.inf if rounded else half,
+        certainty="certified" if rounded else "exact",
         method=f"1/(ηcλ) on {_on(subject)}; {words}{early}",
-        meaning=f"a linearised network learns half of the labels in about {bound}"
-        f"{times[half]:.3g} {unit}, and 90 % in {times[most]:.3g}",
+        meaning=f"a linearised network learns half of the labels in about {bound}{half:.3g} {unit},"
+        f" and 90 % in {most:.3g}",
         details={
-            f"half, {unit}": float(times[half]),
-            f"90 %, {unit}": float(times[most]),
-            "directions for half": float(half + 1),
-            "directions for 90 %": float(most + 1),
+            f"half, {unit}": half,
+            f"90 %, {unit}": most,
+            "directions for half": float(found.directions_for(0.5)),
+            "directions for 90 %": float(found.directions_for(0.9)),
         },
-        curves={"times": times, "held": held},
+        curves={"times": np.asarray(found.times), "held": np.asarray(found.held)},
     )
 
 

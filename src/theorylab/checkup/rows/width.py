@@ -56,7 +56,7 @@ def _signal_scale(subject: Subject) -> Reading:
         value,
         value,
         "exact",
-        f"rms(W)√fan-in of {len(layers)} layers with their multipliers; signals on {size:,} inputs",
+        f"rms(W)√fan-in of {len(layers)} layers, multipliers included; signals on {size:,} inputs",
         _said(wrong, {layer.name: layer.fan_in for layer in layers}),
         details=details,
         curves=dict(zip(("weights", "in", "out", "back"), curves.T, strict=True)),
