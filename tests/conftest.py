@@ -42,6 +42,9 @@ LONG = (TESTS / "experiments", TESTS / "models/test_network.py")
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# XLA's own caches (of GPUs) write the folder's path into the key of every program: then no process
+# would find what another one has compiled.
+jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 
 
 def pytest_configure(config: pytest.Config) -> None:

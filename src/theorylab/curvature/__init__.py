@@ -27,6 +27,8 @@ from .gaussian_series import image_bound as image_bound
 from .gaussian_series import series_bound as series_bound
 from .gaussian_series import series_variance as series_variance
 from .gaussian_series import worst_move as worst_move
+from .loss_hessian import loss_hessian as loss_hessian
+from .loss_hessian import loss_sharpness as loss_sharpness
 from .norm import SpectralNorm as SpectralNorm
 from .norm import spectral_norm as spectral_norm
 from .operators import JacobianProducts as JacobianProducts

@@ -20,7 +20,7 @@ from theorylab.numerics import certified_eigenpairs, eigenpairs
 from theorylab.numerics.counted import is_traced
 from theorylab.typing import Params, RandomKey, check_key
 
-from .operators import hessian
+from .operators import Operator, hessian
 
 _COMPILED_STEPS = 20
 
@@ -79,7 +79,33 @@ def sharpness(
     """
     check_key(key)
     params = in_float32(params)
-    operator = hessian(objective, params)
+    return of_operator(hessian(objective, params), params, key, num_steps, tolerance, budget)
+
+
+def of_operator(
+    operator: Operator,
+    params: Params,
+    key: RandomKey,
+    num_steps: int | None,
+    tolerance: float,
+    budget: int,
+) -> Sharpness:
+    """The largest eigenvalue of a Hessian that is made already.
+
+    Args:
+        operator: v ─► ∇²f(w) v.
+        params: w, for its shape.
+        key: Draws the direction where Lanczos starts.
+        num_steps: How many products, or None: as many as the tolerance asks for.
+        tolerance: How large the bound may be, relative to the value.
+        budget: The greatest number of products, without `num_steps`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> double = lambda v: 2.0 * v
+        >>> float(of_operator(double, jnp.ones(2), jax.random.key(0), None, 0.01, 9).value)
+        2.0
+    """
     if num_steps is None and not is_traced((params, key)):
         settings = {"tolerance": tolerance, "budget": budget}
         found = certified_eigenpairs(operator, params, 1, key, **settings)
