@@ -188,8 +188,18 @@ class Watch:
     def card(self) -> Card:
         """The last row of every measure, and what follows from them."""
         rows = tuple(row for _, row in self.rows.values())
-        last = max((step for step, _ in self.rows.values()), default=0)
-        about: dict[str, str | float] = {"step": float(last), "share of time": self.share}
+        subject = self._rounds.subject
+        about: dict[str, str | float] = {
+            "step": float(max((step for step, _ in self.rows.values()), default=0)),
+            "seconds": sum((row.seconds for row in rows), 0.0),
+        }
+        if subject is not None:
+            about |= {
+                "parameters": float(subject.num_params),
+                "inputs": float(subject.num_inputs),
+                "outputs": float(subject.num_outputs),
+                "loss": f"{subject.loss.kind}, {subject.loss.normalization}",
+            }
         return Card(rows, verdict_of(rows), about)
 
     @property
@@ -305,12 +315,12 @@ class Watch:
         """Keep numbers that the training loop has."""
         rate = {"learning_rate": now.told.get("learning_rate", self._known.get("learning_rate"))}
         entries = []
-        jax.block_until_ready(scalars)
-        self._schedule.wait()
         for name, value in {**rate, **scalars}.items():
             if value is None:
                 continue
             try:
+                jax.block_until_ready(value)
+                self._schedule.wait()
                 if name in self.measures:
                     raise ValueError(f"{name} must be named otherwise, since it is measured here")
                 number = float(value)
