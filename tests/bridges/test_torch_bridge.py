@@ -1,4 +1,4 @@
-"""What a bridge from PyTorch promises: any n, any derivative, nothing changed, refusals in words."""
+"""What a bridge from PyTorch promises: any n, any derivative, nothing changed, plain refusals."""
 
 import re
 
@@ -230,8 +230,8 @@ def test_outputs_are_picked():
     for outputs in ("logits", lambda f: f["logits"]):
         network = from_torch(module, x, outputs=outputs)
         np.testing.assert_allclose(network.apply(network.params, x.numpy()), expected, rtol=1e-6)
+    wrong = from_torch(module, x, outputs="scores")
     with pytest.raises(ValueError, match="outputs must name a part of what the network returns"):
-        wrong = from_torch(module, x, outputs="scores")
         wrong.apply(wrong.params, x.numpy())
 
 

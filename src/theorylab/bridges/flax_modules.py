@@ -7,6 +7,7 @@ Dropout is off and running statistics are used: by `eval()` in NNX, in Linen by 
 `__call__` that say so (`train=False`, `deterministic=True`, …), or those that are given.
 """
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,13 +67,11 @@ def _from_linen(module: Any, variables: Any, outputs: Outputs, options: dict[str
 
 
 def _from_nnx(module: Any, outputs: Outputs, options: dict[str, Any]) -> Bridged:
-    from flax import nnx
-
+    nnx = importlib.import_module("flax.nnx")
     own = nnx.clone(module)
     own.eval()
     graph, state, others = nnx.split(own, nnx.Param, ...)
     kept, rest = parted(nnx.to_pure_dict(state))
-    told = options
 
     def apply(params: Params, x: Inputs) -> Any:
         args, kwargs = arguments(x)
@@ -80,7 +79,7 @@ def _from_nnx(module: Any, outputs: Outputs, options: dict[str, Any]) -> Bridged
             jax.tree.structure(state), jax.tree.leaves(joined(params, rest))
         )
         network = nnx.merge(graph, filled, others, copy=True)
-        return picked(plain(network(*args, **kwargs, **told)), outputs)
+        return picked(plain(network(*args, **kwargs, **options)), outputs)
 
     held = {**named(nnx.to_pure_dict(others)), **named(rest)}
     arrays = {name: leaf for name, leaf in held.items() if not _is_key(leaf)}
