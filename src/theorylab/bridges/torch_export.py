@@ -96,7 +96,7 @@ def evaluating(module: Any) -> Iterator[None]:
     fast, is_causal = backend.get_fastpath_enabled(), transformer._detect_is_causal_mask
     silent = log.disabled
     try:
-        module.eval()
+        module.train(False)
         log.disabled = True
         backend.set_fastpath_enabled(False)
         # It looks at the values of a mask, which are not there, only to choose a faster way.
