@@ -76,7 +76,7 @@ def test_bridge_takes_a_function():
 
 def test_a_record_prints_its_sizes():
     """Oracle: counted by hand."""
-    network = Bridged(deep, {"a": jnp.ones((2, 3)), "b": jnp.ones(1)}, {"mean": jnp.ones(2)})
+    network = Bridged(jnp.matmul, {"a": jnp.ones((2, 3)), "b": jnp.ones(1)}, {"mean": jnp.ones(2)})
     assert repr(network) == "Bridged(2 arrays with 7 parameters; held: 1 array)"
 
 

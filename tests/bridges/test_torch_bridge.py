@@ -1,6 +1,7 @@
 """What a bridge from PyTorch promises: any n, any derivative, nothing changed, plain refusals."""
 
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -224,7 +225,7 @@ def test_outputs_are_picked():
     module, x = Several(), torch.ones(2, 3)
     expected = module(x)["logits"].detach().numpy()
     every = from_torch(module, {"x": x})
-    found = every.apply(every.params, {"x": x.numpy()})
+    found: Any = every.apply(every.params, {"x": x.numpy()})
     assert found.keys() == {"logits", "hidden"}
     np.testing.assert_allclose(found["hidden"][1], x)
     for outputs in ("logits", lambda f: f["logits"]):
