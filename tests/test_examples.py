@@ -11,7 +11,6 @@ HELD = (
     "numerics",
     "data",
     "models",
-    "bridges",
     "training",
     "kernels",
     "curvature",

@@ -50,12 +50,13 @@ def as_numpy(x: Any) -> Any:
 
 
 def differentiated(module: Any, network: Bridged, example: Any, second: bool) -> None:
-    """The gradient of a mean square by the parameters is PyTorch's; so is a product of its Hessian."""
+    """The gradient of a mean square is PyTorch's; so is a product with its Hessian."""
     torch = importlib.import_module("torch")
     names, parameters = zip(*module.named_parameters(), strict=True)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         loss = (called(module, example) ** 2).mean()
         gradient = torch.autograd.grad(loss, parameters, create_graph=second)
+        product: Any = ()
         direction = [torch.randn_like(each) for each in parameters]
         if second:
             slope = sum((g * v).sum() for g, v in zip(gradient, direction, strict=True))

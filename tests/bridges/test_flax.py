@@ -7,9 +7,8 @@ import pytest
 
 from theorylab.bridges import bridge, from_flax
 
-pytest.importorskip("flax", reason="needs Flax; .ci/run has an environment with it")
-import flax.linen as nn
-from flax import nnx
+nn = pytest.importorskip("flax.linen", reason="needs Flax; .ci/run has an environment with it")
+nnx = pytest.importorskip("flax.nnx", reason="needs Flax; .ci/run has an environment with it")
 
 X = jax.random.normal(jax.random.key(1), (5, 3), jnp.float32)
 

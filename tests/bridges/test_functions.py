@@ -51,6 +51,7 @@ class Model:
         self.params = {"rows": jnp.arange(8.0).reshape(4, 2)}
 
     def __call__(self, input_ids, attention_mask=None, params=None, train=True, deep=False):
+        assert params is not None
         rows = params["rows"][input_ids] * (0 if train else 1) * (2 if deep else 1)
         mask = jnp.ones(input_ids.shape) if attention_mask is None else attention_mask
         return {"logits": (rows * mask[..., None]).sum(1), "cache": None}
@@ -75,7 +76,7 @@ def test_bridge_takes_a_function():
 
 def test_a_record_prints_its_sizes():
     """Oracle: counted by hand."""
-    network = Bridged(deep, {"a": jnp.ones((2, 3)), "b": jnp.ones(1)}, {"mean": jnp.ones(2)})
+    network = Bridged(jnp.matmul, {"a": jnp.ones((2, 3)), "b": jnp.ones(1)}, {"mean": jnp.ones(2)})
     assert repr(network) == "Bridged(2 arrays with 7 parameters; held: 1 array)"
 
 

@@ -1,6 +1,7 @@
-"""What a bridge from PyTorch promises: any n, any derivative, nothing changed, refusals in words."""
+"""What a bridge from PyTorch promises: any n, any derivative, nothing changed, plain refusals."""
 
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -224,14 +225,14 @@ def test_outputs_are_picked():
     module, x = Several(), torch.ones(2, 3)
     expected = module(x)["logits"].detach().numpy()
     every = from_torch(module, {"x": x})
-    found = every.apply(every.params, {"x": x.numpy()})
+    found: Any = every.apply(every.params, {"x": x.numpy()})
     assert found.keys() == {"logits", "hidden"}
     np.testing.assert_allclose(found["hidden"][1], x)
     for outputs in ("logits", lambda f: f["logits"]):
         network = from_torch(module, x, outputs=outputs)
         np.testing.assert_allclose(network.apply(network.params, x.numpy()), expected, rtol=1e-6)
+    wrong = from_torch(module, x, outputs="scores")
     with pytest.raises(ValueError, match="outputs must name a part of what the network returns"):
-        wrong = from_torch(module, x, outputs="scores")
         wrong.apply(wrong.params, x.numpy())
 
 

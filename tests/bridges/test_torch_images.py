@@ -216,9 +216,8 @@ class UNet(nn.Module):
         second = functional.relu(self.second(functional.max_pool2d(first, 2)))
         third = functional.relu(self.third(functional.max_pool2d(second, 2)))
         up = self.up(torch.relu(self.resize(third) + second))
-        return self.last(
-            torch.cat([up, first, functional.interpolate(third[:, :4], size=(8, 8))], 1)
-        )
+        wide = functional.interpolate(third[:, :4], size=(8, 8))
+        return self.last(torch.cat([up, first, wide], 1))
 
 
 @pytest.mark.parametrize("mode", ["nearest", "bilinear"])

@@ -3,10 +3,11 @@
     Linen   variables = {"params": ..., "batch_stats": ..., ...}: the first is trained, others held
     NNX     split(module, Param, ...): the parameters as a dictionary, all other state held
 
-Dropout is off and running statistics are used: by `eval()` in NNX, in Linen by those arguments of
+Dropout is off and running statistics are used: in NNX by attributes, in Linen by those arguments of
 `__call__` that say so (`train=False`, `deterministic=True`, …), or those that are given.
 """
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,13 +67,11 @@ def _from_linen(module: Any, variables: Any, outputs: Outputs, options: dict[str
 
 
 def _from_nnx(module: Any, outputs: Outputs, options: dict[str, Any]) -> Bridged:
-    from flax import nnx
-
+    nnx = importlib.import_module("flax.nnx")
     own = nnx.clone(module)
-    own.eval()
+    own.set_attributes(deterministic=True, use_running_average=True, raise_if_not_found=False)
     graph, state, others = nnx.split(own, nnx.Param, ...)
     kept, rest = parted(nnx.to_pure_dict(state))
-    told = options
 
     def apply(params: Params, x: Inputs) -> Any:
         args, kwargs = arguments(x)
@@ -80,7 +79,7 @@ def _from_nnx(module: Any, outputs: Outputs, options: dict[str, Any]) -> Bridged
             jax.tree.structure(state), jax.tree.leaves(joined(params, rest))
         )
         network = nnx.merge(graph, filled, others, copy=True)
-        return picked(plain(network(*args, **kwargs, **told)), outputs)
+        return picked(plain(network(*args, **kwargs, **options)), outputs)
 
     held = {**named(nnx.to_pure_dict(others)), **named(rest)}
     arrays = {name: leaf for name, leaf in held.items() if not _is_key(leaf)}

@@ -157,4 +157,4 @@ def joined(kept: Any, rest: Any) -> Any:
 def _is_array(leaf: Any) -> bool:
     kind = getattr(leaf, "dtype", None)
     whole = isinstance(leaf, int | bool)
-    return whole or (kind is not None and (kind == bool or jnp.issubdtype(kind, np.integer)))
+    return whole or any(jnp.issubdtype(kind, each) for each in (np.integer, jnp.bool_) if kind)

@@ -90,13 +90,13 @@ def evaluating(module: Any) -> Iterator[None]:
         module: A module of PyTorch; every module inside gets its own mode back.
     """
     backend = importlib.import_module("torch.backends.mha")
-    transformer = importlib.import_module("torch.nn.modules.transformer")
+    transformer: Any = importlib.import_module("torch.nn.modules.transformer")
     log = logging.getLogger("torch._subclasses.fake_tensor")  # tells of an error that is raised too
     modes = {each: each.training for each in module.modules()}
     fast, is_causal = backend.get_fastpath_enabled(), transformer._detect_is_causal_mask
     silent = log.disabled
     try:
-        module.eval()
+        module.train(False)
         log.disabled = True
         backend.set_fastpath_enabled(False)
         # It looks at the values of a mask, which are not there, only to choose a faster way.
@@ -129,19 +129,21 @@ def mark_held(graph_module: Any) -> None:
     """
     torch = importlib.import_module("torch")
     graph = graph_module.graph
+
+    def mark(node: Any) -> None:
+        with graph.inserting_after(node):
+            held = graph.call_function(held_operation(), (node,))
+        node.replace_all_uses_with(held, delete_user_cb=lambda use: use is not held)
+        held.meta.update(node.meta)
+
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if node.target is torch.ops.aten.detach.default:
             node.target = held_operation()
         elif "set_grad_enabled" in str(node.target) and node.args[0] is False:
-            for user in list(node.users):
-                with graph.inserting_after(user):
-                    held = graph.call_function(held_operation(), (user,))
-                user.replace_all_uses_with(
-                    held, delete_user_cb=lambda use, own=held: use is not own
-                )
-                held.meta.update(user.meta)
+            for part in list(node.users):
+                mark(part)
     graph_module.recompile()
 
 

@@ -1,4 +1,4 @@
-"""What a PyTorch module must be for a bridge: its parameters as they are found, or refused in words.
+"""The parameters of a PyTorch module, as a bridge takes them; or a refusal in words.
 
     module ─► {name: tensor}      floating parameters, of tied ones the first name
 

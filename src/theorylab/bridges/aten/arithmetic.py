@@ -90,7 +90,7 @@ for _name, (_overloads, _function) in TWO_BY_TWO.items():
 @operation("aten.add.Tensor", "aten.add.Scalar")
 def _add(x: Any, y: Any, alpha: Any = 1) -> Any:
     x, y = level(x, y)
-    if jnp.result_type(x) == bool and jnp.result_type(y) == bool:
+    if jnp.issubdtype(jnp.result_type(x, y), jnp.bool_):
         return jnp.logical_or(x, y)
     return x + (y if alpha == 1 else alpha * y)
 

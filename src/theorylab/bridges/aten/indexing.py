@@ -63,7 +63,7 @@ def _scatter_add(x: Any, axis: int, places: Any, source: Any) -> Any:
 
 
 def _along(axis: int, places: Any) -> tuple[Any, ...]:
-    """The index whose entry at (i, j, ...) is (i, places[i, j, ...], ...), with places at an axis."""
+    """The index whose entry at (i, j, ...) is (i, places[i, j, ...], ...)."""
     axis = axis % places.ndim
     grids = jnp.meshgrid(*(jnp.arange(size) for size in places.shape), indexing="ij")
     return tuple(places if i == axis else grid for i, grid in enumerate(grids))

@@ -1,9 +1,13 @@
-"""Normalisation: (x − mean) / √(variance + ε) · weight + bias, with which mean and variance.
+"""Normalisation: (x − mean) / √(variance + ε) · weight + bias.
+
+Whose mean and variance:
 
 batch      running statistics, held; or those of the batch, where a module keeps none
 layer      of the last axes of one input
 group      of the channels of a group, at all positions
 instance   comes as statistics of a batch of one input whose channels are all channels
+
+RMS normalisation is x / √(mean x² + ε) · weight.
 """
 
 import math
