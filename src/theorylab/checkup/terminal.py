@@ -88,7 +88,7 @@ def _verdict(card: "Card", console: Console) -> Table | Text:
     table.add_column(width=1)
     table.add_column(overflow="fold")
     for sentence in card.verdict:
-        table.add_row(_text("•", console, "bold"), _text(sentence.words, console, "bold"))
+        table.add_row(_text("·", console, "bold"), _text(sentence.words, console, "bold"))
     return table
 
 

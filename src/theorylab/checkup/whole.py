@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 import jax
 
+from theorylab.lab.requests import nearest
 from theorylab.progress import report
 from theorylab.typing import Apply, Inputs, Params, RandomKey
 
@@ -68,10 +69,16 @@ def named(option: str, names: Iterable[str]) -> dict[str, Measure]:
         >>> list(named("only", ["sharpness"]))
         ['sharpness']
     """
-    names = [names] if isinstance(names, str) else list(names)
+    try:
+        names = [names] if isinstance(names, str) else list(names)
+    except TypeError:
+        got = f"a {type(names).__name__}"
+        raise TypeError(f"{option} must be a list of names of rows, got {got}.") from None
     if unknown := [name for name in names if name not in MEASURES]:
-        known = ", ".join(MEASURES)
-        raise ValueError(f"{option} must name rows out of {known}, got {unknown[0]!r}.")
+        known, offer = ", ".join(MEASURES), nearest(str(unknown[0]), MEASURES)
+        raise ValueError(f"{option} must name rows out of {known}, got {unknown[0]!r}.{offer}")
+    if not names and option == "only":
+        raise ValueError("only must name at least one row, got none.")
     return {name: measure for name, measure in MEASURES.items() if name in names}
 
 
