@@ -184,18 +184,16 @@ def empty() -> Card:
 
 @pytest.fixture
 def numpy_numbers() -> Card:
-    """What measures may give: numbers of NumPy, curves of JAX."""
-    import jax.numpy as jnp
-
+    """What measures give that count as numbers of Python, but are NumPy's."""
     reading = Reading(
-        value=np.float32(0.5),  # type: ignore[arg-type]
+        value=np.float64(0.5),
         low=np.float64(0.4),
         high=np.float64(0.6),
         certainty="95 %",
         method="probes",
         meaning="half",
-        products=np.int64(7),  # type: ignore[arg-type]
-        details={"rank": np.int32(3), "share": np.float32(0.25)},  # type: ignore[dict-item]
-        curves={"values": jnp.arange(4.0)},  # type: ignore[dict-item]
+        products=7,
+        details={"rank": np.float64(3), "share": np.float64(0.25)},
+        curves={"values": np.arange(4)},
     )
     return Card((Row(measure(), "measured", reading, 0.1),), (), {"inputs": 4.0})

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import jax
 
 from theorylab.lab.requests import nearest
-from theorylab.progress import report
+from theorylab.progress import as_part, report
 from theorylab.typing import Apply, Inputs, Params, RandomKey
 
 from .card import Card
@@ -93,7 +93,8 @@ def card_of(subject: Subject, measures: dict[str, Measure], start: float) -> Car
     rows = []
     for done, measure in enumerate(measures.values()):
         report(measure.title, done / len(measures))
-        rows.append(row_of(measure, subject))
+        with as_part(measure.title, done / len(measures), 1 / len(measures)):
+            rows.append(row_of(measure, subject))
     about: dict[str, str | float] = {
         "parameters": float(subject.num_params),
         "inputs": float(subject.num_inputs),

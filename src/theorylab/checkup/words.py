@@ -145,7 +145,8 @@ def about_of(card: "Card") -> str:
             parts.append(f"{name}: {value}")
         else:
             whole = math.isfinite(value) and value == int(value)
-            parts.append(f"{int(value):,} {name}" if whole else f"{number(value)} {name}")
+            many = name.removesuffix("s") if value == 1 else name
+            parts.append(f"{int(value):,} {many}" if whole else f"{number(value)} {many}")
     return " · ".join(parts)
 
 
