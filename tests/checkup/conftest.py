@@ -7,6 +7,7 @@ import pytest
 
 from theorylab.answers.figure import curve, ranked
 from theorylab.checkup import Card, Measure, Reading, Row, Sentence
+from theorylab.checkup.measure import Group
 from theorylab.claims import Source
 
 HOSTILE = "</style><script>alert(\"1\")</script> [bold]'x' & \x1b[31m"
@@ -31,13 +32,15 @@ def draw_wrongly(reading, axes):
     raise KeyError("a curve that is not there")
 
 
-def measure(name="sharpness", group="learning rate", title="sharpness λ_max(∇²L)", **changes):
+def measure(
+    name="sharpness", group: Group = "learning rate", title="sharpness λ_max(∇²L)", **changes
+):
     told = {
         "read": never,
         "source": Source("arora", "sharpness", "§2.6"),
         "experiment": "dynamics/edge_of_stability",
     }
-    return Measure(name=name, group=group, title=title, **(told | changes))
+    return Measure(name, group, title, **(told | changes))
 
 
 SHARPNESS = Reading(

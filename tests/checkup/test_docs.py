@@ -27,10 +27,11 @@ def test_every_row_and_every_rule_is_told(tables, tmp_path):
     tables.write_checkup(tmp_path)
     rows = (tmp_path / "checkup-rows.txt").read_text(encoding="utf-8")
     told = [line for line in rows.splitlines() if line.startswith("| `")]
-    assert [re.match(r"\| `(\w+)`", line)[1] for line in told] == list(MEASURES)
+    assert [line.split("`")[1] for line in told] == list(MEASURES)
     assert all(line.count(" | ") == 4 for line in told)
     rules = (tmp_path / "checkup-rules.txt").read_text(encoding="utf-8").splitlines()
-    assert [re.match(r"\d+\. \*([^*]+)\*: \S", line)[1] for line in rules] == list(RULES)
+    assert [line.split("*")[1] for line in rules] == list(RULES)
+    assert all(re.match(r"\d+\. \*[^*]+\*: \S", line) for line in rules)
 
 
 @pytest.mark.parametrize("name", MEASURES)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -135,9 +136,8 @@ def test_what_cannot_be_examined_is_refused_on_one_line(name):
 
 
 def test_numbers_of_arrays_become_numbers_of_python():
-    subject = subject_of(
-        line, W, X, Y, jax.random.key(0), learning_rate=jnp.asarray(0.5), batch_size=np.int64(3)
-    )
+    known: Any = {"learning_rate": jnp.asarray(0.5), "batch_size": np.int64(3)}
+    subject = subject_of(line, W, X, Y, jax.random.key(0), **known)
     assert (type(subject.learning_rate), subject.learning_rate) == (float, 0.5)
     assert (type(subject.batch_size), subject.batch_size) == (int, 3)
 

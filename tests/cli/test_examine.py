@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from theorylab.checkup import load
+from theorylab.checkup.rows import MEASURES
 from theorylab.cli import examining
 from theorylab.cli.completion import candidates
 
@@ -213,7 +214,7 @@ def test_a_row_that_fails_is_shown_and_ends_in_3(theorylab, model, monkeypatch):
     def fail(subject):
         raise FloatingPointError("planted")
 
-    rows = {"sharpness": replace(examining.MEASURES["sharpness"], read=fail)}
+    rows = {"sharpness": replace(MEASURES["sharpness"], read=fail)}
     monkeypatch.setattr(examining, "MEASURES", rows)
     answer = theorylab("examine", model())
     assert answer.code == 3

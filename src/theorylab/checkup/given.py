@@ -209,5 +209,5 @@ def _size(tree: Any) -> str:
     return f"{type(tree).__name__} of {len(leaves)} arrays"
 
 
-def _named(devices: frozenset[jax.Device]) -> str:
+def _named(devices: frozenset[Any]) -> str:
     return " and ".join(sorted(map(str, devices)))

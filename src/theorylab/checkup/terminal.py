@@ -58,7 +58,7 @@ def card_text(card: "Card") -> str:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     width = shutil.get_terminal_size((100, 24)).columns
     console = Console(
-        file=file, width=width, no_color=True, force_terminal=False, highlight=False, markup=False
+        file=file, width=width, color_system=None, force_jupyter=False, highlight=False
     )
     return "\n".join(_lines(card, console))
 
