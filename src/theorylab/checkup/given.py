@@ -54,10 +54,10 @@ def check_network(
         outputs: What reduces the outputs to (n, k).
 
     Example:
-        >>> check_network(None, jnp.ones(2), jnp.ones((3, 2)))
+        >>> check_network(lambda w, x: x @ w, jnp.ones((2, 1)), jnp.ones((0, 2)))
         Traceback (most recent call last):
         ...
-        TypeError: apply must be a function (params, x) ─► outputs, got a NoneType.
+        ValueError: x must have shape (n, ...) with n >= 1, got (0, 2).
     """
     if not callable(apply):
         got = f"got a {type(apply).__name__}"
