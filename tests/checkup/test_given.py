@@ -112,9 +112,12 @@ BAD = {
     "initial tree": ({"initial_params": {"w": W}}, "initial_params must be a tree like params"),
     "initial NaN": ({"initial_params": jnp.nan * W}, "initial_params must be finite"),
     "checkpoint": ({"checkpoint": "run.ckpt"}, "checkpoint must hold floating arrays only"),
-    "test alone": ({"x_test": X}, "x_test and y_test must come together, got x_test alone"),
+    "test alone": ({"x_test": X}, "x_test and y_test must be given together, got x_test alone"),
     "test lengths": ({"x_test": X, "y_test": Y[:2]}, "y_test must have a target for each of the 5"),
-    "test shapes": ({"x_test": X[:, :2], "y_test": Y}, r"x_test must hold inputs like x, \(3,\)"),
+    "test shapes": (
+        {"x_test": X[:, :2], "y_test": Y},
+        "x_test must hold inputs of the shape of x",
+    ),
     "test words": ({"x_test": X, "y_test": ["a"] * 5}, "y_test must hold finite real numbers"),
     # what is asked
     "row": ({"only": ["sharpnes"]}, "got 'sharpnes'. Did you mean sharpness?"),

@@ -139,8 +139,9 @@ COMMANDS = (
 FILE_DEFINES = """\
 The file defines names: apply, params, x and y, and whatever else is known of the network, such as
 loss, learning_rate, optimizer, batch_size, initial_params, x_test and y_test; or network, x and y,
-with a module of PyTorch, Flax or Equinox; or a function examine() that returns them as a dict. It
-is run as it stands. An option goes before what the file says."""
+with a module of PyTorch, Flax or Equinox (of Flax Linen its variables too, of Equinox its state);
+or a function examine() that returns them as a dict. It is run as it stands. An option goes before
+what the file says."""
 
 
 def command_named(name: str) -> Command:

@@ -5,7 +5,6 @@
 What the file prints goes to standard error: standard output has the card, or its JSON, alone.
 """
 
-import importlib
 import inspect
 import sys
 import time
@@ -39,7 +38,7 @@ from .usage import notice
 
 OK, ROW_FAILED = 0, 3
 NEEDED = ("apply", "params", "x", "y")
-_NAMES = (*NEEDED, "key", "network", *Known.__annotations__)
+_NAMES = (*NEEDED, "key", "network", "variables", *Known.__annotations__)
 
 
 def examine(asked: Examination) -> int:
@@ -95,10 +94,11 @@ def _subject(asked: Examination, forced: frozenset[str]) -> Subject:
     """The network that the file defines, checked."""
     told = definitions(asked.path)
     given = {name: _array(name, value) for name, value in told.items()} | asked.known
+    given.pop("variables", None)
     network = given.pop("network", None)  # which may be theorylab's own function of that name
     whole = given.get("apply") is not None and given.get("params") is not None
     if not (network is None or inspect.isfunction(network) or whole):
-        given |= _bridged(network, given)
+        given |= _bridged(network, told)
     lacking = [name for name in NEEDED if given.get(name) is None]
     if lacking:
         raise Refused(
@@ -172,20 +172,22 @@ def _raised(path: Path, error: BaseException) -> Refused:
     return Refused(f"{path.name} must run without error, but {where} raised {told}.")
 
 
-def _bridged(network: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def _bridged(network: Any, told: Mapping[str, Any]) -> dict[str, Any]:
     """The function and parameters of a module of PyTorch, Flax or Equinox."""
-    if given.get("x") is None:
-        raise Refused("network needs x beside it, inputs that it is trained on, got none.")
-    try:
-        bridges = importlib.import_module("theorylab.bridges")
-    except ModuleNotFoundError:
+    from theorylab.bridges import bridge
+    from theorylab.bridges.recognition import framework_of
+
+    framework = framework_of(network)
+    if framework is None:
         raise Refused(
-            "network needs the room theorylab.bridges, which is not there: define apply and params."
-        ) from None
+            "network must be a module of PyTorch, Flax or Equinox, got a"
+            f" {type(network).__name__}: define apply and params."
+        )
+    beside = "x" if framework == "torch" else "variables"
     try:
-        apply, params, *_ = bridges.bridge(network, given["x"])
-    except Exception as error:  # of a network of the user's
-        raise Refused(f"network must cross the bridge, but: {one_line(error)}") from error
+        apply, params, _ = bridge(network, told.get(beside))
+    except (ValueError, TypeError, ImportError) as error:
+        raise Refused(f"network must cross the bridge, but: {one_line(error, 500)}") from error
     return {"apply": apply, "params": params}
 
 
