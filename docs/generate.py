@@ -2,6 +2,7 @@
 
     outcomes ─► docs/gallery/<experiment>.{md,svg}, an index for every room and theme
     code     ─► docs/reference/…                    (`reference.py`)
+    measures ─► docs/gallery/checkup-*.txt          (`checkup.py`)
     code     ─► docs/tutorials/…                    (`tutorials.py`)
 
 Run it before Sphinx. Outcomes come from a store, and what it does not hold is run.
@@ -16,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from docstrings import markdown, prose  # beside this file
+from checkup import write_checkup  # beside this file
+from docstrings import markdown, prose
 from reference import REFERENCE, WIDE, toctree, write_reference
 from theorylab.claims.claim import Verdict
 from theorylab.cli.systems import system_counts, systems
@@ -47,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     outcomes = obtained(options.preset, Store(options.store))
     descriptions = {entry.name: entry.description for entry in EXPERIMENTS.entries()}
     write_gallery(outcomes, descriptions, GALLERY, {"systems": systems_page()})
+    write_checkup(GALLERY)
 
 
 def obtained(preset: str, store: Store) -> list[Outcome]:

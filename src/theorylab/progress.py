@@ -43,3 +43,25 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@contextmanager
+def as_part(what: str, start: float, share: float) -> Iterator[None]:
+    """Let every report made inside the block be one of a part of the run.
+
+    Args:
+        what: What the part is called, whatever is reported in it.
+        start: The fraction of the run that lies before it.
+        share: The fraction that it is.
+
+    Example:
+        >>> with listening(lambda what, done: print(what, done)), as_part("lunch", 0.5, 0.25):
+        ...     report("soup", 1.0)
+        lunch 0.75
+    """
+    outer = _listener.get()
+    if outer is None:
+        yield
+        return
+    with listening(lambda _, done: outer(what, start + share * done)):
+        yield

@@ -157,7 +157,10 @@ def test_version(theorylab):
     [
         ((), "theorylab needs a command"),
         (("shwo",), "no command 'shwo'. Did you mean show?"),
-        (("xyzzy",), "It takes one of list, show, run, record, report, tour, forget, completion"),
+        (
+            ("xyzzy",),
+            "It takes one of list, show, run, record, report, examine, tour, forget, completion",
+        ),
         (("show",), "show needs the name of one experiment, got none"),
         (("show", "toys/coin", "toys/dice"), "got toys/coin toys/dice"),
         (("show", "toys/coni"), "no experiment 'toys/coni'. Did you mean toys/coin"),

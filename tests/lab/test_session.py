@@ -1,6 +1,7 @@
 """The one way in: `theorylab.run`, files of the user's own, and a store hit that loads no JAX."""
 
 import dataclasses
+import html
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import theorylab
+from theorylab.answers.digits import number
 from theorylab.cli import main
 from theorylab.lab import Outcome, RunFailed
 
@@ -91,6 +93,7 @@ HIT = f"""
 import sys
 from pathlib import Path
 sys.path.insert(0, {str(TESTS)!r})
+from theorylab.answers.digits import number
 from theorylab.cli import main
 from theorylab.experiments.tree import Tree
 import theorylab.entrance
@@ -180,6 +183,12 @@ def test_outcomes_are_short_in_words_and_whole_in_notebooks():
     assert "data:image/svg+xml;base64," in page
     assert "&lt;tags&gt;" in page
     assert "<tags>" not in page
+    heads, rows = page.count("<th "), page.count("<tr>") - 1
+    assert rows == len(outcome.judged)
+    assert page.count("<td") == heads * rows
+    for judged in outcome.judged:
+        assert f">{number(judged.finding.measured)}<" in page
+        assert f">{html.escape(str(judged.finding.demand))}<" in page
 
 
 def test_a_changed_library_of_ones_own_changes_the_key(mine, tmp_path, monkeypatch):

@@ -5,7 +5,8 @@
 
 `examine` gives the card. A `Subject` is what was given, checked, with what several measures share
 (outputs, a kernel of a sample of inputs), computed once. A measure reads one number off a subject;
-its row is that number with its error, its method, its cost, and what theory says about it.
+its row is that number with its error, its method, its cost, and what theory says about it. `load`
+reads a card that was saved.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from theorylab.lazy import lazy
 
 if TYPE_CHECKING:
     from .card import Card as Card
+    from .files import load as load
     from .measure import Measure as Measure
     from .measure import Reading as Reading
     from .measure import Row as Row
@@ -34,6 +36,7 @@ _LATER = {
     "Subject": ".subject",
     "Watch": ".watch",
     "examine": ".whole",
+    "load": ".files",
     "subject_of": ".subject",
 }
 

@@ -21,13 +21,21 @@ from jaxtyping import Array, Float
 from theorylab.features import UnitActivity, WeightSpectrum, unit_activity, weight_spectra
 from theorylab.kernels import TaylorErrors, ntk, taylor_errors
 from theorylab.models.inputs import check_inputs, num_inputs, one_input
-from theorylab.models.own_network import check_outputs, check_params, entered, widened
+from theorylab.models.own_network import check_outputs, entered, widened
 from theorylab.numerics.counted import CompiledOperator
 from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
 from . import programs
 from .effort import HESSIAN, MOST, SPEED, Effort, effort, gradient_flops
+from .given import (
+    check_alike,
+    check_names,
+    check_network,
+    check_one_device,
+    check_there,
+    numbers_of,
+)
 from .targets import loss_of, targets_of
 
 KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at most
@@ -320,15 +328,22 @@ def subject_of(
         [[2.0], [2.0], [2.0]]
     """
     check_key(key)
-    given: dict[str, Any] = dict(known)
-    own = entered(apply, params, x, None, given.pop("outputs", None))
+    check_names(known, Known.__annotations__)
+    given: dict[str, Any] = {**known, **numbers_of(known)}
+    reduction = given.pop("outputs", None)
+    check_network(apply, params, x, reduction)
+    own = entered(apply, params, x, None, reduction)
     n, k = num_inputs(own.x1), check_outputs(own.apply, own.params, own.x1)
     chosen = loss_of(given.pop("loss", "cross_entropy"))
     targets = targets_of(y, chosen, n, k)
     for name in ("initial_params", "checkpoint"):
         check_alike(name, given.get(name), own.params)
-    for name in ("learning_rate", "budget", "batch_size"):
-        check_positive(name, given.get(name))
+    if not (given.get("by_width") is None or callable(given["by_width"])):
+        raise TypeError(
+            "by_width must be a function, width ─► (apply, params), got a"
+            f" {type(given['by_width']).__name__}."
+        )
+    check_one_device(params=params, x_test=given.get("x_test"))
     given |= held_out(own.x1, given.get("x_test"), given.get("y_test"), chosen, k)
     return Subject(own.apply, own.params, own.x1, targets, chosen, key, force=force, **given)
 
@@ -357,6 +372,7 @@ def held_out(
     if x_test is None or y_test is None:
         alone = "y_test" if x_test is None else "x_test"
         raise ValueError(f"x_test and y_test must be given together, got {alone} alone.")
+    check_there("x_test", x_test)
     check_inputs(x_test, "x_test")
     x_test = widened(x_test)
     shapes = [jax.tree.map(lambda leaf: leaf.shape, one_input(each)) for each in (x, x_test)]
@@ -366,36 +382,3 @@ def held_out(
         )
     targets = targets_of(y_test, loss, num_inputs(x_test), num_outputs, "y_test")
     return {"x_test": x_test, "y_test": targets}
-
-
-def check_alike(name: str, other: Params | None, params: Params) -> None:
-    """Raise unless other parameters, if there are any, have the tree and shapes of these.
-
-    Example:
-        >>> check_alike("checkpoint", jnp.ones(3), jnp.ones(2))
-        Traceback (most recent call last):
-        ...
-        ValueError: checkpoint must have the tree and shapes of params, ...
-    """
-    if other is None:
-        return
-    check_params(other)
-    shapes = lambda tree: jax.tree.map(jnp.shape, tree)  # noqa: E731
-    if jax.tree.structure(other) != jax.tree.structure(params) or shapes(other) != shapes(params):
-        raise ValueError(
-            f"{name} must have the tree and shapes of params, got {shapes(other)} beside"
-            f" {shapes(params)}."
-        )
-
-
-def check_positive(name: str, value: float | int | None) -> None:
-    """Raise unless a number that was given is positive.
-
-    Example:
-        >>> check_positive("learning_rate", -0.1)
-        Traceback (most recent call last):
-        ...
-        ValueError: learning_rate must be positive, got -0.1.
-    """
-    if value is not None and not value > 0:
-        raise ValueError(f"{name} must be positive, got {value}.")

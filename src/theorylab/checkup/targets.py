@@ -57,14 +57,16 @@ def targets_of(
         >>> targets_of([0, 2], cross_entropy("mean"), 2, 3).tolist()
         [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    values = np.asarray(y)
+    values = _entries(y, name)
     if values.ndim not in (1, 2) or len(values) != num_samples:
         raise ValueError(
             f"{name} must have a target for each of the {num_samples} inputs, of shape (n,) or"
             f" (n, k), got shape {values.shape}."
         )
     if values.dtype.kind not in "fiub" or not np.isfinite(values.astype(np.float64)).all():
-        raise ValueError(f"{name} must hold finite numbers, got {values.dtype} or NaN.")
+        numbers = values.dtype.kind in "fiub"
+        got = "NaN or infinity" if numbers else f"an array of {values.dtype}"
+        raise ValueError(f"{name} must hold finite real numbers, got {got}.")
     if loss.kind in ("logistic", "exponential", "hinge"):
         return _signs(values, num_outputs, name)
     classes = values.ndim == 1 and values.dtype.kind in "iub" and num_outputs > 1
@@ -83,6 +85,15 @@ def targets_of(
     if loss.kind == "cross_entropy" and not _are_probabilities(rows):
         raise ValueError(f"{name} must have rows that sum to 1 for cross_entropy, got others.")
     return jnp.asarray(rows, jnp.result_type(float))
+
+
+def _entries(y: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(y)
+    except Exception as error:  # rows of several lengths, a tensor on another device
+        told = " ".join(str(error).split())[:200]
+        got = f"a {type(y).__name__} that is none: {told}"
+        raise ValueError(f"{name} must be an array of numbers, got {got}") from error
 
 
 def _one_hot(classes: np.ndarray, num_outputs: int, name: str) -> Array:

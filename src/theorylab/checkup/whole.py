@@ -6,7 +6,8 @@ from typing import Any, Unpack
 
 import jax
 
-from theorylab.progress import report
+from theorylab.lab.requests import nearest
+from theorylab.progress import as_part, report
 from theorylab.typing import Apply, Inputs, Params, RandomKey
 
 from .card import Card
@@ -68,10 +69,16 @@ def named(option: str, names: Iterable[str]) -> dict[str, Measure]:
         >>> list(named("only", ["sharpness"]))
         ['sharpness']
     """
-    names = [names] if isinstance(names, str) else list(names)
+    try:
+        names = [names] if isinstance(names, str) else list(names)
+    except TypeError:
+        got = f"a {type(names).__name__}"
+        raise TypeError(f"{option} must be a list of names of rows, got {got}.") from None
     if unknown := [name for name in names if name not in MEASURES]:
-        known = ", ".join(MEASURES)
-        raise ValueError(f"{option} must name rows out of {known}, got {unknown[0]!r}.")
+        known, offer = ", ".join(MEASURES), nearest(str(unknown[0]), MEASURES)
+        raise ValueError(f"{option} must name rows out of {known}, got {unknown[0]!r}.{offer}")
+    if not names and option == "only":
+        raise ValueError("only must name at least one row, got none.")
     return {name: measure for name, measure in MEASURES.items() if name in names}
 
 
@@ -86,7 +93,8 @@ def card_of(subject: Subject, measures: dict[str, Measure], start: float) -> Car
     rows = []
     for done, measure in enumerate(measures.values()):
         report(measure.title, done / len(measures))
-        rows.append(row_of(measure, subject))
+        with as_part(measure.title, done / len(measures), 1 / len(measures)):
+            rows.append(row_of(measure, subject))
     about: dict[str, str | float] = {
         "parameters": float(subject.num_params),
         "inputs": float(subject.num_inputs),

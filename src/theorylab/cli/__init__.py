@@ -1,3 +1,3 @@
-"""The command line: list · show · run · report · tour · forget · completion · fetch."""
+"""The command line: list · show · run · examine · report · tour · forget · completion · fetch."""
 
 from .dispatch import main as main

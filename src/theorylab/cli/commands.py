@@ -49,6 +49,8 @@ _PRESET = Option("--preset", "PRESET", "smoke, default or paper: how large it is
 _OUT = Option("--out", "DIR", "The store, instead of the one in the user's data folder.")
 _FORCE = Option("--force", "", "Run even what is in the store already.")
 SHELLS = ("bash", "zsh", "fish")
+LOSSES = ("cross_entropy", "mse", "logistic")
+OPTIMIZERS = ("sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop")
 IMAGES: tuple[str, ...] = get_args(ImageSet)[2:]  # the first two come with the install
 
 COMMANDS = (
@@ -95,6 +97,24 @@ COMMANDS = (
         (_OUT, Option("--to", "FILE", "The page; report.html in the store unless told otherwise.")),
     ),
     Command(
+        "examine",
+        "FILE",
+        "Say what theory says about a network of yours, that a Python file defines.",
+        (
+            _JSON,
+            Option("--page", "FILE", "Write the card as one HTML page, with figures."),
+            Option("--save", "FILE", "Keep the card; theorylab.checkup.load reads it."),
+            Option("--only", "NAMES", "Only these rows, separated by commas."),
+            Option("--force", "NAMES", "Compute these rows however long they take."),
+            Option("--budget", "SECONDS", "For all rows together, compiling aside."),
+            Option("--loss", "NAME", "The loss that it is trained with.", LOSSES),
+            Option("--learning-rate", "RATE", "That it is trained with."),
+            Option("--optimizer", "NAME", "That it is trained with.", OPTIMIZERS),
+            Option("--momentum", "NUMBER", "Of momentum and nesterov; β₁ of Adam."),
+            Option("--batch-size", "N", "Of the batches that it is trained on."),
+        ),
+    ),
+    Command(
         "tour",
         "",
         "Run the first phenomena, one after the other, and write a report.",
@@ -114,6 +134,14 @@ COMMANDS = (
     Command("completion", "SHELL", "Print the completion script for bash, zsh or fish."),
     Command("fetch", "IMAGES…", f"Download images into the cache: {', '.join(IMAGES)}."),
 )
+
+
+FILE_DEFINES = """\
+The file defines names: apply, params, x and y, and whatever else is known of the network, such as
+loss, learning_rate, optimizer, batch_size, initial_params, x_test and y_test; or network, x and y,
+with a module of PyTorch, Flax or Equinox (of Flax Linen its variables too, of Equinox its state);
+or a function examine() that returns them as a dict. It is run as it stands. An option goes before
+what the file says."""
 
 
 def command_named(name: str) -> Command:
@@ -171,7 +199,7 @@ theorylab COMMAND --help says more; theorylab --version says which version this 
 The environment: THEORYLAB_STORE and THEORYLAB_CACHE name the folders for outcomes and for what can
 be made anew; NO_COLOR turns colours off.
 Exit codes: 0 every verdict is as expected, 1 one is not (or a figure failed), 2 bad usage,
-3 a run failed, 130 interrupted.
+3 a run failed (of examine: a row did), 130 interrupted.
 """
 
 
@@ -188,6 +216,8 @@ def help_for(command: Command, entries: Sequence[Entry]) -> str:
         text += f"\nThe fields of {entry.name}, with their defaults:\n\n{_columns(rows)}\n"
     if any(option.flag == "--source" for option in command.options):
         text += f"\nThe documents:\n\n{_columns(list(DOCUMENTS.items()))}\n"
+    if command.name == "examine":
+        text += f"\n{FILE_DEFINES}\n"
     if command.takes_fields and not entries:
         text += "\nThe fields of an experiment: theorylab show NAME.\n"
         text += "The path of a .py file is a name too; the store calls its experiment own/<stem>.\n"

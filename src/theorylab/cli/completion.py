@@ -48,6 +48,9 @@ end
 complete -c theorylab -f -a '(__theorylab_complete)'
 complete -c theorylab -l out -r -F
 complete -c theorylab -l to -r -F
+complete -c theorylab -l page -r -F
+complete -c theorylab -l save -r -F
+complete -c theorylab -n '__fish_seen_subcommand_from examine' -F
 """,
 }
 

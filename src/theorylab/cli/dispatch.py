@@ -18,6 +18,7 @@ from theorylab.lab.requests import find
 
 from .commands import Parsed, command_named, help_for, overview, parse
 from .completion import print_candidates, print_script
+from .examination import examination
 from .fetching import fetch
 from .forgetting import forget
 from .listing import list_experiments, show_experiment
@@ -93,6 +94,8 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
             return forget(tree, parsed)
         case "fetch":
             return fetch(parsed)
+        case "examine":
+            return _examine(parsed)
         case "report":
             require_no_words(name, parsed)
             asked = []
@@ -113,6 +116,18 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
     }[name]
     try:
         return do(tree, asked, parsed)
+    except RunFailed as error:
+        return _complain(str(error), FAILED)
+
+
+def _examine(parsed: Parsed) -> int:
+    """Check the words without JAX, then load it and examine."""
+    asked = examination(parsed)
+
+    from .examining import examine
+
+    try:
+        return examine(asked)
     except RunFailed as error:
         return _complain(str(error), FAILED)
 

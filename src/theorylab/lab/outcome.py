@@ -5,11 +5,13 @@ experiment + config ─► conduct ─► Outcome ─► store ─► report
 
 import base64
 import html
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from theorylab.answers.digits import number
 from theorylab.claims.claim import Finding, Kind, Source, Verdict, usual_verdict
 
 from .requests import Value as Value
@@ -103,12 +105,17 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the figure, and the table of claims with their verdicts."""
-        rows = "".join(_row(judged) for judged in self.judged)
         heading = f"<p><b>{html.escape(self.experiment)}</b> {html.escape(self.title)}</p>"
-        table = f"<table><tr><th>verdict</th><th>claim</th><th>source</th></tr>{rows}</table>"
         failure = f"<p>{html.escape(self.failure)}</p>" if self.failure else ""
         svg = base64.b64encode(self.figure.encode()).decode()  # an image runs no script
-        figure = f'<img alt="figure" src="data:image/svg+xml;base64,{svg}">' if self.figure else ""
+        alt = html.escape(f"Figure: {self.title}")
+        figure = f'<img alt="{alt}" src="data:image/svg+xml;base64,{svg}">' if self.figure else ""
+        head = "".join(f'<th scope="col">{name}</th>' for name in _HEAD)
+        rows = "".join(_row(judged) for judged in self.judged)
+        style = "color: inherit; background: transparent; text-align: left"
+        table = (
+            f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        )
         return heading + figure + failure + table
 
 
@@ -135,6 +142,21 @@ def _row(judged: Judged) -> str:
     """A claim as a row of a table in HTML."""
     verdict = str(judged.finding.verdict)
     verdict += "" if judged.as_expected else f" (expected {judged.expected})"
-    cells = (verdict, judged.statement, str(judged.source))
+    measured, interval = _numbers(judged.finding)
+    demand = "" if judged.finding.verdict == Verdict.NOT_JUDGED else str(judged.finding.demand)
+    cells = (verdict, judged.statement, measured, interval, demand, str(judged.source))
     left = '<td style="text-align: left">'
     return f"<tr>{''.join(f'{left}{html.escape(cell)}</td>' for cell in cells)}</tr>"
+
+
+_HEAD = ("verdict", "claim", "measured", "interval", "demanded", "source")
+
+
+def _numbers(finding: Finding) -> tuple[str, str]:
+    """What was measured, and its interval; nothing of what was not judged."""
+    if finding.verdict == Verdict.NOT_JUDGED:
+        return "", ""
+    low, high = finding.low, finding.high
+    unknown = math.isnan(low) or math.isnan(high)
+    ends = "no interval" if unknown else f"{number(low)} to {number(high)}"
+    return number(finding.measured), "exact" if low == high else ends

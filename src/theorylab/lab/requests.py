@@ -45,6 +45,23 @@ class _Uncompiled(importlib.machinery.SourceFileLoader):
         raise OSError(f"{path} is read anew")
 
 
+def fresh_module(name: str, path: Path) -> ModuleType:
+    """Run a file of the user's as a module, from its source as it is now.
+
+    Args:
+        name: The name of the module.
+        path: The file.
+    """
+    loader = _Uncompiled(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
 @dataclass(frozen=True)
 class Found:
     """An experiment that was found, not imported yet."""
@@ -57,14 +74,7 @@ class Found:
         """Import it, and JAX with it; a file of the user's is read anew each time."""
         if not self.own:
             return importlib.import_module(self.module)
-        loader = _Uncompiled(self.module, str(self.entry.path))
-        spec = importlib.util.spec_from_file_location(self.module, self.entry.path, loader=loader)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[self.module] = module  # dataclasses look their module up
-        spec.loader.exec_module(module)
-        return module
+        return fresh_module(self.module, self.entry.path)
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,12 @@ def reduced(apply: Apply, outputs: Reduction | None) -> Apply:
     return as_static(network)
 
 
-def check_params(params: Any) -> None:
+def check_params(params: Any, name: str = "params") -> None:
     """Raise unless params are a tree with at least one leaf, all floating arrays or their shapes.
+
+    Args:
+        params: The parameters.
+        name: What an error calls them.
 
     Example:
         >>> check_params({"weight": jnp.ones(3), "activation": jnp.tanh})
@@ -164,20 +168,25 @@ def check_params(params: Any) -> None:
     """
     leaves = jax.tree.leaves_with_path(params)
     if not leaves:
-        raise ValueError("params must hold at least one array, got an empty tree.")
+        raise ValueError(f"{name} must hold at least one array, got an empty tree.")
     for path, leaf in leaves:
         kind = getattr(leaf, "dtype", None)
         if not (isinstance(leaf, float) or (kind and jnp.issubdtype(kind, jnp.floating))):
             got = f"an array of {kind}" if kind else type(leaf).__name__
+            place = f" at {jax.tree_util.keystr(path)}" if path else ""
             raise TypeError(
-                f"params must hold floating arrays only, got {got} at {jax.tree_util.keystr(path)};"
+                f"{name} must hold floating arrays only, got {got}{place};"
                 " keep the rest outside, for an Equinox module by"
                 " params, static = eqx.partition(model, eqx.is_inexact_array)."
             )
 
 
-def check_finite(params: Params) -> None:
+def check_finite(params: Params, name: str = "params") -> None:
     """Raise if params hold NaN or infinity, where there are values to look at.
+
+    Args:
+        params: The parameters.
+        name: What an error calls them.
 
     Example:
         >>> check_finite({"weight": jnp.array([1.0, jnp.nan])})
@@ -190,7 +199,7 @@ def check_finite(params: Params) -> None:
         if not absent and not is_finite(leaf):
             place = jax.tree_util.keystr(path)
             raise ValueError(
-                f"params must be finite, got NaN or infinity{' at ' if place else ''}{place}."
+                f"{name} must be finite, got NaN or infinity{' at ' if place else ''}{place}."
             )
 
 

@@ -9,9 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from theorylab.claims.claim import Verdict
@@ -24,6 +23,7 @@ from .figures import inline_figure
 from .mathml import formula
 from .numbers import Reading, duration, reading
 from .summary import KINDS, Summary, expectation, remarks, summarise
+from .templating import templates
 
 
 class ClaimView(NamedTuple):
@@ -213,17 +213,4 @@ def _claim_view(judged: Judged, anchor: str) -> ClaimView:
     )
 
 
-def _letters(value: Any) -> Any:
-    """Text without control characters, which HTML forbids even when they are escaped."""
-    plain = isinstance(value, str) and not isinstance(value, Markup)
-    return printable(value, "utf-8") if plain else value
-
-
-_TEMPLATES = Environment(
-    loader=PackageLoader("theorylab.report", "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    finalize=_letters,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_TEMPLATES = templates("theorylab.report")
