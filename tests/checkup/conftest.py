@@ -59,7 +59,7 @@ STABILITY = Reading(
     certainty="95 %",
     method="learning rate 0.1652 over the edge 2/λ",
     meaning="the learning rate is at the edge of stability, within the error",
-    details={"phase": "edge", "learning rate": 0.1652},
+    details={"phase": "edge", "learning rate": 0.1652, "flagged": ""},
 )
 SPECTRAL = Reading(
     value=8.0,
@@ -79,6 +79,7 @@ DENSITY = Reading(
     method="20 random probes",
     meaning="90 % of the eigenvalues are nearly 0",
     curves={
+        "names": np.array(["[0]['weight']", "β"]),
         "places": np.linspace(-1, 9, 60),
         "density": np.exp(-((np.linspace(-1, 9, 60) - 1) ** 2)),
     },

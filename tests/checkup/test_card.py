@@ -61,6 +61,7 @@ def test_a_row_without_a_number_says_what_to_pass_or_what_forces_it(card, monkey
     assert "failed: ValueError: no layer has weights" in text
     assert "theorylab run dynamics/edge_of_stability" in text
     assert "arora · sharpness · §2.6" in text
+    assert "phase: edge; learning rate: 0.1652\n" in text  # and nothing of what is empty
 
 
 def test_colours_are_for_terminals_only(card, monkeypatch):
@@ -144,7 +145,7 @@ def test_json_has_every_row_and_no_nan(card, hostile, empty):
     assert (sharpness["low"], sharpness["high"]) == (12.3, 12.3004)
     assert (sharpness["certainty"], sharpness["products"]) == ("certified", 23)
     assert sharpness["source"] == {"key": "arora", "system": "sharpness", "place": "§2.6"}
-    assert stability["details"] == {"phase": "edge", "learning rate": 0.1652}
+    assert stability["details"] == {"phase": "edge", "learning rate": 0.1652, "flagged": ""}
     assert (missing["status"], missing["reason"]) == ("missing", "pass batch_size=")
     assert missing["value"] is missing["details"] is None
     assert spectral["low"] is spectral["details"]["bulk edge"] is None

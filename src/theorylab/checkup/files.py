@@ -38,6 +38,7 @@ FORMAT = "theorylab card"
 VERSION = 1
 MAX_BYTES = 2**30
 _PAGE = "card.json"
+_KINDS = "biufU"  # of curves: numbers, and words such as the names of layers
 _NUMBERS = ("value", "low", "high")
 
 
@@ -128,8 +129,8 @@ def _reading_written(reading: Reading, name: str, curves: dict[str, np.ndarray])
     places = {}
     for curve, values in reading.curves.items():
         array = np.asarray(values)
-        if array.dtype.kind not in "biuf":
-            raise ValueError(f"curve {curve} of {name} must hold numbers, got {array.dtype}.")
+        if array.dtype.kind not in _KINDS:
+            raise ValueError(f"curve {curve} of {name} must hold numbers or words.")
         place = f"{name}.{curve}"
         if not re.fullmatch(r"\w[\w.]{0,99}", place, re.ASCII) or place in curves:
             place = f"curve {len(curves)}"
@@ -199,7 +200,7 @@ def _reading_read(page: dict[str, Any], members: dict[str, bytes]) -> Reading:
 
 def _curve_read(content: bytes) -> np.ndarray:
     curve = read_array(content)
-    if curve.dtype.kind not in "biuf":
+    if curve.dtype.kind not in _KINDS:
         raise ValueError(f"a curve holds {curve.dtype}")
     return curve
 

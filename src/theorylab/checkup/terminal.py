@@ -130,7 +130,7 @@ def _narrow(lines: list[Line], console: Console) -> Padding:
 
 def _beside(line: Line, console: Console) -> list[Text]:
     """Dim lines under the meaning: details, how it was computed, where theory says so."""
-    details = ", ".join(f"{name}: {value}" for name, value in line.details.items())
+    details = "; ".join(f"{name}: {value}" for name, value in line.details.items())
     cost = ", ".join(part for part in (line.method, line.seconds) if part)
     where = f"{line.source} · {line.command}"
     return [_text(part, console, "dim") for part in (details, cost, where) if part]

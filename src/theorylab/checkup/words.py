@@ -84,7 +84,7 @@ def line_of(row: Row) -> Line:
         >>> from theorylab.checkup.rows.curvature import MEASURES
         >>> line = line_of(Row(MEASURES[0], "skipped", reason="it would take an hour"))
         >>> line.meaning, line.command
-        ('skipped: it would take an hour', 'theorylab run dynamics/edge_of_stability')
+        ('skipped: it would take an hour', 'theorylab run curvature/spectrum')
     """
     measure, reading = row.measure, row.reading
     return Line(
@@ -93,7 +93,7 @@ def line_of(row: Row) -> Line:
         value="" if reading is None else value_of(reading),
         certainty="" if reading is None else reading.certainty,
         meaning=without(row) if reading is None else reading.meaning,
-        details={} if reading is None else {k: _detail(v) for k, v in reading.details.items()},
+        details={} if reading is None else _details(reading),
         method="" if reading is None else reading.method,
         seconds="" if row.status == "missing" else duration(row.seconds),
         source=str(measure.source),
@@ -121,7 +121,7 @@ def groups_of(rows: Sequence[Row]) -> list[tuple[str, list[Line]]]:
     Example:
         >>> from theorylab.checkup.rows.curvature import MEASURES
         >>> [name for name, lines in groups_of([Row(MEASURES[0], "missing")])]
-        ['learning rate']
+        ['curvature']
     """
     groups: dict[str, list[Line]] = {}
     for row in rows:
@@ -166,5 +166,7 @@ def counts_of(rows: Sequence[Row]) -> str:
 _STATUSES = ("measured", "missing", "skipped", "failed")
 
 
-def _detail(value: float | str) -> str:
-    return value if isinstance(value, str) else number(float(value))
+def _details(reading: Reading) -> dict[str, str]:
+    """Further numbers and words by name; what is empty is not told."""
+    told = {name: value for name, value in reading.details.items() if value != ""}
+    return {k: v if isinstance(v, str) else number(float(v)) for k, v in told.items()}
