@@ -535,7 +535,7 @@ def test_a_schedule_waits_for_what_it_costs():
     """
     clock = Clock()
     schedule = Schedule(every=1, budget=0.1, clock=clock)
-    schedule.check = 4.0 / 10.0
+    schedule.check = 4.0 / 5.0
     schedule.enter()
     schedule.leave()
     found = []

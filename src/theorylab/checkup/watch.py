@@ -375,6 +375,10 @@ def last_step(entries: Iterable[Entry], given: bool) -> int | None:
     Args:
         entries: Of a run that goes on.
         given: Whether of what was told.
+
+    Example:
+        >>> last_step([nothing(3, "sharpness", "failed")], given=False)
+        3
     """
     steps = [each.step for each in entries if (each.status == GIVEN) == given]
     return max(steps, default=None)

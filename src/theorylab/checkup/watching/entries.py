@@ -51,6 +51,11 @@ def entry_of(step: int, row: Row) -> Entry:
     Args:
         step: At which step.
         row: What was read, or why it was not.
+
+    Example:
+        >>> from theorylab.checkup.rows import MEASURES
+        >>> entry_of(3, Row(MEASURES["sharpness"], "skipped", reason="too slow")).status
+        'skipped'
     """
     found = row.reading
     if found is None:

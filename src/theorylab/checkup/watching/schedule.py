@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from statistics import mean
 
-STARTS = 10.0  # starts of a convolutional network took 4 to 24 times its check
+STARTS = 5.0  # starts of a convolutional network took 4 to 24 times its check
 LEAST, MOST = 1.0, 10.0  # seconds that the first start is expected to take
 _RECENT = 10  # measurements of which the mean is what the next will cost
 
