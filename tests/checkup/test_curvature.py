@@ -80,7 +80,7 @@ def test_outliers_of_a_linear_network_are_counted():
     )
     found = read("hessian_spectrum", subject)
     assert (found.value, found.low, found.high) == (3.0, 3.0, 3.0)
-    np.testing.assert_allclose(found.details["λ2"], 80.0, rtol=1e-4)
+    assert found.details["λ2"] == pytest.approx(80.0, rel=1e-4)
 
 
 def test_gauss_newton_of_a_linear_network_is_its_hessian():

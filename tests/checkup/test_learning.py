@@ -23,9 +23,9 @@ Y = jnp.sin(X[:, :1])
 LABELS = np.arange(24) % 3
 
 
-def read(name: str, apply=MODEL.apply, params=None, y: Any = Y, **known) -> Reading:
+def read(name: str, apply=MODEL.apply, params=None, y: Any = Y, **known: Any) -> Reading:
     params = MODEL.init(jax.random.key(0)) if params is None else params
-    known = {"loss": "mse"} | known
+    known = {"loss": "mse", **known}
     row = row_of(MEASURES[name], subject_of(apply, params, X, y, jax.random.key(2), **known))
     assert row.reading is not None, row.reason
     return row.reading
@@ -201,11 +201,8 @@ def test_a_second_card_compiles_nothing():
 
     known = {"loss": "mse", "batch_size": 4, "learning_rate": 0.1}
     names = ["sharpness", "critical_rate", "batch_critical_rate"]
-    compiled: Any = (
-        programs.hessian_product,
-        programs.gauss_newton_product,
-        programs.batch_curvatures,
-    )
+    programs_of = ("hessian_product", "gauss_newton_product", "batch_curvatures")
+    compiled: list[Any] = [getattr(programs, name) for name in programs_of]
     counts = []
     for seed in range(2):
         params = MODEL.init(jax.random.key(seed))

@@ -72,7 +72,7 @@ def effort(flops: float, seconds: float, passes: float, products: int, most: int
         >>> effort(3e6, seconds=4.0, passes=2.0, products=20)
         Effort(inputs=1000, products=20)
         >>> effort(5e8, seconds=4.0, passes=2.0, products=20)
-        Effort(inputs=64, products=3)
+        Effort(inputs=64, products=5)
     """
     affordable = seconds * SPEED / (flops * passes)  # inputs times products
     inputs = min(most, max(min(FEWEST, most), math.floor(affordable / products)))

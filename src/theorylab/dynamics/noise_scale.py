@@ -73,6 +73,7 @@ def gradient_noise_scale(
         outputs: What reduces other outputs to (n, k), such as `lambda f: f[:, -1]`.
 
     Example: one parameter, with gradients 2(w − y) of 1, 2 and 3: variance 1, squared mean 11/3.
+        >>> import jax.numpy as jnp
         >>> from theorylab.training import squared
         >>> x, y = jnp.ones((3, 1)), -jnp.array([[0.5], [1.0], [1.5]])
         >>> found = gradient_noise_scale(lambda w, x: w * x, jnp.zeros(()), x, y, squared("mean"))

@@ -22,13 +22,14 @@ from theorylab.dynamics.stability import GRADIENT_DESCENT, KNOWN, PRECONDITIONED
 from theorylab.numerics import clopper_pearson, sign_interval
 
 from .. import curved, programs
-from ..effort import GAUSS_NEWTON
 from ..measure import Measure, Reading, Skipped
 from ..subject import Subject
 
 _NEAR = 0.02  # of the edge: training hovers about it by a few per cent
 _BATCHES = (6, 16)  # at least and at most
 _BATCH_STEPS = 7  # of Lanczos: a batch has few large eigenvalues, and 1 % of them is enough
+_BATCH_SHARE = 0.25  # of the time
+_BATCH_PASSES = 1.2  # gradients a product costs, for the forward pass is kept
 _FEWEST_GRADIENTS = 10
 
 
@@ -173,10 +174,10 @@ def _batch_critical_rate(subject: Subject) -> Reading:
     if size > subject.num_inputs:
         raise Skipped(f"batch_size is {size}, more than the {subject.num_inputs} inputs given")
     name, (fewest, most) = "batch_critical_rate", _BATCHES
-    fit = subject.affordable(name, 0.2, GAUSS_NEWTON, size, most * _BATCH_STEPS)
+    fit = subject.affordable(name, _BATCH_SHARE, _BATCH_PASSES, size, most * _BATCH_STEPS)
     count = min(most, fit // _BATCH_STEPS)
     if count < fewest:
-        seconds = 0.2 * subject.seconds * fewest * _BATCH_STEPS / fit
+        seconds = _BATCH_SHARE * subject.seconds * fewest * _BATCH_STEPS / fit
         raise Skipped(f'it would take about {seconds:.0f} s; force="{name}" computes it')
     tops = _batch_curvatures(subject, size, count)
     if not tops.max() > 0:
