@@ -178,7 +178,8 @@ def why_not(error: BaseException) -> str:
     ]
     said = " ".join(str(error).split("\n\n")[0].split())[:300]
     told = f"{type(error).__name__}: {said}"
-    if not own:
-        return told
-    last = own[-1]
-    return f"{told} At {last.filename}, line {last.lineno}: {last.line}"
+    if own:
+        told += f" At {own[-1].filename}, line {own[-1].lineno}: {own[-1].line}"
+    if "data-dependent" in said:
+        told += " (what is run must not depend on values; write that with torch.where)"
+    return told
