@@ -137,7 +137,7 @@ def measure(name: str) -> None:
 
 def main() -> None:
     """Measure each network in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--networks", nargs="*", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--here", choices=NETWORKS, help="measure one in this process")
     options = parser.parse_args()

@@ -25,8 +25,8 @@ LABELS = np.arange(24) % 3
 
 def read(name: str, apply=MODEL.apply, params=None, y: Any = Y, **known: Any) -> Reading:
     params = MODEL.init(jax.random.key(0)) if params is None else params
-    known = {"loss": "mse", **known}
-    row = row_of(MEASURES[name], subject_of(apply, params, X, y, jax.random.key(2), **known))
+    given: dict[str, Any] = {"loss": "mse", **known}
+    row = row_of(MEASURES[name], subject_of(apply, params, X, y, jax.random.key(2), **given))
     assert row.reading is not None, row.reason
     return row.reading
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from theorylab.checkup import examine
 from theorylab.data import digits
@@ -121,7 +122,7 @@ def part_trained() -> Planted:
 def top_eigenvalue(planted: Planted, seed: int) -> float:
     """λ_max of the dense Hessian."""
     params, x, y = (jax.tree.map(lambda a: a[seed], tree) for tree in planted[1:4])
-    flat, unravel = jax.flatten_util.ravel_pytree(params)
+    flat, unravel = ravel_pytree(params)
 
     def loss(w, x, y):
         return MSE(planted.model.apply(unravel(w), x), y)

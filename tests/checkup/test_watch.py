@@ -90,6 +90,7 @@ def test_sharpness_is_followed_in_few_products():
         watch(step, params)
         dense.append(top(params))
         found = watch.rows["sharpness"][1].reading
+        assert found is not None
         products.append(found.products)
         for _ in range(5):
             params = descend(params)
@@ -473,7 +474,7 @@ def test_the_edge_is_drawn_and_the_page_stands_alone(tmp_path):
     watch(1, descend(start()), learning_rate=0.2)
     lines = watch.plot().axes[0].lines
     dashed = [line for line in lines if line.get_linestyle() == "--"]
-    np.testing.assert_allclose(dashed[0].get_ydata(), [20.0, 10.0])
+    np.testing.assert_allclose(np.asarray(dashed[0].get_ydata(), float), [20.0, 10.0])
     page = watch.page(tmp_path / "watch.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "sharpness λ_max(∇²L)" in page

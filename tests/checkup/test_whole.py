@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from theorylab.checkup import examine
 from theorylab.models import mlp, network
@@ -15,7 +16,7 @@ def test_sharpness_is_that_of_the_dense_hessian():
     x = jax.random.normal(jax.random.key(1), (20, 3))
     y = jnp.sin(x[:, :1])
     card = examine(model.apply, params, x, y, loss="mse")
-    flat, unravel = jax.flatten_util.ravel_pytree(params)
+    flat, unravel = ravel_pytree(params)
     hessian = jax.hessian(lambda w: ((model.apply(unravel(w), x) - y) ** 2).mean())(flat)
     reading = card["sharpness"].reading
     top = np.linalg.eigvalsh(hessian)[-1]

@@ -185,7 +185,8 @@ def test_data_are_arguments_of_the_program_and_never_constants():
     """Oracle: the text of the compiled program has no array of that size."""
     data = jnp.arange(1000.0)
     operator = CountedOperator(jax.jit(lambda v: data * v), 1000)
-    text = operator._apply.lower(operator._constants, data).as_text()
+    program: Any = operator._apply
+    text = program.lower(operator._constants, data).as_text()
     assert len(text) < 5000
     np.testing.assert_array_equal(operator(jnp.ones(1000)), data)
 

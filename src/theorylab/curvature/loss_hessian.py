@@ -102,4 +102,4 @@ def loss_sharpness(
     check_key(key)
     params = in_float32(params)
     operator = loss_hessian(apply, params, x, y, loss, batch_size)
-    return of_operator(operator, params, key, num_steps, tolerance, budget)
+    return of_operator(operator, params, num_steps, tolerance, budget, key)

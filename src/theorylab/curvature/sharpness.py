@@ -79,31 +79,31 @@ def sharpness(
     """
     check_key(key)
     params = in_float32(params)
-    return of_operator(hessian(objective, params), params, key, num_steps, tolerance, budget)
+    return of_operator(hessian(objective, params), params, num_steps, tolerance, budget, key)
 
 
 def of_operator(
     operator: Operator,
     params: Params,
-    key: RandomKey,
     num_steps: int | None,
     tolerance: float,
     budget: int,
+    key: RandomKey,
 ) -> Sharpness:
     """The largest eigenvalue of a Hessian that is made already.
 
     Args:
         operator: v ─► ∇²f(w) v.
         params: w, for its shape.
-        key: Draws the direction where Lanczos starts.
         num_steps: How many products, or None: as many as the tolerance asks for.
         tolerance: How large the bound may be, relative to the value.
         budget: The greatest number of products, without `num_steps`.
+        key: Draws the direction where Lanczos starts.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> double = lambda v: 2.0 * v
-        >>> float(of_operator(double, jnp.ones(2), jax.random.key(0), None, 0.01, 9).value)
+        >>> float(of_operator(double, jnp.ones(2), None, 0.01, 9, jax.random.key(0)).value)
         2.0
     """
     if num_steps is None and not is_traced((params, key)):

@@ -58,7 +58,7 @@ from .recursive import Machine as Machine
 from .recursive import Recursion as Recursion
 from .recursive import learn_features as learn_features
 from .signals import FeatureMovement as FeatureMovement
-from .signals import Layer as Layer
+from .signals import LayerPosition as LayerPosition
 from .signals import LayerSignals as LayerSignals
 from .signals import feature_movement as feature_movement
 from .signals import layer_inputs as layer_inputs

@@ -163,11 +163,11 @@ class LayerSignals(Answer):
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerPosition:
     """Where a layer stands in a network.
 
     Example:
-        >>> Layer("a", fan_in=3, is_hidden=False, is_readout=False, readers=("b",)).fan_in
+        >>> LayerPosition("a", fan_in=3, is_hidden=False, is_readout=False, readers=("b",)).fan_in
         3
     """
 
@@ -178,7 +178,7 @@ class Layer:
     readers: tuple[str, ...]  # layers that read what it gives
 
 
-def layers_of(apply: Apply, params: Params, x: Inputs) -> list[Layer]:
+def layers_of(apply: Apply, params: Params, x: Inputs) -> list[LayerPosition]:
     """The layers of a network in the order in which it computes them, from its program alone.
 
     Args:
@@ -192,14 +192,14 @@ def layers_of(apply: Apply, params: Params, x: Inputs) -> list[Layer]:
         >>> [layer.readers for layer in layers_of(network, params, jnp.ones((1, 2)))]
         [("['out']",), ()]
     """
-    found: list[Layer] = []
+    found: list[LayerPosition] = []
 
     def read(params: Params, one: Any) -> None:
         products, _ = products_of(apply, params, one)
         for i, each in enumerate(products):
             readers = tuple(other.name for other in products if i in other.sources)
             kept = each.name, each.fan_in, each.is_hidden, each.is_readout, readers
-            found.append(Layer(*kept))
+            found.append(LayerPosition(*kept))
 
     jax.eval_shape(read, params, one_input(x))
     return found
@@ -272,7 +272,7 @@ def _mean_square(array: Array) -> Float[Array, ""]:
     return jnp.mean(jnp.square(array))
 
 
-def misscaled(layers: list[Layer], sizes: Mapping[str, LayerSignals]) -> dict[str, float]:
+def misscaled(layers: list[LayerPosition], sizes: Mapping[str, LayerSignals]) -> dict[str, float]:
     """The layers whose weights are of the wrong size, and how many times too large they are.
 
     The module's docstring has the rule.
@@ -282,7 +282,8 @@ def misscaled(layers: list[Layer], sizes: Mapping[str, LayerSignals]) -> dict[st
         sizes: What runs through them.
 
     Example: √100 times too large.
-        >>> layers = [Layer("a", 100, True, False, ("b",)), Layer("b", 100, True, True, ())]
+        >>> first = LayerPosition("a", 100, True, False, ("b",))
+        >>> layers = [first, LayerPosition("b", 100, True, True, ())]
         >>> sizes = {"a": LayerSignals(10.0, 1.0, 10.0, 1.0), "b": LayerSignals(1.0, 8.0, 8.0, 1.0)}
         >>> misscaled(layers, sizes)
         {'a': 10.0}

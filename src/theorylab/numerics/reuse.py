@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 from jaxtyping import Array
@@ -104,7 +105,7 @@ def _setting_key(value: Any) -> Any:
         case Jaxpr():
             return kind, _jaxpr_key(value)
         case np.ndarray() | np.generic() | jax.Array():
-            if value.nbytes > _LARGEST or jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+            if value.nbytes > _LARGEST or jnp.issubdtype(value.dtype, jax.dtypes.extended):
                 raise _Incomparable
             return kind, value.dtype, value.shape, np.asarray(value).tobytes()
         case float() | complex():  # −0.0 is not 0.0, and NaN is NaN
