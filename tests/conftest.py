@@ -142,9 +142,9 @@ def link(source: Path, target: Path) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def few_programs() -> Iterator[None]:
-    """Thousands of compiled programs fill gigabytes: forget them after every 150 modules."""
+    """Thousands of compiled programs fill gigabytes: forget them after every 40 modules."""
     yield
-    if next(MODULES) % 150 == 0:
+    if next(MODULES) % 40 == 0:
         jax.clear_caches()
 
 
