@@ -159,7 +159,7 @@ def test_version(theorylab):
         (("shwo",), "no command 'shwo'. Did you mean show?"),
         (
             ("xyzzy",),
-            "It takes one of list, show, run, record, report, examine, tour, forget, completion",
+            "It takes one of list, show, run, record, report, examine, tour, forget, find, verify",
         ),
         (("show",), "show needs the name of one experiment, got none"),
         (("show", "toys/coin", "toys/dice"), "got toys/coin toys/dice"),

@@ -12,7 +12,7 @@ import pytest
 from made_up import made_up
 
 from theorylab.lab import Outcome, Refused, Store
-from theorylab.lab.store import to_json
+from theorylab.lab.outcome_files import to_json
 
 FILES = ("config.json", "findings.json", "outcome.json", "arrays.npz", "figure.svg")
 

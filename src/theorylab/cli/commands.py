@@ -131,6 +131,45 @@ COMMANDS = (
             _OUT,
         ),
     ),
+    Command(
+        "find",
+        "",
+        "Find outcomes in the store by what they are and by what was found.",
+        (
+            Option("--experiment", "NAME", "Only those of an experiment, or of a folder of them."),
+            Option("--where", "TEXT", "What must hold: \"width>=256 and verdict='refuted'\"."),
+            _JSON,
+            Option("--csv", "", "Print a table for other programs."),
+            Option("--limit", "N", "At most so many."),
+            Option("--rebuild", "", "Read all files anew, and make a new index."),
+            _OUT,
+        ),
+    ),
+    Command("verify", "", "Compare every file in the store with its checksum.", (_JSON, _OUT)),
+    Command(
+        "gc",
+        "",
+        "Say what of the store and the compiled programs nobody can read any more, and remove it.",
+        (
+            Option("--yes", "", "Remove it; else it is only said."),
+            Option("--days", "N", "Programs not used for so many days; 30 unless told otherwise."),
+            _JSON,
+            _OUT,
+        ),
+    ),
+    Command(
+        "export",
+        "FILE",
+        "Write outcomes to one archive.",
+        (
+            Option("--experiment", "NAME", "Only those of an experiment, or of a folder of them."),
+            Option("--where", "TEXT", "Only those that fit, as in theorylab find."),
+            _OUT,
+        ),
+    ),
+    Command(
+        "import", "FILE", "Bring the outcomes of an archive into the store, all checked.", (_OUT,)
+    ),
     Command("completion", "SHELL", "Print the completion script for bash, zsh or fish."),
     Command("fetch", "IMAGES…", f"Download images into the cache: {', '.join(IMAGES)}."),
 )
@@ -142,6 +181,18 @@ loss, learning_rate, optimizer, batch_size, initial_params, x_test and y_test; o
 with a module of PyTorch, Flax or Equinox (of Flax Linen its variables too, of Equinox its state);
 or a function examine() that returns them as a dict. It is run as it stands. An option goes before
 what the file says."""
+
+
+WHERE_SAYS = """\
+--where compares names with numbers, texts in quotes, true or false, by = != < <= > >= ~ (contains)
+and in (…, …), joined by and, or, not and parentheses. The names:
+
+  experiment, key, preset, seconds, date (UTC)            of an outcome
+  value, low, high, verdict, expected, as_expected,       of one of its findings: an outcome fits if
+  claim, kind, source, system, place                      one of them meets all that is said of them
+  any other name, or config.NAME                          a field of the config, one entry of a list
+
+any(…), every(…) and none(…) ask about findings by themselves: none(verdict='refuted')."""
 
 
 def command_named(name: str) -> Command:
@@ -218,6 +269,8 @@ def help_for(command: Command, entries: Sequence[Entry]) -> str:
         text += f"\nThe documents:\n\n{_columns(list(DOCUMENTS.items()))}\n"
     if command.name == "examine":
         text += f"\n{FILE_DEFINES}\n"
+    if any(option.flag == "--where" for option in command.options):
+        text += f"\n{WHERE_SAYS}\n"
     if command.takes_fields and not entries:
         text += "\nThe fields of an experiment: theorylab show NAME.\n"
         text += "The path of a .py file is a name too; the store calls its experiment own/<stem>.\n"

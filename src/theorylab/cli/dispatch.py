@@ -20,8 +20,11 @@ from .commands import Parsed, command_named, help_for, overview, parse
 from .completion import print_candidates, print_script
 from .examination import examination
 from .fetching import fetch
+from .finding import find as find_outcomes
 from .forgetting import forget
+from .keeping import collect, verify
 from .listing import list_experiments, show_experiment
+from .moving import export_outcomes, import_outcomes
 from .requests import record_requests, require_no_words, run_requests, tour_requests
 from .usage import Usage, notice
 
@@ -92,6 +95,8 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
             return print_script(parsed)
         case "forget":
             return forget(tree, parsed)
+        case "find" | "verify" | "gc" | "export" | "import":
+            return _keep(name, parsed, tree)
         case "fetch":
             return fetch(parsed)
         case "examine":
@@ -118,6 +123,21 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
         return do(tree, asked, parsed)
     except RunFailed as error:
         return _complain(str(error), FAILED)
+
+
+def _keep(name: str, parsed: Parsed, tree: Tree) -> int:
+    """Do what is done with the store as a whole; none of it runs anything."""
+    match name:
+        case "find":
+            return find_outcomes(tree, parsed)
+        case "verify":
+            return verify(parsed)
+        case "gc":
+            return collect(tree, parsed)
+        case "export":
+            return export_outcomes(tree, parsed)
+        case _:
+            return import_outcomes(parsed)
 
 
 def _examine(parsed: Parsed) -> int:

@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import theorylab
 from theorylab.experiments.entry import Entry
@@ -32,15 +33,28 @@ def key(entry: Entry, module: str, config: Mapping[str, Value]) -> str:
         module: The name under which it is imported.
         config: The value of every field.
     """
-    identity = {
+    return key_of(code(entry, module), config)
+
+
+def code(entry: Entry, module: str) -> dict[str, Any]:
+    """What the keys of all outcomes of one experiment share: the code as it is now.
+
+    Args:
+        entry: The experiment, read.
+        module: The name under which it is imported.
+    """
+    return {
         "format": FORMAT,
         "experiment": entry.name,
-        "config": dict(config),
         "precision": entry.precision,
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "sources": digest(sources(entry.path, module)),
     }
-    text = json.dumps(identity, sort_keys=True, allow_nan=False)
+
+
+def key_of(code: Mapping[str, Any], config: Mapping[str, Value]) -> str:
+    """The key of one config, with code as `code` tells it."""
+    text = json.dumps({**code, "config": dict(config)}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
 

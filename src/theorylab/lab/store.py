@@ -9,26 +9,31 @@ An outcome is written to a temporary folder in the root, flushed to the disk, an
 is replaced waits in that folder until the new one is in its place, so that none is ever missing.
 """
 
-import hashlib
-import io
 import json
 import re
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+from theorylab.answers.reading import UNREADABLE, read_capped
 
-from theorylab.answers.reading import UNREADABLE, read_arrays, read_capped, read_json
-
-from .failure import Refused, one_line
+from .failure import Refused
 from .folders import require_writable
 from .outcome import Outcome
-from .outcome_json import outcome_json, outcome_of
+from .outcome_files import (
+    FILES,
+    READ_BY_PEOPLE,
+    contents,
+    read_outcome,
+    reason,
+    what_is_wrong,
+)
+from .walking import SET_ASIDE, outcome_folders
 from .writing import (
     WRITING,
     flush_folder,
@@ -38,24 +43,24 @@ from .writing import (
     writer,
 )
 
+if TYPE_CHECKING:
+    from .found import Found
+
 Notice = Callable[[str], None]  # hears one line about something the user should know
 
-# What an outcome consists of, and how many bytes of it are read at most.
-_READ_BY_PEOPLE = {
-    "config.json": 2**20,
-    "findings.json": 2**24,
-    "outcome.json": 2**22,
-    "figure.svg": 2**26,
-}
-_FILES = _READ_BY_PEOPLE | {"arrays.npz": 2**32}
-_MANIFEST = "manifest.json"
-_MOST_OF_MANIFEST = 2**16
 _WINDOW = 60  # seconds in which a living process puts a new outcome into the place of an old one
 
-_SET_ASIDE = r"[0-9a-f]+\.damaged-[0-9]+"  # the name of an outcome that was set aside
+_PATIENCE = 5  # times that a folder is made again which another process found empty and deleted
 
 # Inside a temporary folder:
 _NEW, _OLD, _GOAL = "outcome", "replaced", "goal"
+
+
+class Verified(NamedTuple):
+    """An outcome that was read and compared with its checksums."""
+
+    folder: Path
+    fault: str = ""  # what is wrong with it; empty if nothing is
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Store:
             Refused: The folder cannot be made or written.
         """
         require_writable(self.root, "store")
-        for draft in self._drafts():
+        for draft in self.drafts():
             self._finish(draft)
             if is_abandoned(draft):
                 remove_folder(draft)
@@ -86,22 +91,21 @@ class Store:
         if not folder.is_symlink() and not folder.exists():
             return None
         try:
-            return _read(folder, _FILES)
+            return read_outcome(folder, FILES)
         except UNREADABLE as error:
             aside = _set_aside(folder)
-            notice(f"{_reason(folder, error)}; set aside as {aside.name}, running again.")
+            notice(f"{reason(folder, error)}; set aside as {aside.name}, running again.")
             return None
 
     def outcomes(self, notice: Notice) -> list[Outcome]:
         """Read every outcome without its arrays, of one config the latest only."""
-        for draft in self._drafts():
-            self._finish(draft)
+        self.finish()
         latest: dict[str, Outcome] = {}
         for folder in self.folders():
             try:
-                outcome = _read(folder, _READ_BY_PEOPLE)
+                outcome = read_outcome(folder, READ_BY_PEOPLE)
             except UNREADABLE as error:
-                notice(f"{_reason(folder, error)}; left out.")
+                notice(f"{reason(folder, error)}; left out.")
                 continue
             config = json.dumps(outcome.config, sort_keys=True)
             latest[f"{outcome.experiment} {config}"] = outcome
@@ -111,32 +115,65 @@ class Store:
         """Every outcome that can be read, without its arrays, with its folder."""
         for folder in self.folders():
             with suppress(*UNREADABLE):
-                yield folder, _read(folder, _READ_BY_PEOPLE)
+                yield folder, read_outcome(folder, READ_BY_PEOPLE)
+
+    def verified(self) -> Iterator[Verified]:
+        """Every outcome, with what is wrong with it; all of it is read and compared."""
+        for folder in self.folders():
+            try:
+                read_outcome(folder, FILES)
+            except UNREADABLE as error:
+                if folder.is_dir():  # else another process has deleted it
+                    yield Verified(folder, what_is_wrong(error))
+            else:
+                yield Verified(folder)
 
     def damaged(self) -> Iterator[Path]:
         """The folders of outcomes that cannot be read."""
-        for folder in self.folders():
-            try:
-                _read(folder, _FILES)
-            except UNREADABLE:
-                yield folder
+        return (each.folder for each in self.verified() if each.fault)
 
     def set_aside(self) -> list[Path]:
         """The folders of damaged outcomes that were set aside."""
         folders = self.root.glob("[!.]*/**/*.damaged-*/")
-        return sorted(path for path in folders if re.fullmatch(_SET_ASIDE, path.name))
+        return sorted(path for path in folders if SET_ASIDE.fullmatch(path.name))
+
+    def find(
+        self, where: str = "", experiment: str = "", limit: int | None = None, rebuild: bool = False
+    ) -> "Found":
+        """Find outcomes by what they are and by what was found, fast however many there are.
+
+        Args:
+            where: What must hold: `"width >= 256 and verdict = 'refuted'"`; the page on the store
+                has the language.
+            experiment: Its name, or the name of a folder of experiments; all unless given.
+            limit: How many are found at most.
+            rebuild: Whether the index is made anew, from all files.
+
+        Raises:
+            Refused: The text cannot be read; says where.
+        """
+        from .index import find
+
+        return find(self.root, where, experiment, limit, rebuild)
+
+    def finish(self) -> None:
+        """Put what killed processes were replacing into its place."""
+        for draft in self.drafts():
+            self._finish(draft)
 
     def delete(self, folder: Path) -> None:
         """Delete an outcome, at once or not at all, and the folders that are empty then."""
-        draft = Path(tempfile.mkdtemp(prefix=writer(), dir=self.root))
-        try:
-            folder.rename(draft / "deleted")
-        finally:
-            remove_folder(draft)
+        draft = self.root / f"{writer()}{secrets.token_hex(8)}"  # a full disk has no room for more
+        with suppress(FileNotFoundError):  # another process was faster
+            folder.rename(draft)
+        remove_folder(draft)
         for parent in folder.parents:
-            if parent == self.root or any(parent.iterdir()):
+            if parent == self.root:
                 break
-            parent.rmdir()
+            try:
+                parent.rmdir()
+            except OSError:  # others are in it
+                break
 
     def write(self, outcome: Outcome, replace: bool = False) -> Path:
         """Write an outcome, whole or not at all; the first of two writers wins.
@@ -153,22 +190,20 @@ class Store:
         try:
             new = draft / _NEW
             new.mkdir()
-            for name, content in _contents(outcome).items():
+            for name, content in contents(outcome).items():
                 write_durably(new / name, content)
             flush_folder(new)
             write_durably(draft / _GOAL, f"{outcome.experiment}/{outcome.key}".encode())
             flush_folder(draft)
-            goal.parent.mkdir(parents=True, exist_ok=True)
             if replace:  # from here on, whoever finds this folder can finish it
                 with suppress(FileNotFoundError):
                     goal.rename(draft / _OLD)
             try:
-                new.rename(goal)
+                place(new, goal)
             except OSError:
-                if not goal.is_dir():  # nobody was faster: the disk is to blame
-                    with suppress(OSError):
-                        (draft / _OLD).rename(goal)
-                    raise
+                with suppress(OSError):
+                    (draft / _OLD).rename(goal)
+                raise
             flush_folder(goal.parent)
         finally:
             if goal.is_dir() or not (draft / _OLD).exists():
@@ -178,13 +213,12 @@ class Store:
     def folders(self) -> list[Path]:
         """The folders of all outcomes, the oldest first."""
         ages = []
-        for folder in self.root.glob("[!.]*/**/*/"):
+        for entry in outcome_folders(self.root):
             with suppress(OSError):
-                if _is_outcome(folder):
-                    ages.append((folder.stat().st_mtime, folder))
+                ages.append((entry.stat().st_mtime, Path(entry.path)))
         return [folder for _, folder in sorted(ages)]
 
-    def _drafts(self) -> Iterator[Path]:
+    def drafts(self) -> Iterator[Path]:
         """The temporary folders of all who write or wrote here."""
         yield from self.root.glob(f"{WRITING}*/")
 
@@ -204,61 +238,24 @@ class Store:
                     (draft / version).rename(goal)
 
 
-def _is_outcome(folder: Path) -> bool:
-    """Whether a folder is named like a key and has no others inside, whole or not."""
-    return bool(re.fullmatch("[0-9a-f]+", folder.name)) and not any(folder.glob("*/"))
+def place(new: Path, goal: Path) -> bool:
+    """Rename a folder to its place in the store; whether nobody else was there before.
 
-
-def to_json(value: Any) -> str:
-    """JSON for people: indented, letters as they are; non-finite numbers are refused."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _contents(outcome: Outcome) -> dict[str, bytes]:
-    """The files of an outcome; the same outcome gives the same bytes."""
-    words = outcome_json(outcome)
-    arrays = io.BytesIO()
-    np.savez(arrays, allow_pickle=False, **outcome.arrays)  # pyright: ignore[reportArgumentType]
-    contents = {
-        "config.json": to_json(words.pop("config")).encode(),
-        "findings.json": to_json(words.pop("findings")).encode(),
-        "outcome.json": to_json(words).encode(),
-        "figure.svg": outcome.figure.encode(),
-        "arrays.npz": arrays.getvalue(),
-    }
-    for name, content in contents.items():
-        if len(content) > _FILES[name]:
-            raise ValueError(f"{name} must have at most {_FILES[name]} bytes, got {len(content)}.")
-    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    return contents | {_MANIFEST: to_json(sums).encode()}
-
-
-def _read(folder: Path, names: dict[str, int]) -> Outcome:
-    """Read the named files of an outcome; raises one of UNREADABLE unless they are whole."""
-    sums = read_json(read_capped(folder / _MANIFEST, _MOST_OF_MANIFEST))
-    contents = {name: read_capped(folder / name, most) for name, most in names.items()}
-    for name, content in contents.items():
-        if sums[name] != hashlib.sha256(content).hexdigest():
-            raise ValueError(f"{name} does not fit its checksum")
-    words = read_json(contents["outcome.json"])
-    words["config"] = read_json(contents["config.json"])
-    words["findings"] = read_json(contents["findings.json"])
-    if words["key"] != folder.name:
-        raise ValueError(f"outcome.json is of another outcome, {words['key']!r}")
-    arrays = read_arrays(contents["arrays.npz"]) if "arrays.npz" in contents else {}
-    return outcome_of(words, arrays, contents["figure.svg"].decode())
-
-
-def _reason(folder: Path, error: BaseException) -> str:
-    """Name what cannot be read, and why."""
-    if isinstance(error, OSError):
-        file = f"{Path(error.filename).name}: " if error.filename else ""
-        what = f"{file}{error.strerror or error}"
-    elif isinstance(error, KeyError):
-        what = f"there is no {error}"
-    else:
-        what = f"{error}" or type(error).__name__
-    return f"the outcome in {folder} is damaged ({one_line(what)})"
+    Raises:
+        OSError: It cannot be renamed.
+    """
+    for attempt in range(_PATIENCE):
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            new.rename(goal)
+            return True
+        except OSError as error:
+            if goal.is_dir():
+                return False
+            # Another process may just have deleted the last outcome beside it, and the folder.
+            if not isinstance(error, FileNotFoundError) or attempt == _PATIENCE - 1:
+                raise
+    return False
 
 
 def _set_aside(folder: Path) -> Path:

@@ -10,6 +10,7 @@ import shutil
 import socket
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 WRITING = ".writing-"
@@ -59,7 +60,11 @@ def flush_folder(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete a folder with all that is in it, as far as that is possible."""
+    """Delete a folder with all that is in it, as far as that is possible; of a link the link."""
+    if folder.is_symlink():
+        with suppress(OSError):
+            folder.unlink()
+        return
     shutil.rmtree(folder, ignore_errors=True)
 
 
