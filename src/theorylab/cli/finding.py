@@ -107,14 +107,16 @@ def _print_json(found: "Found") -> None:
     """JSON, one outcome in a line; numbers that JSON has not are texts."""
     print("[", end="")
     for place, hit in enumerate(found):
-        record = hit._asdict() | {"findings": [_finite(each) for each in hit.findings]}
+        record = hit._asdict()
         separator = ",\n" if place else "\n"
         print(f"{separator} {json.dumps(_finite(record), ensure_ascii=False)}", end="")
     print("\n]" if len(found) else "]")
 
 
-def _finite(record: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in record.items()
-    }
+def _finite(value: Any) -> Any:
+    """A value with texts for numbers that JSON has not."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

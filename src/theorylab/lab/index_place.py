@@ -63,8 +63,12 @@ def index_places(root: Path) -> Iterator[IndexPlace]:
     cache = cache_folder() / "index"
     if not is_shared(cache):
         yield IndexPlace(cache / name, why)
+    try:
+        temporary = Path(tempfile.gettempdir())
+    except OSError:  # there is none that can be written
+        return
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
-    own = Path(tempfile.gettempdir()) / f"theorylab-{user}"
+    own = temporary / f"theorylab-{user}"
     if not is_shared(own):
         yield IndexPlace(own / name, f"{why}, and the cache folder cannot be used")
 

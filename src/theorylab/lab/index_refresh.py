@@ -164,11 +164,11 @@ def _scan(index: sqlite3.Connection, root: Path, path: str, changed: int) -> lis
     _add(index, root, path, new)
     settled = time.time_ns() - changed > _SETTLED
     with _transaction(index):
-        index.execute("DELETE FROM folders WHERE path = ?", (path,))
-        index.execute(
-            "INSERT INTO folders VALUES (?, ?, ?)",
-            (path, os.path.dirname(path), changed if settled else _UNSETTLED),
-        )
+        row = (path, os.path.dirname(path), changed if settled else _UNSETTLED)
+        index.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", row)
+        # Who is stopped before these are read reads them the next time.
+        rows = [(folder, path, _UNSETTLED) for folder in folders]
+        index.executemany("INSERT OR IGNORE INTO folders VALUES (?, ?, ?)", rows)
     return folders
 
 
@@ -264,7 +264,7 @@ def _number(value: int | float) -> int | float:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     return value
 
 
