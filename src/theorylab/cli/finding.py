@@ -34,7 +34,7 @@ def find(tree: Tree, parsed: Parsed) -> int:
     else:
         for hit in found:
             print(_line(found, hit))
-        notice(f"{len(found)} outcomes." if len(found) != 1 else "1 outcome.")
+        notice(f"{counted(len(found))}.")
     return 0
 
 
@@ -65,6 +65,16 @@ def found_in_store(tree: Tree, parsed: Parsed, with_findings: bool = False) -> "
         more = len(found.damaged) - _MOST_NAMED
         notice(f"{more} more are damaged; theorylab verify names them.")
     return found
+
+
+def counted(number: int) -> str:
+    """A number of outcomes in words.
+
+    Example:
+        >>> counted(1), counted(2)
+        ('1 outcome', '2 outcomes')
+    """
+    return f"{number} outcome{'' if number == 1 else 's'}"
 
 
 def _line(found: "Found", hit: "Hit") -> str:

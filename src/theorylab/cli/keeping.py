@@ -8,6 +8,7 @@ from theorylab.experiments.tree import Tree
 from theorylab.folders import cache_folder
 
 from .commands import Parsed
+from .finding import counted
 from .listing import print_json
 from .requests import require_no_words, store_path
 from .usage import Usage, notice
@@ -34,7 +35,7 @@ def verify(parsed: Parsed) -> int:
     if "--json" in parsed.options:
         print_json({"outcomes": number, "damaged": damaged, "set_aside": aside})
     else:
-        notice(f"{number} outcomes, {len(damaged)} damaged.")
+        notice(f"{counted(number)}, {len(damaged)} damaged.")
         if aside:
             notice(f"{len(aside)} damaged ones were set aside before; theorylab gc removes them.")
     return 1 if damaged else 0

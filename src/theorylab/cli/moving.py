@@ -5,7 +5,7 @@ from pathlib import Path
 from theorylab.experiments.tree import Tree
 
 from .commands import Parsed
-from .finding import found_in_store
+from .finding import counted, found_in_store
 from .requests import store_path
 from .usage import Usage, notice
 
@@ -30,7 +30,7 @@ def export_outcomes(tree: Tree, parsed: Parsed) -> int:
         folders = store.folders()
     done = export(store, folders, file, notice)
     print(file)
-    notice(f"{done.outcomes} outcomes, {done.size} bytes ({done.size / 1e6:.1f} MB).")
+    notice(f"{counted(done.outcomes)}, {done.size} bytes ({done.size / 1e6:.1f} MB).")
     return 1 if done.left_out else 0
 
 
@@ -42,8 +42,8 @@ def import_outcomes(parsed: Parsed) -> int:
     from theorylab.lab.archive import import_archive
 
     done = import_archive(Store(store_path(parsed)), file)
-    kept = f"; {done.kept} were there already and are kept" if done.kept else ""
-    notice(f"{done.added} outcomes came into the store{kept}.")
+    kept = f"; {done.kept} there already, kept as it was" if done.kept else ""
+    notice(f"{counted(done.added)} came into the store{kept}.")
     return 0
 
 

@@ -162,9 +162,10 @@ def _plain(file: Path) -> Iterator[BinaryIO]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise Refused(f"import reads an archive of outcomes, got {file}: {why}.") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Refused(f"import reads a plain file, got {file}.")
     with os.fdopen(descriptor, "rb") as source:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Refused(f"import reads a plain file, got {file}.")
         yield source
 
 

@@ -74,9 +74,11 @@ def ask(root: Path, question: Callable[[sqlite3.Connection], T], rebuild: bool =
         for fresh in (rebuild, True):  # whatever is wrong with it, a new one may do
             try:
                 return _ask_at(place, root, question, fresh)
+            except Refused:
+                raise
             except TimeoutError:
                 break
-            except (OSError, sqlite3.Error, OverflowError):
+            except Exception:  # an index from elsewhere may say anything
                 continue
     with closing(_opened(":memory:")) as index:
         make(index)
@@ -95,16 +97,23 @@ def _ask_at(
     """Ask the index in one place; many may ask at once, one brings it up to the files."""
     ready(place)
     if not fresh and place.path.is_file():
-        with locked(place, alone=False), closing(_opened(place.path)) as index:
-            if is_current(index, root):
-                return question(index)
+        with locked(place, alone=False):
+            place.require_whole()
+            with closing(_opened(place.path)) as index:
+                if is_current(index, root):
+                    return question(index)
     with locked(place, alone=True):
         if fresh:
             place.remove()
         try:
+            if place.path.is_file():
+                place.require_whole()
+            place.open()
             with closing(_opened(place.path)) as index:
                 make(index)
                 refresh(index, root)
+            place.close()
+            with closing(_opened(place.path)) as index:
                 return question(index)
         except (OSError, sqlite3.Error):
             place.remove()  # a full disk needs the room, a damaged index is of no use

@@ -13,6 +13,7 @@ import hashlib
 import os
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,15 +39,55 @@ class IndexPlace(NamedTuple):
     why: str = ""  # empty if it is beside the store
 
     @property
-    def files(self) -> list[Path]:
-        """All files of the index but the lock, which stays: others may be waiting for it."""
-        return [self.path, *(Path(f"{self.path}-{end}") for end in ("journal", "wal", "shm"))]
+    def beside(self) -> list[Path]:
+        """What SQLite leaves beside an index that was stopped in the middle of a change."""
+        return [Path(f"{self.path}-{end}") for end in ("journal", "wal", "shm")]
+
+    @property
+    def seal(self) -> Path:
+        """The file with the checksum of an index that nobody is changing."""
+        return Path(f"{self.path}-sum")
 
     def remove(self) -> None:
-        """Delete the index; the caller holds the lock alone."""
-        for file in self.files:
+        """Delete the index, but for the lock: others may be waiting for it. Hold it alone."""
+        for file in (self.seal, self.path, *self.beside):
             with suppress(FileNotFoundError):
                 file.unlink()
+
+    def close(self) -> None:
+        """Write the checksum of the index; hold the lock alone."""
+        new = Path(f"{self.seal}.new")
+        new.write_text(_checksum(self.path))
+        new.replace(self.seal)
+
+    def open(self) -> None:
+        """Delete the checksum, for the index is about to change; hold the lock alone."""
+        with suppress(FileNotFoundError):
+            self.seal.unlink()
+
+    def require_whole(self) -> None:
+        """Compare the index with its checksum; there is none if whoever changed it was stopped.
+
+        Raises:
+            OSError: It is damaged.
+        """
+        try:
+            said = self.seal.read_bytes()[:100]
+        except FileNotFoundError:
+            return
+        if said.decode("ascii", "replace") != _checksum(self.path) or any(
+            map(os.path.lexists, self.beside)
+        ):
+            raise OSError(f"{self.path} does not fit its checksum")
+
+
+def _checksum(file: Path) -> str:
+    """A checksum against accidents, fast: it is computed for every question."""
+    number = 0
+    with file.open("rb") as opened:
+        while piece := opened.read(2**20):
+            number = zlib.crc32(piece, number)
+    return f"{number:08x}"
 
 
 def index_places(root: Path) -> Iterator[IndexPlace]:

@@ -38,7 +38,7 @@ class Garbage(NamedTuple):
     is_outcome: bool = False
 
 
-def garbage(store: Store, tree: Tree, cache: Path, days: float) -> Iterator[Garbage]:
+def garbage(store: Store, tree: Tree, cache: Path, days: int) -> Iterator[Garbage]:
     """Everything that nobody reads any more.
 
     Args:
@@ -56,7 +56,7 @@ def garbage(store: Store, tree: Tree, cache: Path, days: float) -> Iterator[Garb
     for folder in finished_blocks(store):
         yield Garbage(folder, "blocks of a run that is over", size(folder))
     for file in unused_programs(cache, days):
-        yield Garbage(file, f"compiled program, not used for {days:g} days", size(file))
+        yield Garbage(file, f"compiled program, not used for {days} days", size(file))
 
 
 def old_outcomes(store: Store, tree: Tree) -> Iterator[Path]:
@@ -102,7 +102,7 @@ def finished_blocks(store: Store) -> Iterator[Path]:
                 yield folder
 
 
-def unused_programs(cache: Path, days: float) -> Iterator[Path]:
+def unused_programs(cache: Path, days: int) -> Iterator[Path]:
     """The compiled programs that were neither made nor read for some days."""
     for file in sorted((cache / "compiled").glob("*")):
         with suppress(OSError):
