@@ -15,6 +15,7 @@ PAGES = [
     ROOT / "docs" / "from-neural-tangents.md",
     ROOT / "docs" / "your-own-network.md",
     ROOT / "docs" / "watching.md",
+    ROOT / "docs" / "store.md",
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .curvature import sharpness as sharpness
     from .curvature import spectral_norm as spectral_norm
     from .dynamics import critical_learning_rate as critical_learning_rate
+    from .entrance import find as find
     from .entrance import run as run
     from .features import agop as agop
     from .features import compare_features as compare_features
@@ -62,6 +63,7 @@ _LATER = {
     "critical_learning_rate": ".dynamics",
     "gauss_newton": ".curvature",
     "examine": ".checkup",
+    "find": ".entrance",
     "hessian": ".curvature",
     "infinite_kernels": ".kernels",
     "linearize": ".models",

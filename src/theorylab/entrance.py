@@ -1,4 +1,4 @@
-"""The door for Python: `theorylab.run` is what `theorylab run` is in the shell."""
+"""The door for Python: `theorylab.run` is what `theorylab run` is in the shell; so is `find`."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,9 @@ from theorylab.experiments.reader import TreeError
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.folders import store_folder
 from theorylab.lab import Outcome, Refused, Store
-from theorylab.lab.requests import find, request
+from theorylab.lab.found import Found
+from theorylab.lab.requests import find as find_experiment
+from theorylab.lab.requests import request
 from theorylab.lab.session import Silence, obtain
 from theorylab.report.progress import LiveProgress
 
@@ -46,7 +48,7 @@ def run(
         print(f"theorylab: {text}", file=sys.stderr)
 
     try:
-        asked = request(find(EXPERIMENTS, name, notice), preset, fields)
+        asked = request(find_experiment(EXPERIMENTS, name, notice), preset, fields)
     except TreeError as error:
         raise Refused(str(error)) from None
     kept = Store(store_folder() if store is None else Path(store).expanduser())
@@ -55,3 +57,30 @@ def run(
     if obtained.failures:
         raise obtained.failures[0]
     return obtained.outcomes[0]
+
+
+def find(
+    where: str = "",
+    /,
+    *,
+    experiment: str = "",
+    limit: int | None = None,
+    store: str | Path | None = None,
+) -> Found:
+    """Find outcomes in the store by what they are and by what was found.
+
+    `theorylab.find("width >= 256 and verdict = 'refuted'")` is `theorylab find --where "…"`. What
+    it gives is a sequence of short descriptions; `.outcomes()` reads the outcomes whole, and
+    `.to_pandas()` makes a table.
+
+    Args:
+        where: What must hold; the page on the store has the language. Everything unless given.
+        experiment: Its name, or the name of a folder of experiments; all unless given.
+        limit: How many are found at most.
+        store: The folder of outcomes; the one in the user's data folder unless told otherwise.
+
+    Raises:
+        ValueError: What must hold cannot be read, with the place; or nothing has such a name.
+    """
+    kept = Store(store_folder() if store is None else Path(store).expanduser())
+    return kept.find(where, EXPERIMENTS.renames.get(experiment, experiment), limit)

@@ -23,11 +23,11 @@ from theorylab.lab.archive import export
 ROUNDS = int(os.environ.get("THEORYLAB_FUZZ", "40"))
 SEED = int(os.environ.get("THEORYLAB_FUZZ_SEED", "0"))
 NEIGHBOUR = "aaaa"
-NAMES = """width ratio name sizes fair value low high verdict expected claim kind source system place
-experiment key preset seconds date as_expected config.low config. and or not in any every none true
-false inf"""
-MARKS = """( ) ( ) , , = == != <> < <= > >= ~ ; -- /* */ ' " '' 'relu' "x" 'refuted' '2026-01' '%' \\
-$ ? ?1 :a @ 3 -1 1e9 1e999 .5 5. 0x1 1_0 99999999999999999999"""
+NAMES = """width ratio name sizes fair value low high verdict expected claim kind source system
+place experiment key preset seconds date as_expected config.low config. and or not in any every none
+true false inf"""
+MARKS = """( ) ( ) , , = == != <> < <= > >= ~ ; -- /* */ ' " '' 'relu' "x" 'refuted' '2026-01' '%'
+\\ $ ? ?1 :a @ 3 -1 1e9 1e999 .5 5. 0x1 1_0 99999999999999999999"""
 WORDS = (*NAMES.split(), *MARKS.split(), "\0", "\n", "η", "\ud800")
 ODD: tuple[Any, ...] = (
     None, True, -1, 0, 10**400, 1e308, "", "nan", "inf", "\ud800", "\0", "x" * 10**5, [], {}, [[]],

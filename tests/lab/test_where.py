@@ -9,11 +9,11 @@ import pytest
 from made_up import judged, made_up
 
 from theorylab.claims.claim import Verdict
-from theorylab.lab import Outcome, Refused, Store
+from theorylab.lab import Judged, Outcome, Refused, Store
 from theorylab.lab.where import LONGEST, condition
 
 VERDICTS = (Verdict.SUPPORTED, Verdict.REFUTED, Verdict.NOT_JUDGED)
-Holds = Callable[[Outcome, object], bool]  # of an outcome and one of its findings
+Holds = Callable[[Outcome, Judged], bool]  # of an outcome and one of its findings
 
 
 def outcomes() -> list[Outcome]:

@@ -1,3 +1,3 @@
-"""The command line: list · show · run · examine · report · tour · forget · completion · fetch."""
+"""The command line: list · show · run · examine · report · find · verify · gc · …."""
 
 from .dispatch import main as main

@@ -249,8 +249,8 @@ theorylab COMMAND --help says more; theorylab --version says which version this 
 
 The environment: THEORYLAB_STORE and THEORYLAB_CACHE name the folders for outcomes and for what can
 be made anew; NO_COLOR turns colours off.
-Exit codes: 0 every verdict is as expected, 1 one is not (or a figure failed), 2 bad usage,
-3 a run failed (of examine: a row did), 130 interrupted.
+Exit codes: 0 every verdict is as expected, 1 one is not (or a figure failed; of verify and export:
+an outcome is damaged), 2 bad usage, 3 a run failed (of examine: a row did), 130 interrupted.
 """
 
 

@@ -50,7 +50,7 @@ complete -c theorylab -l out -r -F
 complete -c theorylab -l to -r -F
 complete -c theorylab -l page -r -F
 complete -c theorylab -l save -r -F
-complete -c theorylab -n '__fish_seen_subcommand_from examine' -F
+complete -c theorylab -n '__fish_seen_subcommand_from examine export import' -F
 """,
 }
 
@@ -101,7 +101,8 @@ def _after(tree: Tree, command: Command, before: list[str], current: str) -> Ite
     if "--preset" in values and len(entries) == 1:
         values["--preset"] = tuple(entries[0].presets)
     if last in values:
-        return {"--concept": _concepts(names), "--source": KEYS}.get(last, values[last])
+        named = {"--concept": _concepts(names), "--source": KEYS, "--experiment": names}
+        return named.get(last, values[last])
     if current.startswith("-"):
         flags = [option.flag for option in command.options]
         return [*flags, *_field_values(entries), "--help"]
