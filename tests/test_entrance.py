@@ -5,7 +5,6 @@ import importlib
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,22 +66,3 @@ def test_rooms_are_attributes_and_other_names_are_errors():
     for name in ("kernel", "_private", "nothing"):
         with pytest.raises(AttributeError, match=f"'theorylab' has no attribute '{name}'"):
             getattr(theorylab, name)
-
-
-def test_find_answers_from_the_store_by_old_names_too(folders, monkeypatch):
-    """Oracle: the same question asked of the store."""
-    sys.path.append(str(Path(__file__).parent / "lab"))
-    from made_up import made_up
-
-    store = theorylab.lab.Store(folders / "store")
-    store.prepare()
-    for width in (1, 2, 3):
-        store.write(made_up(f"a{width}", config={"width": width}))
-    entrance = importlib.import_module("theorylab.entrance")
-    tree = replace(entrance.EXPERIMENTS, renames={"toys/euro": "toys/coin"})
-    monkeypatch.setattr(entrance, "EXPERIMENTS", tree)
-    found = theorylab.find("width >= 2", experiment="toys/euro", store=folders / "store")
-    assert [hit.key for hit in found] == ["a2", "a3"]
-    assert [hit.key for hit in theorylab.find("width >= 2", limit=1)] == ["a2"]
-    with pytest.raises(ValueError, match="where must have a value, got the end"):
-        theorylab.find("width >=")

@@ -206,7 +206,7 @@ def test_an_experiment_that_cannot_be_read_is_named_and_left_out(theorylab, tree
     ("words", "expected"),
     [
         (["s"], ["show"]),
-        (["f"], ["fetch", "forget"]),
+        (["f"], ["fetch", "find", "forget"]),
         (["fetch", "m"], ["mnist"]),
         (["--"], ["--help", "--version"]),
         ([""], ["--help", "--version", *sorted(command.name for command in COMMANDS)]),
@@ -223,6 +223,8 @@ def test_an_experiment_that_cannot_be_read_is_named_and_left_out(theorylab, tree
         (["list", "--concept", ""], ["toys"]),
         (["list", "--source", "a"], ["arora"]),
         (["list", "--by", ""], ["system"]),
+        (["find", "--experiment", "toys/c"], ["toys/coin"]),
+        (["export", ""], []),
         (["list", ""], []),
         (["show", "toys/coin", "--"], ["--help", "--json"]),
         (["completion", ""], ["bash", "fish", "zsh"]),

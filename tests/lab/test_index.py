@@ -1,6 +1,7 @@
 """The index says what the files say, whatever happened to either."""
 
 import hashlib
+import importlib
 import json
 import os
 import shutil
@@ -8,11 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_up import made_up
 
+import theorylab
 from theorylab.folders import cache_folder
 from theorylab.lab import Refused, Store, index_place, index_refresh
 from theorylab.lab.filesystems import is_shared, kind_of
@@ -320,3 +323,19 @@ def test_whole_numbers_that_sqlite_cannot_hold(store):
     sums["config.json"] = hashlib.sha256(content).hexdigest()
     (path / "manifest.json").write_text(json.dumps(sums))
     assert keys(store, "seed = 1e30 and large = inf") == ["ee"]
+
+
+def test_find_answers_from_the_store_by_old_names_too(folders, monkeypatch):
+    """Oracle: the same question asked of the store."""
+    store = theorylab.lab.Store(folders / "store")
+    store.prepare()
+    for width in (1, 2, 3):
+        store.write(made_up(f"a{width}", config={"width": width}))
+    entrance = importlib.import_module("theorylab.entrance")
+    tree = replace(entrance.EXPERIMENTS, renames={"toys/euro": "toys/coin"})
+    monkeypatch.setattr(entrance, "EXPERIMENTS", tree)
+    found = theorylab.find("width >= 2", experiment="toys/euro", store=folders / "store")
+    assert [hit.key for hit in found] == ["a2", "a3"]
+    assert [hit.key for hit in theorylab.find("width >= 2", limit=1)] == ["a2"]
+    with pytest.raises(ValueError, match="where must have a value, got the end"):
+        theorylab.find("width >=")
