@@ -98,8 +98,8 @@ def condition(text: str) -> Condition:
     Example:
         >>> condition("width >= 256").part.values
         ('width', 256)
-        >>> condition("verdict = 'refuted'").finding.sql
-        "((f.verdict = ?) IS TRUE)"
+        >>> print(condition("verdict = 'refuted'").finding.sql)
+        ((f.verdict = ?) IS TRUE)
         >>> condition("width >> 256")
         Traceback (most recent call last):
         theorylab.lab.failure.Refused: where must have a value, got '>' at character 8: width >> 256
