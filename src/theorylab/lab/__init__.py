@@ -13,11 +13,15 @@ from .failure import Refused as Refused
 from .failure import RunFailed as RunFailed
 
 if TYPE_CHECKING:
+    from .found import Found as Found
+    from .found import Hit as Hit
     from .outcome import Judged as Judged
     from .outcome import Outcome as Outcome
     from .store import Store as Store
 
 _LATER = {
+    "Found": ".found",
+    "Hit": ".found",
     "Judged": ".outcome",
     "Outcome": ".outcome",
     "Store": ".store",
