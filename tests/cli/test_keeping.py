@@ -160,6 +160,19 @@ def test_export_and_import(theorylab, store, tmp_path):
     assert "read from the store" in again.out + again.err or again.code == 0
 
 
+def test_find_says_where_the_index_is_if_it_is_not_in_the_store(theorylab, store, monkeypatch):
+    shared = {store}
+    monkeypatch.setattr("theorylab.lab.index_place.is_shared", lambda folder: folder in shared)
+    monkeypatch.setattr("theorylab.lab.index_place.kind_of", lambda folder: "nfs4")
+    first, *_ = theorylab("find").err.splitlines()
+    assert first.startswith(f"theorylab: the index of the store is in {store.parent}/cache/index/")
+    assert first.endswith(".sqlite, because the store is on nfs4.")
+    assert theorylab("find").err == "theorylab: 3 outcomes.\n"
+    monkeypatch.setattr("theorylab.lab.index_place.is_shared", lambda folder: True)
+    first, *_ = theorylab("find").err.splitlines()
+    assert first.startswith("theorylab: no index can be written: one was made in memory")
+
+
 def test_find_loads_neither_jax_nor_numpy(theorylab, store, script):
     """A question about a store that did not change is answered at once."""
     for folder in [store, *store.rglob("*/")]:

@@ -153,6 +153,33 @@ def test_a_write_that_fails_leaves_nothing(store, monkeypatch):
     assert list(store.root.glob("toys/coin/*")) == list(store.root.glob(".*")) == []
 
 
+def test_a_folder_that_another_process_deletes_is_made_again(store, heard, monkeypatch):
+    """The last outcome of an experiment is deleted just before the next one comes."""
+    rename, times = Path.rename, []
+
+    def late(path, target):
+        if target.name == "0123456789abcdef" and len(times) < 2:
+            times.append(target)
+            target.parent.rmdir()
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    store.write(made_up())
+    assert len(times) == 2
+    assert recalled(store, made_up(), heard) is not None
+
+
+def test_a_link_to_an_outcome_is_deleted_and_not_the_outcome(store, heard, tmp_path):
+    other = Store(tmp_path / "other")
+    other.prepare()
+    path = other.write(made_up())
+    (store.root / "toys").mkdir()
+    (store.root / "toys/coin").symlink_to(path.parent)
+    store.delete(store.root / "toys/coin")
+    assert os.listdir(store.root) == []
+    assert recalled(other, made_up(), heard) is not None
+
+
 def test_what_dead_processes_left_is_swept_and_what_the_living_write_is_not(store):
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()

@@ -51,14 +51,20 @@ def found_in_store(tree: Tree, parsed: Parsed, with_findings: bool = False) -> "
     if limit is not None and not re.fullmatch(r"[0-9]{1,9}", limit):
         raise Usage(f"--limit must be a whole number of at least 0, got {limit!r}.")
 
-    from theorylab.lab.index import find
+    from theorylab.lab.index import find, where_is
 
     root, name = store_path(parsed), parsed.options.get("--experiment", "").strip("/")
     name = tree.renames.get(name, name)
     if "--experiment" in parsed.options and not name:
         raise Usage("--experiment needs a name, got an empty one.")
     number = None if limit is None else int(limit)
+    before = where_is(root) if root.is_dir() else None
     found = find(root, where, name, number, "--rebuild" in parsed.options, with_findings)
+    now = where_is(root)
+    if now is None:
+        notice("no index can be written: one was made in memory, for this question only.")
+    elif now.why and before is None:
+        notice(f"the index of the store is in {now.path}, because {now.why}.")
     for experiment, key, fault in found.damaged[:_MOST_NAMED]:
         notice(f"the outcome in {root / experiment / key} is damaged ({fault}); left out.")
     if len(found.damaged) > _MOST_NAMED:
