@@ -102,8 +102,9 @@ def write_package(package: Path, folder: Path, shown: frozenset[tuple[Path, str]
                 children.append(f"{path.name} <{path.name}/index>")
         elif path.suffix == ".py" and (text := module_page(path, shown)):
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{path.stem}.md").write_text(text, encoding="utf-8")
-            children.append(f"{path.stem} <{path.stem}>")
+            page = "index_" if path.stem == "index" else path.stem  # index.md is the package's own
+            (folder / f"{page}.md").write_text(text, encoding="utf-8")
+            children.append(f"{path.stem} <{page}>")
     guests = {n: p for n, p in exported.items() if p.file and not p.file.is_relative_to(package)}
     if not (own or children):
         return False
