@@ -165,6 +165,7 @@ WHOLE = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", b"1234567
         npz(bytes(10**6), compression=zipfile.ZIP_DEFLATED),
         npz(WHOLE, compression=zipfile.ZIP_DEFLATED).replace(WHOLE[-6:], b"\xff" * 6),
         npz(WHOLE).replace(b"12345678", b"87654321"),
+        npz(WHOLE).replace(b"PK\1\2\x14\3\x14\0\0\0", b"PK\1\2\x14\3\x14\0\1\0"),  # a password
         b"PK\x03\x04",
         b"",
     ],
