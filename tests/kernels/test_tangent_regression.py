@@ -55,8 +55,7 @@ def test_a_fit_that_has_not_come_far_says_so():
 
 
 def test_blocks_of_inputs_give_the_same_fit():
-    """Oracle: all at once. Outputs depend on their batch of 2, and every block has whole batches;
-    of 20 examples and 7 other inputs, blocks of 6 leave a rest of both."""
+    """Oracle: all at once. Outputs depend on their batch of 2; 20 and 7 inputs leave a rest."""
 
     def centred(w, x):
         outputs = MODEL.apply(w, x)

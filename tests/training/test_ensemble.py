@@ -92,27 +92,36 @@ def test_blocks_of_seeds_are_all_seeds(at_once, members):
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-15), together, members)
 
 
-def test_as_many_calls_run_at_once_as_fit_into_memory(monkeypatch):
-    """Oracle: the bytes of an array that a run must hold; memory for one of two such runs."""
-    running, most = [], []
+@pytest.mark.parametrize(
+    ("at_once", "free", "expected"), [(1, 1, [1]), (4, 3, [4, 2]), (2, 9, [2])]
+)
+def test_as_many_seeds_run_at_once_as_fit_into_memory(monkeypatch, at_once, free, expected):
+    """Oracle: the bytes of two sorted arrays that a seed must hold, at so many times it is free."""
+    module, sizes, running, most = sys.modules["theorylab.training.ensemble"], [], [], []
+    compiled, held = module._compiled, 8 * 10**5
 
-    def watched(seed, total):
-        running.append(seed)
+    def counting(run, inputs, size, on_cpu):
+        sizes.append(size)
+        return compiled(run, inputs, size, on_cpu)
+
+    def seen(first):
+        running.append(1)
         most.append(len(running))
         time.sleep(0.02)
-        running.remove(seed)
-        return total
+        running.pop()
+        return first
 
     def member(seed):
-        held = jnp.sort(jax.random.normal(jax.random.key(seed), (10**5,)))
-        like = jax.ShapeDtypeStruct((), held.dtype)
-        return jax.pure_callback(watched, like, seed, held[0], vmap_method="sequential")
+        largest = jnp.sort(jax.random.normal(jax.random.key(seed), (10**5,)))[-1]
+        like = jax.ShapeDtypeStruct((), largest.dtype)
+        return jax.pure_callback(seen, like, largest, vmap_method="broadcast_all")
 
-    module = sys.modules["theorylab.training.ensemble"]  # the room's name is the function
     monkeypatch.setattr(module, "_num_cores", lambda: 2)
-    monkeypatch.setattr(module, "available_memory", lambda: 10**6)
-    ensemble(member, jnp.arange(6))
-    assert max(most) == 1
+    monkeypatch.setattr(module, "_compiled", counting)
+    monkeypatch.setattr(module, "available_memory", lambda: 2 * free * held)
+    together = ensemble(member, jnp.arange(4), at_once)
+    assert (sizes, max(most)) == (expected, 2 if free == 9 else 1)
+    np.testing.assert_array_equal(together, ensemble(member, jnp.arange(4)))
 
 
 def test_batches_of_factorisations_do_not_wait_for_each_other():

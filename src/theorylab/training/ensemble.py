@@ -48,7 +48,8 @@ def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None)
         run: A pure function of one seed's input to a pytree of arrays.
         inputs: The seeds' keys, (seeds,), or any pytree of arrays with seeds as the leading axis.
         at_once: How many seeds one call takes, vectorised; by default 1 on a CPU, else all. More
-            than 1 pays on a CPU only for networks of some ten neurons.
+            than 1 pays on a CPU only for networks of some ten neurons. Where so many do not fit
+            into the memory that is free, it is half as many, or half of that, …
 
     Example:
         >>> ensemble(lambda seed: seed**2, jnp.arange(3)).tolist()
@@ -63,8 +64,11 @@ def ensemble(run: Callable[[Any], Any], inputs: Any, at_once: int | None = None)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(inputs)):
         return jax.lax.map(run, inputs, batch_size=size)
     program, num_threads = _compiled(run, inputs, size, on_cpu)
+    while size > 1 and num_threads == 0:  # so many seeds do not fit into memory
+        size = -(-size // 2)
+        program, num_threads = _compiled(run, inputs, size, on_cpu)
     program = _kept(program)
-    with ThreadPoolExecutor(num_threads) as pool:
+    with ThreadPoolExecutor(max(1, num_threads)) as pool:
         parts = list(pool.map(program, _firsts(num_seeds, size)))
     return jax.tree.map(lambda *leaves: _joined(leaves, num_seeds), *parts)
 
@@ -150,7 +154,10 @@ def _kind(leaf: Any) -> tuple[tuple[int, ...], np.dtype]:
 def _compiled(
     run: Callable[[Any], Any], inputs: Any, size: int, on_cpu: bool
 ) -> tuple[_Program, int]:
-    """The program, first seed ─► results of `size` seeds, and how many of it may run at once."""
+    """The program, first seed ─► results of `size` seeds, and how many of it may run at once.
+
+    That is 0 if not even one fits into memory.
+    """
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), inputs)
     hoisted, constants = _hoisted(run, one)
 
@@ -180,12 +187,12 @@ def _compiled(
 
 
 def _that_fit(num_threads: int, compiled: Any) -> int:
-    """How many calls may run at once in the memory that is free: one, in any case."""
+    """How many calls, at most so many, may run at once in the memory that is free."""
     free, needed = available_memory(), compiled.memory_analysis()
     if free is None or needed is None:
         return num_threads
     each = needed.temp_size_in_bytes + needed.output_size_in_bytes
-    return max(1, min(num_threads, free // max(each, 1)))
+    return min(num_threads, free // max(each, 1))
 
 
 def _hoisted(run: Callable[[Any], Any], example: Any) -> tuple[Callable[..., Any], list[Any]]:
