@@ -9,6 +9,9 @@ Beyond 4 it diverges. The linear model, whose λ cannot fall, diverges already b
 Networks are trained in their weights beside the map of the plane (g, λ), which they obey exactly.
 `dynamics/quadratic/phase_diagram` runs this map at many more widths and learning rates.
 
+`paper` takes three seeds at a time, 2.4 GB by its estimate (1.7 GB were seen): half a minute to a
+minute of one core for each of 14 blocks, ten minutes in all.
+
 Source: zhu · nqm-2d-map · Eqs 3.11–3.14, Thm 3.3.1; zhu · nqm-relu2 · Eqs 3.9–3.10;
 zhu · linear-dynamics · Eqs 3.7–3.8.
 """
