@@ -12,6 +12,10 @@ steps point alike, far beyond the deviation 1/√dim of random directions. (The 
 the two; here it is the mean of both.) Descent is plain, so that the way of the weights is the mean
 gradient. Biases start at 0; there are no batch statistics.
 
+`paper` keeps each of its 24 networks. Counted by its operations, at the 50 GFLOP/s of one core that
+a shorter run had, a network takes 15 hours, and all of them two weeks; on a GPU with 10 TFLOP/s it
+is some minutes, and two hours. One core needs 10 GB, two 18 GB.
+
 Source: shi · exp-resnet-filters · Figures A.16, A.17, Table A.7.
 """
 

@@ -22,7 +22,11 @@ Others, by flags:
         --num-test 397 --num-epochs 30 --regression-steps 320 --placement-seeds 1       2 minutes
     and of these with --background all --classes 0,1,2,3,4 --levels 1 --num-train 650
         --num-test 250                                                                2 minutes
-    --preset paper: WRN-10-10, vehicles among animals               hours on a GPU for each cell
+    --preset paper: WRN-10-10, vehicles among animals       7 hours on a GPU for each of 82 cells
+
+The last is counted by its operations, 240 · 10¹⁵ for a cell, at 10 TFLOP/s; it was not run, and is
+out of reach of a CPU. A cell (background, level, seed) that is finished is kept. The regression
+takes 100 images at a time, a batch, so that two cells at once need 10 GB.
 
 Source: karp · wrn-vs-ntk · 3.6, B.3, B.4; karp · noise-bg-data · 3.6, B.3, B.4.
 """
