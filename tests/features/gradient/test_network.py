@@ -20,6 +20,9 @@ from theorylab.features.gradient import (
     train,
     train_exactly,
 )
+from theorylab.features.gradient import (
+    network as module,
+)
 
 WIDTH, DIMENSION = 3, 4
 
@@ -162,3 +165,14 @@ def test_bad_input_is_refused(start, law):
         forgetting_schedule(0, 1.0, 2)
     with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
         forgetting_schedule(1.0, 1.0, 0)
+
+
+def test_points_answered_in_turn_give_the_same_risk_and_step(law, start, monkeypatch):
+    """Oracle: all 9 points at once; 4 at a time leave one."""
+    schedule = forgetting_schedule(0.4, 0.1, num_steps=2)
+    expected = (risk(start, law, "logistic"), *gradient_step(start, law, schedule, 1, "logistic"))
+    monkeypatch.setattr(module, "_TOGETHER", 20)
+    monkeypatch.setattr(module, "_IN_TURN", 4 * len(start.outputs))
+    found = (risk(start, law, "logistic"), *gradient_step(start, law, schedule, 1, "logistic"))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-14), found, expected)
+    assert float(jnp.abs(found[2] - start.weights).max()) > 1e-3

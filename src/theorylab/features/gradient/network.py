@@ -37,6 +37,8 @@ from ..blocks import sum_over_blocks
 LossName = Literal["hinge", "logistic"]
 DataSampler = Callable[[RandomKey, int], Dataset]  # a law: key, number of samples ─► samples
 
+_TOGETHER = 2**27  # entries of an (n, m) array that may be made at once,
+_IN_TURN = 2**25  # and of those made in turn where it would have more
 _SLOPES = {"hinge": 1.0, "logistic": 1 / (2 * math.log(2))}
 
 
@@ -336,7 +338,7 @@ def _slopes(
 
 
 def risk(network: ReluNetwork, law: FiniteLaw, loss: LossName = "hinge") -> Float[Array, ""]:
-    """L(Ξ) = E ℓ(y g(x)), without the penalty.
+    """L(Ξ) = E ℓ(y g(x)), without the penalty; points are answered in turn if there are many.
 
     Args:
         network: Ξ.
@@ -349,7 +351,16 @@ def risk(network: ReluNetwork, law: FiniteLaw, loss: LossName = "hinge") -> Floa
         >>> float(risk(network, law))
         1.0
     """
-    return law.probabilities @ margin_loss(law.y * network(law.x), loss)
+    return law.probabilities @ margin_loss(law.y * _outputs(network, law.x), loss)
+
+
+def _outputs(network: ReluNetwork, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    """g(x), of many points in turn; so are its derivatives."""
+    width = len(network.outputs)
+    if len(x) * width <= _TOGETHER:
+        return network(x)
+    one = jax.checkpoint(lambda point: network(point[None, :])[0])
+    return jax.lax.map(one, x, batch_size=max(_IN_TURN // width, 1))
 
 
 def error_rate(network: ReluNetwork, data: Dataset) -> Float[Array, ""]:
