@@ -68,18 +68,15 @@ def kept_block(compute: Callable[[], "Sequence[np.ndarray]"]) -> "Sequence[np.nd
         return kept
     began = time.perf_counter()
     # A block that is read asks for no series, so none inside it may have a number.
-    token = _keeper.set(None)
-    try:
+    with keeping(None):
         arrays = compute()
-    finally:
-        _keeper.reset(token)
     keeper.write(series, 0, arrays, time.perf_counter() - began)
     return arrays
 
 
 @contextmanager
-def keeping(keeper: Keeper) -> Iterator[None]:
-    """Let a keeper have every block that is offered inside."""
+def keeping(keeper: Keeper | None) -> Iterator[None]:
+    """Let a keeper have every block that is offered inside; None: nobody has them."""
     token = _keeper.set(keeper)
     try:
         yield

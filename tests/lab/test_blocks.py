@@ -126,6 +126,21 @@ def test_stopped_blocks_of_seeds_go_on_with_the_same_numbers(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+def test_what_runs_inside_a_block_of_seeds_is_no_block_of_its_own(tmp_path):
+    """Oracle: the same without a keeper. What follows blocks that are read keeps its number."""
+
+    def members(seeds):
+        return ensemble(lambda seed: seed + 1, seeds)
+
+    def run():
+        return seed_blocks(members, np.arange(5.0), 2), ensemble(lambda x: 2 * x, np.arange(3.0))
+
+    expected = run()
+    for _ in range(2):
+        with keeping(Killing(tmp_path, fatal=-1)):
+            jax.tree.map(np.testing.assert_array_equal, run(), expected)
+
+
 def test_series_are_told_apart_and_other_shapes_are_not_read(tmp_path):
     """Oracle: the functions themselves."""
     for power in (1, 2):

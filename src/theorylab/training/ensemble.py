@@ -25,7 +25,7 @@ from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jaxtyping import Array, Int
 
-from theorylab.blocks import current_keeper
+from theorylab.blocks import current_keeper, keeping
 from theorylab.models.fast_convolutions import fast_convolutions
 from theorylab.numerics.memory import available_memory
 from theorylab.progress import report
@@ -96,7 +96,8 @@ def seed_blocks(run: Callable[[Any], Any], inputs: Any, at_once: int) -> Any:
 
     def block(first: Any) -> Any:
         slice_of = jax.lax.dynamic_slice_in_dim
-        return run(jax.tree.map(lambda leaf: slice_of(leaf, first, at_once), inputs))
+        with keeping(None):  # a block that is read asks for no series: none inside has a number
+            return run(jax.tree.map(lambda leaf: slice_of(leaf, first, at_once), inputs))
 
     firsts = _firsts(num_seeds, at_once)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(inputs)):
