@@ -11,9 +11,10 @@ with three colours. The large one has 64, 128 and 256 channels and 2,560 neurons
     AGOP                               average gradient outer product: torch.func.jacrev
 
 All get the same weights, images and labels in single precision, in a process of their own that is
-pinned to one core with one thread; CPU seconds count, of matrices the best of three calls. Of eigenvalues, the largest ‖Hv − λv‖/λ₁
-stands beside the time; steps and tolerances are to be chosen so that it is equal. Of matrices, the
-trace and the norm are compared. Compilation is shown apart; PyTorch has none.
+pinned to one core with one thread; CPU seconds count, of matrices the best of three calls. Of
+eigenvalues, the largest ‖Hv − λv‖/λ₁ stands beside the time; steps and tolerances are to be chosen
+so that it is equal. Of matrices, the trace and the norm are compared. Compilation is shown apart;
+PyTorch has none.
 """
 
 import argparse
