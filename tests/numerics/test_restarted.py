@@ -73,7 +73,7 @@ def test_the_projection_is_exact_although_few_vectors_are_orthogonalised(
 
 @pytest.mark.parametrize("kind", ["outliers", "bulk"])
 def test_without_the_estimate_orthogonality_is_lost_or_everything_is_taken_out(monkeypatch, kind):
-    """Oracle: two extremes. Never looking loses outliers' orthogonality; always looking keeps it."""
+    """Oracle: two extremes. Never looking loses outliers; always looking keeps WᵀW = 1."""
     values = spectrum(kind)
     _, w, looks = ran(values, "float32", 0, 0)
     assert looks == 30

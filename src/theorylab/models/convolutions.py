@@ -134,9 +134,7 @@ def convolve(x: Array, kernel: Array, options: Options) -> Array:
     return jnp.transpose(y, tuple(order.index(axis) for axis in range(len(order))))
 
 
-def _in_library_order(
-    x: Array, kernel: Array, counts: tuple[int, ...], options: Options
-) -> Array:
+def _in_library_order(x: Array, kernel: Array, counts: tuple[int, ...], options: Options) -> Array:
     if options.is_fast(kernel.shape[:-2], counts):
         return _by_library(x, kernel, options)
     return _by_products(x, kernel, counts, options)
@@ -163,16 +161,15 @@ def _by_phases(x: Array, kernel: Array, counts: tuple[int, ...], options: Option
         weights = kernel[tuple(chosen)]
         if 0 in weights.shape:
             kind = options.preferred_element_type or x.dtype
-            parts.append(jnp.zeros((x.shape[0] // options.batch_group_count, *sizes, kernel.shape[-1]), kind))
+            n = x.shape[0] // options.batch_group_count
+            parts.append(jnp.zeros((n, *sizes, kernel.shape[-1]), kind))
             continue
         own = options._replace(padding=tuple(padding), lhs_dilation=none)
         parts.append(_in_library_order(x, weights, sizes, own))
     return _interleaved(parts, spreads, counts)
 
 
-def _interleaved(
-    parts: list[Array], spreads: tuple[int, ...], counts: tuple[int, ...]
-) -> Array:
+def _interleaved(parts: list[Array], spreads: tuple[int, ...], counts: tuple[int, ...]) -> Array:
     """Put phases (n, *sizes, out) beside each other, and leave out what is beyond the counts."""
     n, *sizes, width = parts[0].shape
     whole = jnp.stack(parts).reshape(*spreads, n, *sizes, width)

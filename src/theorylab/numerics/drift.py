@@ -5,9 +5,9 @@ products ω_j(i) = w_iᵀ w_j follow the same recurrence, since A is symmetric (
 
     β′ ω_{j+1}(i) = (T ω_j)(i) − α ω_j(i) − β ω_{j−1}(i) + rounding
 
-which needs no vector at all. While all are below √ε, T is the projection of A on the space to ε ‖A‖.
-So it is enough to take out what is along earlier vectors when the estimate reaches √ε, of two
-vectors, one after the other, because the recurrence looks back at two. After a restart T has an
+which needs no vector at all. While all are below √ε, T is the projection of A on the space up to
+ε ‖A‖. So it is enough to take out what is along earlier vectors when the estimate reaches √ε, of
+two vectors, one after the other, because the recurrence looks back at two. After a restart T has an
 arrow, and nothing else changes.
 
 Source: Simon (1984), The Lanczos algorithm with partial reorthogonalization.
@@ -38,7 +38,7 @@ class Drift:
 
     def __init__(self, epsilon: float, always: bool) -> None:
         self.epsilon, self.always = epsilon, always
-        self.before, self.now = np.zeros(0), np.zeros(0)  # ω of w_{j−1} and of w_j with earlier ones
+        self.before, self.now = np.zeros(0), np.zeros(0)  # ω of w_{j−1} and of w_j
         self.noise = epsilon
         self.pending = 0  # vectors that are still to be orthogonalised
 

@@ -8,10 +8,10 @@ rest. What lies along L, C = Lᵀ A W, is kept: with it the projection of A on b
     [L W]ᵀ A [L W] = [Θ C; Cᵀ T]
 
 When the basis is full it is replaced by its foremost Ritz vectors and the last vector (thick
-restart); T is then diagonal, with an arrow of residuals. Small vectors are orthogonalised against all
-others at every step, a second time where much was taken out of them. Large ones only against L and
-the last two, until what rounding has left along the others may have grown to √ε; then it is taken
-out of two of them, one after the other (`drift`). The coupling to L and T stay exact to ε ‖A‖.
+restart); T is then diagonal, with an arrow of residuals. Small vectors are orthogonalised against
+all others at every step, a second time where much was taken out of them. Large ones only against L
+and the last two, until what rounding has left along the others may have grown to √ε; then it is
+taken out of two of them, one after the other (`drift`). T stays the projection to ε ‖A‖.
 
 Source: Wu & Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems;
 Simon (1984), The Lanczos algorithm with partial reorthogonalization.
