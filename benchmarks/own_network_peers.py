@@ -197,7 +197,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     began = time.process_time()
     compiled = jax.jit(run).lower(params, x, y, key).compile()
     compiling = time.process_time() - began
-    times = []
+    times: list[float] = []
+    answer: Any = ()
     for _ in range(ROUNDS[given.task]):
         began = time.process_time()
         answer = jax.block_until_ready(compiled(params, x, y, key))
