@@ -13,7 +13,7 @@ import pytest
 import theorylab
 from theorylab.blocks import keeping
 from theorylab.lab.blocks import FORGOTTEN_AFTER, BlockFolder, sweep_forgotten
-from theorylab.training import ensemble
+from theorylab.training import ensemble, seed_blocks
 
 KEYS = jax.random.split(jax.random.key(0), 5)
 MODULE = '''
@@ -110,6 +110,19 @@ def test_a_stopped_ensemble_goes_on_with_the_same_numbers(tmp_path, monkeypatch)
     with keeping(second):
         found = ensemble(draw, KEYS)
     assert second.computed == [3]
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_stopped_blocks_of_seeds_go_on_with_the_same_numbers(tmp_path):
+    """Oracle: blocks that nobody stopped; what was finished is not computed again."""
+    some = jax.vmap(draw)
+    expected = seed_blocks(some, KEYS, 2)
+    with keeping(Killing(tmp_path, fatal=2)), pytest.raises(Stopped):
+        seed_blocks(some, KEYS, 2)
+    second = Killing(tmp_path, fatal=-1)
+    with keeping(second):
+        found = seed_blocks(some, KEYS, 2)
+    assert second.computed == [2, 3]  # the last block ends with the seeds
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 

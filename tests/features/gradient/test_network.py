@@ -98,6 +98,18 @@ def test_later_steps_descend_without_a_penalty(start, law):
     np.testing.assert_allclose(moved, 0.1 * slope("weights", (1, 3)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("block_size", [1, 4, 9, 100])
+def test_a_step_in_blocks_of_samples_is_the_step(start, law, block_size):
+    """Oracle: the gradient of all 9 points at once; in fours the last block overlaps another."""
+    first = gradient_step(start, law, _schedule(), 0, "logistic")
+    for network, step in ((start, 0), (first, 1)):
+        expected = gradient_step(network, law, _schedule(), step, "logistic")
+        found = gradient_step(network, law, _schedule(), step, "logistic", block_size)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-14), found, expected)
+    with pytest.raises(ValueError, match="block_size must be at least 1, got 0"):
+        gradient_step(start, law, _schedule(), 0, block_size=0)
+
+
 def test_blocks_have_their_own_step_sizes(start, law):
     """A step of W alone leaves a as it is."""
     schedule = OnlineSchedule(jnp.zeros(1), jnp.ones(1), jnp.zeros(1))
