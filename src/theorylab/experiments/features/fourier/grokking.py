@@ -273,17 +273,16 @@ CLAIMS = (
         lambda r, c: holds(r.fewer - r.delay[0]),
         regime='network == "polynomial"',
     ),
-    *SIZES.erratum(
-        printed=(
-            "The source's sets are about equally large: at most 1.5 times as large as another.",
-            lambda r, c: at_most(_spread(), 1.5),
-        ),
-        corrected=(
-            "The largest of the source's sets is 9.53 times as large as the smallest.",
-            lambda r, c: identity(_spread(), 29791 / 3125, 1e-12),
-        ),
-        formula=r"31^3 / 5^5 = 9.53",
+    SIZES.printed(
+        "The source's sets are about equally large: at most 1.5 times as large as another.",
+        lambda r, c: at_most(_spread(), 1.5),
         quote="guarantee the dataset sizes are roughly equal to each other",
+        demand="lab: 1.5 times for roughly",
+    ),
+    SIZES.corrected(
+        "The largest of the source's sets is 9.53 times as large as the smallest.",
+        lambda r, c: identity(_spread(), 29791 / 3125, 1e-12),
+        formula=r"31^3 / 5^5 = 9.53",
     ),
     GROKKING.control(
         "With 90 % of the sums to train on, the delay is shorter than with 50 %.",
