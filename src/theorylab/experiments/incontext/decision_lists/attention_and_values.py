@@ -2,9 +2,10 @@
 
 V starts within ε/2 of cP, entry by entry, W = 0, and both descend on the exact loss with steps of
 1/λ_max. Everything is classified within λ_max ε/2L̄ steps, V stays within ε of cP, and the steps of
-the proof hold at every iterate that is run: three or so are needed, of some 10⁷. As the lemma on V says, V hardly moves: c is about 10⁵, each step
-changes V by 1/λ_max at most, and what is learned is W. How far from cP one may start in practice is
-measured too, which the theorem leaves open: V₀ is cP with noise up to the size of c.
+the proof hold at every iterate that is run: three or so are needed, of some 10⁷. As the lemma on V
+says, V hardly moves: c is about 10⁵, each step changes V by 1/λ_max at most, and what is learned is
+W. How far from cP one may start in practice is measured too, which the theorem leaves open: V₀ is
+cP with noise up to the size of c.
 
 Source: karp · dl-thm44 · Theorems 4.2, 4.4, Lemma 4.1.
 """
