@@ -26,6 +26,7 @@ def test_verdicts_are_as_expected(surprises):
         ("at most 32k", "good_biases", 0.51),
         ("at most 32k", "good_sums", 1.1),
         ("With 31k", "good_outer", 16.0),
+        ("With 31k", "good_biases", 1 / 8),
         ("128k for a parity", "good_outer", 64.0),
     ],
 )
