@@ -126,6 +126,15 @@ class Task(NamedTuple):
     learning_rates: Float[Array, " L"]
 
 
+def memory(config: Config) -> int:
+    """Bytes of the widest, deepest network's weights, and of Jacobians: a block has 1 GiB."""
+    m = config.widths[-1]
+    weights = (config.depth - 2) * m**2 + m * (config.dimension + 1)
+    jacobians = min(4 * config.num_samples * weights, 2**28)
+    kernels = config.num_seeds * config.num_draws * config.num_samples**2 * config.depth
+    return 4 * (6 * weights + jacobians + 4 * kernels)
+
+
 def run(config: Config) -> Result:
     """Measure the kernels of random networks, train them, measure again."""
     report("limits in closed form", 0.0)

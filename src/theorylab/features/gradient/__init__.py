@@ -61,6 +61,7 @@ from .gradient_features import finite_gradients as finite_gradients
 from .gradient_features import frontier as frontier
 from .gradient_features import gradient_features as gradient_features
 from .gradient_features import mixture_gradients as mixture_gradients
+from .gradient_features import neurons_at_once as neurons_at_once
 from .gradient_features import sampled_gradients as sampled_gradients
 from .index_bound import IndexNeeds as IndexNeeds
 from .index_bound import condition_number as condition_number

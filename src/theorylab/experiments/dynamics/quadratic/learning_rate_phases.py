@@ -52,6 +52,7 @@ LINEAR = Source("zhu", "linear-dynamics", "Eq. 3.8")
 
 RATIOS = (1.5, 2.5, 3.0)  # ηλ₀ on one example: below the threshold 2, and twice beyond
 TARGET, FIRST_OUTPUT, MAP_STEPS = 1.0, 0.7, 1000
+PIXELS = 64  # of a digit
 MAP_WIDTHS = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)
 HIGHEST = 12.0  # in units of η_crit; networks that survive this too (dead ones may) count as this
 LOSS = squared("half_sum")
@@ -99,6 +100,16 @@ class Result(NamedTuple):
     network_limit: Float[Measured, " s"]  # and of ReLU networks, on one example
     image_limit: Float[Measured, "s v"]  # and on images
     linear_limit: Float[Measured, "s v"]  # and of their linear models
+
+
+def memory(config: Config) -> int:
+    """Bytes of the widest networks on one example, or of those on images, on two cores."""
+    example = 10 * (config.dimension + 1) * max(config.widths[-1], config.edge_width)
+    images = config.image_widths[-1] * (10 * (PIXELS + 1) + 8 * config.num_images)
+    records = (
+        config.num_steps + config.image_steps + config.num_images * (PIXELS + config.num_images)
+    )
+    return 8 * 2 * (max(example, images) + 4 * records)
 
 
 def run(config: Config) -> Result:

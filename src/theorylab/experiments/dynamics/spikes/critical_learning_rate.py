@@ -130,7 +130,7 @@ def memory(config: Config) -> int:
     basis = 2 + config.num_products // 6  # of a run's weights, which are counted twelve times
     start = watched_bytes("mlp", max(config.widths), 2, n, flat)
     trained = watched_bytes(kind, config.width, max(config.depths), n, config.input_shape)
-    return 2 * basis * max(start, trained)
+    return basis * max(start, trained)
 
 
 def run(config: Config) -> Result:

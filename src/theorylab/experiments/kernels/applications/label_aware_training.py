@@ -84,6 +84,13 @@ class Result(NamedTuple):
     wide_trained: Float[Measured, "s n n"]  # after training on the labeling a
 
 
+def memory(config: Config) -> int:
+    """Bytes of the wider networks, and of four derivatives on all inputs, on two cores."""
+    weights = config.width * (config.dimension + 2)
+    n = FACTORS.shape[1]
+    return 8 * 2 * (weights * (4 * n**3 + 40 * config.wider) + 16 * config.num_networks * n**2)
+
+
 def run(config: Config) -> Result:
     """Predict and train, dataset by dataset."""
     report("networks on two labelings", 0.0)
