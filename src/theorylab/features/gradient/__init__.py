@@ -45,6 +45,7 @@ from .cases import cluster_detectors as cluster_detectors
 from .cases import cluster_error_bound as cluster_error_bound
 from .cases import detector_loss_bound as detector_loss_bound
 from .cases import detector_threshold as detector_threshold
+from .cases import printed_detector_loss_bound as printed_detector_loss_bound
 from .cases import separable_case as separable_case
 from .cases import separable_network as separable_network
 from .cases import xor_case as xor_case
