@@ -42,6 +42,7 @@ KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at m
 SECONDS = 20.0  # for all measures together, compiling aside, unless told otherwise
 MORE_SECONDS = 6.0  # for every million parameters
 LONGEST = 75.0
+_HELD_BYTES = 3 * 2**30  # of Jacobians, of 6 GB for a network of ten million parameters
 _VECTORS = 200.0  # operations that a product costs for each parameter, whatever the inputs
 # The measures that are read off one set of Hessian products: any of them forces all.
 _OF_SPECTRUM = (
@@ -244,8 +245,14 @@ class Subject:
     @cached_property
     def kernel(self) -> Float[Array, "m m"]:
         """The tangent kernel, mean over outputs, on the sample of `kernel_inputs`."""
-        x, _ = self.sample(self.kernel_inputs)
-        return ntk(self.apply, self.params, x)
+        return self._kernel_at(self.params)
+
+    def _kernel_at(self, params: Params) -> Float[Array, "m m"]:
+        """Jacobians of one output at all these inputs are made once, where memory has room."""
+        size = self.kernel_inputs
+        held = size * sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(params))
+        block_size = size if held <= _HELD_BYTES else None
+        return ntk(self.apply, params, self.sample(size)[0], block_size=block_size)
 
     @cached_property
     def activity(self) -> tuple[int, dict[str, UnitActivity]]:
@@ -264,8 +271,7 @@ class Subject:
         """The same kernel where training began, if that was told."""
         if self.initial_params is None:
             return None
-        x, _ = self.sample(self.kernel_inputs)
-        return ntk(self.apply, self.initial_params, x)
+        return self._kernel_at(self.initial_params)
 
     @cached_property
     def taylor(self) -> TaylorErrors:
