@@ -238,8 +238,9 @@ class Subject:
     def kernel_inputs(self) -> int:
         """Inputs of the sample on which tangent kernels are computed."""
         wanted = min(KERNEL_INPUTS, self.num_inputs)
+        # Twice the gradients: Jacobians of single inputs are small products, and then compared.
         return self.effort(
-            "kernel", 0.1, passes=float(self.num_outputs), products=1, most=wanted
+            "kernel", 0.1, passes=2.0 * self.num_outputs, products=1, most=wanted
         ).inputs
 
     @cached_property

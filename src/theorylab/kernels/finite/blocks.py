@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.models.inputs import num_inputs, some_inputs
+from theorylab.models.inputs import map_inputs, num_inputs, some_inputs
 from theorylab.typing import Inputs
 
 from .contraction import OutputLayout
@@ -130,12 +130,7 @@ def jacobians(jacobian: Jacobian, x: Inputs) -> list[Part]:
         [[1.0, 2.0], [3.0, 4.0]]
     """
     most = max(1, WORKING_BYTES // jacobian.working)
-    n = num_inputs(x)
-    if most >= n:
-        return jax.vmap(jacobian.at)(x)
-    # No rest, if there is a divisor that is not much smaller: a rest is compiled by itself.
-    divisors = [size for size in range(most, most // 2, -1) if n % size == 0]
-    return jax.lax.map(jacobian.at, x, batch_size=divisors[0] if divisors else most)
+    return map_inputs(jacobian.at, x, most)
 
 
 def _at_hand(parts: list[Part], num_samples: int, size: int) -> JacobianBlocks:
