@@ -112,7 +112,7 @@ def trained(weights: Weights, x: np.ndarray, y: np.ndarray) -> Weights:
 
     carry = (network.params, optimizer.init(network.params))
     (params, _), _ = jax.jit(lambda carry: jax.lax.scan(step, carry, length=60))(carry)
-    return [tuple(np.array(leaf) for leaf in layer) for layer in params]
+    return [(np.array(w), np.array(b)) for w, b in params]
 
 
 @pytest.fixture(scope="module")

@@ -50,8 +50,8 @@ def mean_ratio(above: Numbers, below: Numbers, confidence: float = 0.95) -> Inte
     logarithm = math.log(ratio)
     found = (student(values, confidence), hall(values, confidence))
     low, high = min(each.low for each in found), max(each.high for each in found)
-    below, above = (min(max(side, 0.0), 700.0) for side in (logarithm - low, high - logarithm))
-    return Interval(ratio, ratio * math.exp(-below), ratio * math.exp(above))
+    down, up = (min(max(side, 0.0), 700.0) for side in (logarithm - low, high - logarithm))
+    return Interval(ratio, ratio * math.exp(-down), ratio * math.exp(up))
 
 
 def _pseudo_values(above: Numbers, below: Numbers) -> Numbers:
