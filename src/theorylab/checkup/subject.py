@@ -27,7 +27,7 @@ from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
 from . import programs
-from .effort import HESSIAN, MOST, SPEED, Effort, effort, gradient_flops
+from .effort import FEWEST, HESSIAN, MOST, SPEED, Effort, effort, gradient_flops
 from .given import (
     check_alike,
     check_names,
@@ -42,7 +42,7 @@ KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at m
 SECONDS = 20.0  # for all measures together, compiling aside, unless told otherwise
 MORE_SECONDS = 6.0  # for every million parameters
 LONGEST = 75.0
-_HELD_BYTES = 3 * 2**30  # of Jacobians, of 6 GB for a network of ten million parameters
+_HELD_BYTES = 2 * 2**30  # of Jacobians, which take twice as much while they are put together
 _VECTORS = 200.0  # operations that a product costs for each parameter, whatever the inputs
 # The measures that are read off one set of Hessian products: any of them forces all.
 _OF_SPECTRUM = (
@@ -239,9 +239,13 @@ class Subject:
         """Inputs of the sample on which tangent kernels are computed."""
         wanted = min(KERNEL_INPUTS, self.num_inputs)
         # Twice the gradients: Jacobians of single inputs are small products, and then compared.
-        return self.effort(
+        inputs = self.effort(
             "kernel", 0.1, passes=2.0 * self.num_outputs, products=1, most=wanted
         ).inputs
+        if inputs > FEWEST or "kernel" in self.force:
+            return inputs
+        size = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(self.params))
+        return min(inputs, max(FEWEST // 2, _HELD_BYTES // size))
 
     @cached_property
     def kernel(self) -> Float[Array, "m m"]:
