@@ -72,6 +72,8 @@ def read_members(content: bytes) -> dict[str, bytes]:
         for member in archive.infolist():
             if member.compress_type != zipfile.ZIP_STORED or member.file_size > len(content):
                 raise ValueError(f"{member.filename[:60]!r} is not stored as it is")
+            if member.flag_bits & 1:
+                raise ValueError(f"{member.filename[:60]!r} has a password")
             if member.filename in members:
                 raise ValueError(f"{member.filename[:60]!r} is there twice")
             members[member.filename] = archive.read(member)

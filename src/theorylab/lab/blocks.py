@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from theorylab.answers.reading import UNREADABLE, read_capped
+from theorylab.answers.reading import UNREADABLE, read_arrays, read_capped
 
-from .outcome_files import arrays_of
 from .writing import remove_folder, write_whole
 
 FOLDER = ".blocks"
@@ -47,7 +46,7 @@ class BlockFolder:
     def read(self, series: int, block: int) -> Sequence[np.ndarray] | None:
         """The arrays of a block, or None: there is none, or it is damaged."""
         try:
-            arrays = arrays_of(read_capped(self._file(series, block), _LARGEST))
+            arrays = read_arrays(read_capped(self._file(series, block), _LARGEST))
             return [arrays[f"arr_{place}"] for place in range(len(arrays))]
         except UNREADABLE:
             return None

@@ -81,17 +81,9 @@ def parsed(contents: dict[str, bytes], key: str) -> Outcome:
     words["findings"] = read_json(contents["findings.json"])
     if words["key"] != key:
         raise ValueError(f"outcome.json is of another outcome, {words['key']!r}")
-    arrays = arrays_of(contents["arrays.npz"]) if "arrays.npz" in contents else {}
+    arrays = read_arrays(contents["arrays.npz"]) if "arrays.npz" in contents else {}
     figure = contents["figure.svg"].decode() if "figure.svg" in contents else ""
     return outcome_of(words, arrays, figure)
-
-
-def arrays_of(content: bytes) -> dict[str, np.ndarray]:
-    """Read arrays; raises one of UNREADABLE for an archive with a password too."""
-    try:
-        return read_arrays(content)
-    except RuntimeError as error:  # of zipfile; the reader is part of the keys of outcomes
-        raise ValueError(f"the archive of arrays cannot be read: {error}") from None
 
 
 def reason(folder: Path, error: BaseException) -> str:
