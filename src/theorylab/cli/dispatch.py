@@ -96,6 +96,8 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
             return fetch(parsed)
         case "examine":
             return _examine(parsed)
+        case "sweep" | "plot":
+            return _sweep(name, parsed, tree)
         case "report":
             require_no_words(name, parsed)
             asked = []
@@ -116,6 +118,16 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
     }[name]
     try:
         return do(tree, asked, parsed)
+    except RunFailed as error:
+        return _complain(str(error), FAILED)
+
+
+def _sweep(name: str, parsed: Parsed, tree: Tree) -> int:
+    """Check the words without JAX, then sweep or plot."""
+    from . import sweeping  # NumPy, which the other commands need not wait for
+
+    try:
+        return sweeping.sweep(tree, parsed) if name == "sweep" else sweeping.plot(tree, parsed)
     except RunFailed as error:
         return _complain(str(error), FAILED)
 

@@ -10,7 +10,7 @@ else, and in an `__init__` that only re-exports, leaves the key as it is.
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import theorylab
@@ -32,16 +32,29 @@ def key(entry: Entry, module: str, config: Mapping[str, Value]) -> str:
         module: The name under which it is imported.
         config: The value of every field.
     """
+    return key_maker(entry, module)(config)
+
+
+def key_maker(entry: Entry, module: str) -> Callable[[Mapping[str, Value]], str]:
+    """Make the keys of many configs of one experiment: its code is read once.
+
+    Args:
+        entry: The experiment, read.
+        module: The name under which it is imported.
+    """
     identity = {
         "format": FORMAT,
         "experiment": entry.name,
-        "config": dict(config),
         "precision": entry.precision,
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "sources": digest(sources(entry.path, module)),
     }
-    text = json.dumps(identity, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
+
+    def made(config: Mapping[str, Value]) -> str:
+        text = json.dumps(identity | {"config": dict(config)}, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
+
+    return made
 
 
 def digest(found: Definitions) -> str:
