@@ -109,8 +109,7 @@ def sweep(
     from theorylab.lab.sweeps.plan import Asked, checked_name, fixed_values, jsonable, plan
     from theorylab.report.sweeping import SweepProgress
 
-    kind: Any = engine
-    there = Workers(kind, workers, scheduler, slurm)
+    there = Workers(engine, workers, scheduler, slurm)
     try:
         found = find(EXPERIMENTS, name, _notice)
         asked = Asked(

@@ -144,9 +144,8 @@ def _number(parsed: Parsed, flag: str) -> int | None:
 
 def _workers(parsed: Parsed) -> Workers:
     """Where settings are to run; Dask is there if it is needed."""
-    engine: Any = parsed.options.get("--engine", "local")
     workers = Workers(
-        engine,
+        parsed.options.get("--engine", "local"),
         _number(parsed, "--workers"),
         parsed.options.get("--scheduler"),
         parsed.options.get("--slurm"),
@@ -208,6 +207,7 @@ def _json(done: "Sweep") -> dict[str, Any]:
         "num_settings": done.num_settings,
         "num_read": done.num_read,
         "num_run": done.num_run,
+        "num_lost": done.num_lost,
         "claims": done.claims,
         "failures": [asdict(failure) for failure in done.failures],
         "rows": [{name: _value(value) for name, value in row.items()} for row in done.rows],

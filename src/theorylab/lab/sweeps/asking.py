@@ -5,7 +5,7 @@ what was asked ─► Plan ─► drive ─► Sweep, remembered under its name
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from theorylab.experiments.entry import Entry
 from theorylab.experiments.tree import Tree
@@ -22,7 +22,7 @@ from .plan import Plan, recall, remember
 if TYPE_CHECKING:
     from .result import Sweep
 
-Kind = Literal["local", "dask"]
+ENGINES = ("local", "dask")
 MOST_WORKERS = 1000
 
 
@@ -34,15 +34,14 @@ class Workers:
         Refused: The choices do not go together.
     """
 
-    engine: Kind = "local"
+    engine: str = "local"
     number: int | None = None
     scheduler: str | None = None  # of Dask, "tcp://…"
     slurm: str | None = None  # what each of its jobs asks for; "" for the defaults
 
     def __post_init__(self) -> None:
-        if self.engine not in get_args(Kind):
-            must = " or ".join(get_args(Kind))
-            raise Refused(f"engine must be {must}, got {self.engine!r}.")
+        if self.engine not in ENGINES:
+            raise Refused(f"engine must be {' or '.join(ENGINES)}, got {self.engine!r}.")
         number = self.number
         if number is not None and (type(number) is not int or not 1 <= number <= MOST_WORKERS):
             must = f"a whole number from 1 to {MOST_WORKERS}"
