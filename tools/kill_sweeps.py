@@ -70,18 +70,20 @@ def harassed(
 
     Gives the number of workers killed, what the sweep printed, and the workers at its death.
     """
-    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    killed, last, workers = 0, time.monotonic(), []
-    while driver.poll() is None:
-        time.sleep(0.1)
-        if len(finished(store)) >= until:
-            workers = workers_of(driver.pid)
-            driver.send_signal(signal.SIGKILL)
-            driver.wait()
-        elif time.monotonic() - last >= every and (alive := workers_of(driver.pid)):
-            os.kill(random.choice(alive), signal.SIGKILL)
-            killed, last = killed + 1, time.monotonic()
-    return killed, driver.communicate()[0] or "", workers
+    with tempfile.TemporaryFile("w+") as printed:  # a pipe would be full at some time
+        driver = subprocess.Popen(words, stdout=printed)
+        killed, last, workers = 0, time.monotonic(), []
+        while driver.poll() is None:
+            time.sleep(0.1)
+            if len(finished(store)) >= until:
+                workers = workers_of(driver.pid)
+                driver.send_signal(signal.SIGKILL)
+                driver.wait()
+            elif time.monotonic() - last >= every and (alive := workers_of(driver.pid)):
+                os.kill(random.choice(alive), signal.SIGKILL)
+                killed, last = killed + 1, time.monotonic()
+        printed.seek(0)
+        return killed, printed.read(), workers
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key
 from matplotlib.figure import Figure
 
 from theorylab.claims import Source, at_least, at_most, exponent_between, holds, identity
@@ -34,6 +34,7 @@ from theorylab.progress import report
 from theorylab.typing import Measured, RandomKey, Scalar
 
 PRECISION = "float64"
+BATCHED = ("ratios", "seed")
 FORMULA = (
     r"g' - y = (1 - \eta\lambda + c\eta^2 (g - y) g)\,(g - y), \quad "
     r"\lambda' = \lambda + c\eta^2 (g - y)^2 \lambda - 4 c \eta\,(g - y) g"
@@ -93,10 +94,10 @@ def run(config: Config) -> Result:
     weights_key, samples_key, _ = jax.random.split(jax.random.key(config.seed), 3)
     report("drawing networks", 0.0)
     widest = max(config.width, *config.widths)
-    draw = jax.jit(jax.vmap(lambda key: gated.init(key, widest, config.dimension)))
-    weights = draw(jax.random.split(weights_key, config.num_seeds))
+    weights = _drawn(jax.random.split(weights_key, config.num_seeds), widest, config.dimension)
     report("quadratic networks beside the map", 0.1)
-    networks = _networks(weights, config.width, config.ratios, config.num_steps)
+    ratios = jnp.asarray(config.ratios)
+    networks = _networks(weights, ratios, config.width, config.num_steps)
     peaks = []
     for index, width in enumerate(config.widths):
         report(f"peaks at width {width}", 0.3 + 0.5 * index / len(config.widths))
@@ -111,14 +112,20 @@ def run(config: Config) -> Result:
     )
 
 
+@partial(jax.jit, static_argnums=(1, 2))
+def _drawn(keys: Key[Array, " s"], width: int, dimension: int) -> GatedWeights:
+    """Random networks, one for each seed."""
+    return jax.vmap(lambda key: gated.init(key, width, dimension))(keys)
+
+
 def _narrow(weights: GatedWeights, width: int) -> GatedWeights:
     """Keep the first neurons of every seed's network, which is again a random network."""
     return GatedWeights(weights.first[:, :width], weights.second[:, :width])
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
+@partial(jax.jit, static_argnums=(2, 3))
 def _networks(
-    weights: GatedWeights, width: int, ratios: tuple[float, ...], num_steps: int
+    weights: GatedWeights, ratios: Float[Array, " r"], width: int, num_steps: int
 ) -> one_example.MapComparison:
     """Quadratic and linear models beside the map, for every ratio and seed."""
 
@@ -128,7 +135,7 @@ def _networks(
     x = jnp.ones(weights.first.shape[-1])  # ‖x‖² = d, so that λ₀ ≈ 1
     over_seeds = jax.vmap(one, in_axes=(None, 0))
     over_ratios = jax.vmap(over_seeds, in_axes=(0, None))
-    return over_ratios(jnp.asarray(ratios), _narrow(weights, width))
+    return over_ratios(ratios, _narrow(weights, width))
 
 
 @partial(jax.jit, static_argnums=1)

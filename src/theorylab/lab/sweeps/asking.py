@@ -115,10 +115,7 @@ def ask(
         RunFailed: The experiment cannot be imported, or the engine broke down.
     """
     workers.check()
-    store.prepare()
-    name = name or made.name
-    remember(store, made, name)
-    path = made.found.entry.path
+    name, path = name or made.name, made.found.entry.path
     driven = drive(
         made,
         store,
@@ -127,6 +124,7 @@ def ask(
         monitor,
         notice,
         workers.on_this_machine,
+        lambda: remember(store, made, name),
     )
     return _sweep(name, made, driven)
 

@@ -174,6 +174,7 @@ def drive(
     monitor: Monitor,
     notice: Notice,
     workers: int = 1,
+    begin: Callable[[], object] = lambda: None,
 ) -> Driven:
     """Have every setting of a plan in the store, as far as that is possible.
 
@@ -186,6 +187,7 @@ def drive(
         notice: Hears of damaged outcomes.
         workers: How many settings run on this machine at once, for the memory; 0 if they run on
             others.
+        begin: Called when all is checked, before anything is run.
 
     Raises:
         Refused: A folder cannot be written, or a setting cannot be run; nothing was run.
@@ -197,10 +199,12 @@ def drive(
     driving = _Drive(plan, store, harvest, monitor, notice)
     missing = [key for key in plan.settings if not driving.take(key)]
     driving.driven.num_read = len(plan) - len(missing)
+    if missing:
+        check({key: plan.settings[key] for key in missing}, workers)
+    begin()
     with monitor:
         driving.show(0)
         if missing:
-            check({key: plan.settings[key] for key in missing}, workers)
             driving.left = {key: task_of(plan, key) for key in missing}
             _run(driving, engine())
     return driving.driven

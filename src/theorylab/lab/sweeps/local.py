@@ -25,7 +25,9 @@ from theorylab.lab.failure import RunFailed, one_line
 from .engine import Deck, Ended, Task
 from .work import ONE_THREAD, Worker
 
-_MOST_FALSE_STARTS = 3  # workers in a row that end before they are ready
+_MOST_FALSE_STARTS = 3  # workers in a row that end by themselves before they are ready
+_MOST_KILLED = 30  # and that somebody kills before
+SIGNAL = "signal"
 _PROGRAM = "from theorylab.lab.sweeps.process import main; main()"
 
 
@@ -112,7 +114,7 @@ class _Process:
         words = self.errors.read()[-1000:].decode(errors="replace").strip().splitlines()
         self.errors.close()
         said = f": {one_line(words[-1])}" if words and code > 0 else ""
-        return f"signal {-code}" if code < 0 else f"exit code {code}{said}"
+        return f"{SIGNAL} {-code}" if code < 0 else f"exit code {code}{said}"
 
 
 class Processes:
@@ -123,7 +125,7 @@ class Processes:
         self._deck = Deck()
         self._processes: dict[str, _Process] = {}
         self._heard: queue.Queue[tuple[str, dict[str, Any] | None]] = queue.Queue()
-        self._number = self._false_starts = 0
+        self._number = self._false_starts = self._killed = 0
 
     @property
     def running(self) -> int:
@@ -173,7 +175,8 @@ class Processes:
             return []
         if message is None:
             return self._gone(process)
-        self._false_starts, process.is_ready = 0, True
+        self._false_starts = self._killed = 0
+        process.is_ready = True
         ended = []
         if "ended" in message:
             ended = [Ended(*message["ended"])]
@@ -194,8 +197,9 @@ class Processes:
         del self._processes[process.name]
         self._deck.leave(process.name)
         if not process.is_ready:
-            self._false_starts += 1
-            if self._false_starts >= _MOST_FALSE_STARTS:
+            self._killed += how.startswith(SIGNAL)
+            self._false_starts += not how.startswith(SIGNAL)
+            if self._false_starts >= _MOST_FALSE_STARTS or self._killed >= _MOST_KILLED:
                 raise RunFailed(f"no worker can be started ({how}).")
         self._start()
         return [Ended(process.task.key, "lost", how)] if process.task is not None else []
