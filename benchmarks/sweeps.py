@@ -114,7 +114,7 @@ def joblib(work: str, settings: int) -> Cost:
 
 def main() -> None:
     """Print what everybody took."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--settings", type=int, default=200)
     parser.add_argument("--commands", type=int, default=10)
     parser.add_argument("--shapes", type=int, default=40)

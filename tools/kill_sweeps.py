@@ -47,11 +47,7 @@ def workers_of(driver: int) -> list[int]:
     words = ["ps", "-o", "pid=,args=", "--ppid", str(driver)]
     lines = subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines()
     rows = (line.split(maxsplit=1) for line in lines)
-    return [
-        int(pid)
-        for pid, arguments in rows
-        if "sweeps.process" in arguments or ("spawn_main" in arguments)
-    ]
+    return [int(pid) for pid, arguments in rows if "theorylab.lab.sweeps." in arguments]
 
 
 def is_running(process: int) -> bool:
@@ -88,7 +84,7 @@ def harassed(
 
 def main() -> int:
     """Do it, and say what was found."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=("local", "dask"), default="local")
     parser.add_argument("--settings", type=int, default=200)
     parser.add_argument("--workers", type=int, default=4)

@@ -106,7 +106,8 @@ def sweep(
     """
     from theorylab.lab.sweeps.asking import Workers, ask
     from theorylab.lab.sweeps.drive import Unwatched
-    from theorylab.lab.sweeps.plan import Asked, checked_name, fixed_values, jsonable, plan
+    from theorylab.lab.sweeps.names import checked_name
+    from theorylab.lab.sweeps.plan import Asked, fixed_values, jsonable, plan
     from theorylab.report.sweeping import SweepProgress
 
     there = Workers(engine, workers, scheduler, slurm)

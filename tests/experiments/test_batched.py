@@ -52,7 +52,7 @@ def compilations() -> Iterator[list[str]]:
     """Hear of every program that is compiled, or read where compiled ones are kept."""
     heard: list[str] = []
 
-    def hear(event: str, duration: float, **_: object) -> None:
+    def hear(event: str, duration_secs: float, **_: str | int) -> None:
         if event == "/jax/core/compile/backend_compile_duration":
             heard.append(event)
 

@@ -10,7 +10,8 @@ from theorylab.lab.folders import require_writable
 from theorylab.lab.requests import Found, find
 from theorylab.lab.store import Store
 from theorylab.lab.sweeps.asking import Workers, ask, dry, remembered
-from theorylab.lab.sweeps.plan import Asked, Plan, checked_name, plan, recall
+from theorylab.lab.sweeps.names import checked_name
+from theorylab.lab.sweeps.plan import Asked, Plan, plan, recall
 
 from .commands import Parsed
 from .flags import value_of

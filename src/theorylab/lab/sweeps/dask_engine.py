@@ -10,6 +10,7 @@ setting is never blamed for what its neighbour did. Dask is imported only when i
 
 import contextlib
 import queue
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -19,8 +20,10 @@ from typing import Any
 from theorylab.lab.failure import Refused, RunFailed, one_line
 
 from .engine import Deck, Ended, Task
+from .local import environment, program
 from .work import ONE_THREAD, Worker, extend_path
 
+MOST_DEATHS = 30  # of workers on this machine, without one that is ready
 PATIENCE = 60.0  # seconds without any worker, where none has to wait for its turn
 _LOOK = 0.5  # seconds between two looks at who is there
 
@@ -114,6 +117,8 @@ class Cluster:
             raise _scheduler_gone(error) from error
         if self._client.status not in ("running", "connecting"):
             raise _scheduler_gone(self._client.status)
+        if isinstance(self._cluster, Keeper):
+            self._cluster.keep(bool(self._there))
         if self._there:
             self._seen = now
         elif self._patience is not None and now - self._seen > self._patience:
@@ -199,15 +204,62 @@ def cluster(
     if scheduler is not None:
         return Cluster(_client(distributed, scheduler), None, root, with_figures, PATIENCE)
     here = distributed.LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        env=ONE_THREAD,
-        silence_logs=50,  # deaths are told by the sweep
-        memory_limit=0,  # a run is not ended for what its neighbours need
+        n_workers=0, processes=True, dashboard_address=None, silence_logs=50
     )
-    return Cluster(_client(distributed, here), here, root, with_figures, PATIENCE)
+    keeper = Keeper(here, workers)
+    return Cluster(_client(distributed, here), keeper, root, with_figures, PATIENCE)
+
+
+class Keeper:
+    """Keeps so many workers alive on this machine.
+
+    Dask's own nannies give up on a worker that is killed while it starts; and they start processes
+    in a way that runs a script without `if __name__ == "__main__"` twice.
+    """
+
+    def __init__(self, cluster: Any, number: int) -> None:
+        self._cluster = cluster
+        self._deaths = 0  # since there was a worker
+        self._processes = [self._started() for _ in range(number)]
+
+    def _started(self) -> subprocess.Popen:
+        return subprocess.Popen(
+            program("dask_worker", self._cluster.scheduler_address),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+        )
+
+    def keep(self, some_are_there: bool) -> None:
+        """Start workers in the place of those that are gone.
+
+        Raises:
+            RunFailed: Many have ended without one that was ready.
+        """
+        self._deaths = 0 if some_are_there else self._deaths
+        for place, process in enumerate(self._processes):
+            if process.poll() is not None:
+                self._deaths += 1
+                if self._deaths > MOST_DEATHS:
+                    raise RunFailed(f"no worker of Dask can be started ({process.returncode}).")
+                _let_go(process)
+                self._processes[place] = self._started()
+
+    def close(self) -> None:
+        """End the workers, then the scheduler."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+            _let_go(process)
+        self._cluster.close()
+
+
+def _let_go(process: subprocess.Popen) -> None:
+    """Close the pipe to a process that is gone."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 def imported(name: str) -> Any:

@@ -28,7 +28,17 @@ from .work import ONE_THREAD, Worker
 _MOST_FALSE_STARTS = 3  # workers in a row that end by themselves before they are ready
 _MOST_KILLED = 30  # and that somebody kills before
 SIGNAL = "signal"
-_PROGRAM = "from theorylab.lab.sweeps.process import main; main()"
+
+
+def program(module: str, *arguments: str) -> list[str]:
+    """The command that calls `main` of a module of this package, in a Python like this one."""
+    path, name = f"import sys; sys.path[:] = {sys.path!r}", f"theorylab.lab.sweeps.{module}"
+    return [sys.executable, "-c", f"{path}; from {name} import main; main()", *arguments]
+
+
+def environment() -> dict[str, str]:
+    """That of a worker beside others."""
+    return os.environ | ONE_THREAD | {"PYTHONUNBUFFERED": "1"}
 
 
 class Here:
@@ -68,13 +78,12 @@ class _Process:
     def __init__(self, name: str, root: Path, with_figures: bool, heard: "queue.Queue") -> None:
         self.name, self.task, self.is_ready = name, None, False
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 # closed with the worker
-        environment = os.environ | ONE_THREAD | {"PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {_PROGRAM}"],
+            program("process"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
-            env=environment,
+            env=environment(),
         )
         self.send({"root": str(root.resolve()), "figures": with_figures})
         threading.Thread(target=self._listen, args=(heard,), daemon=True).start()

@@ -31,6 +31,18 @@ def main() -> None:
             answers.write(json.dumps({"ended": list(ended)}).encode() + b"\n")
 
 
+def end_with_driver() -> None:
+    """End this process when the driver closes its pipe, or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def listen() -> None:
+        while sys.stdin.buffer.read(1):
+            pass
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+
+
 def _listen(heard: "queue.Queue[dict[str, Any]]") -> None:
     """Pass on what the driver says; without a driver, end at once: the store is whole."""
     for line in sys.stdin.buffer:
