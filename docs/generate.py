@@ -21,7 +21,7 @@ from checkup import write_checkup  # beside this file
 from docstrings import markdown, prose
 from reference import REFERENCE, WIDE, toctree, write_reference
 from theorylab.claims.claim import Verdict
-from theorylab.cli.systems import system_counts, systems
+from theorylab.experiments.coverage import system_counts, systems
 from theorylab.experiments.entry import PRESETS
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.folders import store_folder

@@ -176,24 +176,33 @@ def test_a_damaged_outcome_is_named_set_aside_and_run_again(theorylab, folders):
     assert len(stored_files(folders, "arrays.npz")) == 2  # the damaged one is kept
 
 
-def test_the_report_shows_what_is_stored(theorylab, folders):
-    answer = theorylab("report")
-    assert (answer.code, answer.out) == (2, "")
-    assert "a report needs outcomes, got none" in answer.err
-    theorylab("run", "toys/coin", "toys/dice", *TINY)
+def test_the_report_is_an_atlas_of_what_is_stored(theorylab, folders):
     answer = theorylab("report")
     assert answer.code == 0
     page = Path(answer.out.strip())
-    assert page == folders / "store" / "report.html"
-    text = page.read_text(encoding="utf-8")
+    assert page == folders / "store" / "atlas" / "index.html"
+    coin = page.parent / "experiments/toys/coin.html"
+    assert "not run" in coin.read_text(encoding="utf-8")
+    theorylab("run", "toys/coin", "toys/dice", *TINY)
+    assert theorylab("report").out == answer.out
+    assert "not run" not in coin.read_text(encoding="utf-8")
+    assert "theorylab run toys/coin --num-throws" in coin.read_text(encoding="utf-8")
+    assert len(stored_files(folders, "outcome.json")) == 2  # the atlas is no outcome
+
+
+def test_a_report_to_an_html_file_is_one_page(theorylab, folders):
+    other = folders / "new" / "page.html"
+    answer = theorylab("report", "--to", str(other))
+    assert (answer.code, answer.out) == (2, "")
+    assert "a page needs outcomes, got none" in answer.err
+    theorylab("run", "toys/coin", "toys/dice", *TINY)
+    assert theorylab("report", "--to", str(other)).out.strip() == str(other)
+    text = other.read_text(encoding="utf-8")
     assert "It is at least seven." in text
     assert "The share of heads is at most p + 0.2." in text
-    other = folders / "new" / "page.html"
-    assert theorylab("report", "--to", str(other)).out.strip() == str(other)
-    assert other.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("goal", ["", "file/page.html"])
+@pytest.mark.parametrize("goal", ["", "file", "file/page.html", "file/atlas"])
 def test_a_report_that_cannot_be_written_is_bad_usage(theorylab, folders, goal):
     theorylab("run", "toys/dice")
     (folders / "file").write_text("")

@@ -139,8 +139,11 @@ COMMANDS = (
     Command(
         "report",
         "",
-        "Write one HTML page about everything in the store.",
-        (_OUT, Option("--to", "FILE", "The page; report.html in the store unless told otherwise.")),
+        "Write the atlas, a site of all experiments and documents with what was found.",
+        (
+            _OUT,
+            Option("--to", "FILE", "Its folder, or a name.html for one page of the store."),
+        ),
     ),
     Command(
         "examine",

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from theorylab.claims.claim import Verdict
+from theorylab.experiments.coverage import count, system_counts, systems
 from theorylab.experiments.entry import Entry, Field, Outline, Statement
 from theorylab.experiments.tree import Tree
 from theorylab.folders import cache_folder
@@ -20,7 +21,7 @@ from theorylab.report.numbers import duration
 from theorylab.sources import DOCUMENTS, documents
 
 from .commands import Parsed, shown
-from .systems import count, system_columns, system_counts, systems
+from .systems import system_columns
 from .usage import Usage, notice
 
 KEYS = tuple(DOCUMENTS)

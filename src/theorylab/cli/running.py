@@ -14,6 +14,7 @@ from theorylab.lab.records import disagreements, forget_drawn, write_record
 from theorylab.lab.requests import Request
 from theorylab.lab.session import Obtained, obtain
 from theorylab.report import LiveProgress, print_claims, write_page
+from theorylab.report.atlas import collect, write_site
 
 from .commands import Parsed
 from .listing import print_json, recorded_of
@@ -78,17 +79,21 @@ def tour(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
 
 
 def report(tree: Tree, asked: Sequence[Request], parsed: Parsed) -> int:
-    """`theorylab report`: the path of a page about everything in the store."""
+    """`theorylab report`: the path of the atlas, or of one page about everything in the store."""
     store = store_of(parsed)
+    goal = Path(parsed.options.get("--to", store.root / "atlas")).expanduser().resolve()
     outcomes = store.outcomes(notice)
-    if not outcomes:
-        raise Usage(f"a report needs outcomes, got none in {store.root}. Try theorylab tour.")
-    page = Path(parsed.options.get("--to", store.root / "report.html")).resolve()
-    if page.is_dir():
-        raise Usage(f"--to must be a file, got the folder {page}.")
-    require_writable(page.parent, "place of the page")
-    print(write_page(outcomes, page))
-    return 0
+    if goal.suffix == ".html":
+        if not outcomes:
+            raise Usage(f"a page needs outcomes, got none in {store.root}. Try theorylab tour.")
+        if goal.is_dir():
+            raise Usage(f"--to must be a file if it ends in .html, got the folder {goal}.")
+        require_writable(goal.parent, "place of the page")
+        print(write_page(outcomes, goal))
+        return OK
+    require_writable(goal.parent, "place of the atlas")
+    print(write_site(collect(tree, outcomes, notice), goal))
+    return OK
 
 
 def _obtain(asked: Sequence[Request], store: Store, parsed: Parsed) -> Obtained:

@@ -15,8 +15,8 @@ import datetime
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,19 +169,38 @@ def read_record(folder: Path, experiment: str, preset: str = "default") -> Recor
     Raises:
         ValueError: It is damaged, or was not written by `theorylab record`.
     """
+    content = record_content(folder, experiment, preset)
+    if content is None:
+        return None
+    with _naming_record(experiment, preset):
+        return record_of(content)
+
+
+def record_content(folder: Path, experiment: str, preset: str = "default") -> dict[str, Any] | None:
+    """What a record says, as it is written; None if there is none.
+
+    Raises:
+        ValueError: It is damaged, or was not written by `theorylab record`.
+    """
     path = record_path(folder, experiment, preset)
     if not path.is_file():
         return None
-    try:
+    with _naming_record(experiment, preset):
         content = json.loads(path.read_text(encoding="utf-8"))
         said = content.pop("digest")
         if said != digest(content):
             raise ValueError("it was changed by hand")
-        return _record(content)
+    return content
+
+
+@contextmanager
+def _naming_record(experiment: str, preset: str) -> Iterator[None]:
+    """Say which record cannot be read, whatever is wrong with it."""
+    try:
+        yield
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(
-            f"the record {path.name} of {experiment} cannot be read: {error}"
-        ) from None
+        name = record_path(Path(), experiment, preset).name
+        raise ValueError(f"the record {name} of {experiment} cannot be read: {error}") from None
 
 
 def digest(content: Mapping[str, Any]) -> str:
@@ -215,7 +234,8 @@ def disagreements(recorded: Record, verdicts: Mapping[str, Verdict]) -> list[str
     ]
 
 
-def _record(content: dict[str, Any]) -> Record:
+def record_of(content: Mapping[str, Any]) -> Record:
+    """Take what a record says, as it is written, apart."""
     repeats = [each["verdicts"] for each in content["repeats"]]
     claims = [
         RecordedClaim(
