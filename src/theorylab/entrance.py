@@ -14,7 +14,7 @@ from theorylab.lab.session import Silence, obtain
 from theorylab.report.progress import LiveProgress
 
 if TYPE_CHECKING:
-    from theorylab.lab.sweeps import Sweep
+    from theorylab.lab.sweeps import Plan, Sweep
 
 
 def run(
@@ -107,27 +107,40 @@ def sweep(
     from theorylab.lab.sweeps.asking import Workers, ask
     from theorylab.lab.sweeps.drive import Unwatched
     from theorylab.lab.sweeps.names import checked_name
-    from theorylab.lab.sweeps.plan import Asked, fixed_values, jsonable, plan
     from theorylab.report.sweeping import SweepProgress
 
     there = Workers(engine, workers, scheduler, slurm)
+    made = _planned(name, over or {}, seeds, preset, draw, fields)
+    known = made.name if named is None else checked_name(named)
+    kept = Store(store_folder() if store is None else Path(store).expanduser())
+    monitor = SweepProgress(known) if progress else Unwatched()
+    return ask(made, kept, there, monitor, _notice, known, figures)
+
+
+def _planned(
+    name: str | Path,
+    over: Mapping[str, Any],
+    seeds: int | None,
+    preset: str,
+    draw: int,
+    fields: Mapping[str, Any],
+) -> "Plan":
+    """The plan of a sweep that Python asks for."""
+    from theorylab.lab.sweeps.plan import Asked, fixed_values, jsonable, plan
+
     try:
         found = find(EXPERIMENTS, name, _notice)
         asked = Asked(
             experiment=str(found.entry.path) if found.own else found.entry.name,
             preset=preset,
             fixed=fixed_values(found, preset, fields),
-            over=jsonable(over or {}),
+            over=jsonable(over),
             seeds=seeds,
             draw=draw,
         )
-        made = plan(EXPERIMENTS, asked, _notice)
+        return plan(EXPERIMENTS, asked, _notice)
     except TreeError as error:
         raise Refused(str(error)) from None
-    known = made.name if named is None else checked_name(named)
-    kept = Store(store_folder() if store is None else Path(store).expanduser())
-    monitor = SweepProgress(known) if progress else Unwatched()
-    return ask(made, kept, there, monitor, _notice, known, figures)
 
 
 def _notice(text: str) -> None:
