@@ -48,11 +48,20 @@ def run_there(task: tuple, root: str, with_figures: bool, path: list[str]) -> tu
         with_figures: Whether to draw.
         path: Where the one who asks finds modules.
     """
+    return tuple(_warm(root, with_figures, path).run(Task(*task)))
+
+
+def warm_there(root: str, with_figures: bool, path: list[str]) -> bool:
+    """Import what all settings need: a worker that dies meanwhile costs no setting an attempt."""
+    return isinstance(_warm(root, with_figures, path), Worker)
+
+
+def _warm(root: str, with_figures: bool, path: list[str]) -> Worker:
     extend_path(path)
     known = _workers.get((root, with_figures))
     if known is None:
         known = _workers[root, with_figures] = Worker(Path(root), with_figures).__enter__()
-    return tuple(known.run(Task(*task)))
+    return known
 
 
 class Cluster:
@@ -66,6 +75,7 @@ class Cluster:
         self._patience = patience
         self._deck = Deck()
         self._running: dict[str, tuple[Task, Any]] = {}  # address of a worker ─► what it runs
+        self._warming: dict[str, Any] = {}  # address ─► what readies it for settings
         self._heard: queue.Queue[str] = queue.Queue()
         self._there: set[str] = set()
         self._looked = self._seen = time.monotonic() - _LOOK
@@ -130,6 +140,8 @@ class Cluster:
     def _deal(self) -> None:
         """Give every free worker a task."""
         for address in self._there - self._running.keys():
+            if not self._is_warm(address):
+                continue
             task = self._deck.deal(address)
             if task is None:
                 return
@@ -147,6 +159,21 @@ class Cluster:
             )
             self._running[address] = task, future
             future.add_done_callback(lambda _, address=address: self._heard.put(address))
+
+    def _is_warm(self, address: str) -> bool:
+        """Whether a worker has imported what it needs; it is told to, if it was not yet."""
+        if address not in self._warming:
+            self._warming[address] = self._client.submit(
+                warm_there,
+                self._root,
+                self._with_figures,
+                sys.path,
+                key=f"theorylab-warm-{address}-{id(self)}",
+                workers=[address],
+                allow_other_workers=False,
+                pure=False,
+            )
+        return self._warming[address].done()
 
     def _ended(self, address: str) -> Ended | None:
         """What has become of the task of a worker that reports."""
