@@ -130,7 +130,7 @@ def measure(name: str) -> None:
         wall, cpu = time.perf_counter() - start, time.process_time() - cpu
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         size = f"{card.about['parameters']:,.0f} parameters"
-        print(f"{name}, {turn}: {size}, {wall:.1f} s, {cpu:.1f} CPU s, {memory:.1f} GB")
+        print(f"{name}, {turn}: {size}, {wall:.1f} s, {cpu:.1f} CPU s, {memory:.1f} GB", flush=True)
         for row in sorted(card.rows, key=lambda row: -row.seconds):
             print(f"    {row.seconds:6.2f} s  {row.name:22} {row.status} {row.reason}"[:110])
 

@@ -18,6 +18,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
 BLOCK = 20  # inputs whose Jacobians are computed at once
+ROUNDS = 3  # the best of so many calls counts
 
 
 class Network(torch.nn.Module):
@@ -65,10 +66,13 @@ def main() -> None:
     else:
         compute = {"kernel": kernel, "agop": agop}[given.task]
         compute(model, x[:2])  # wakes the kernels
-        began = time.process_time()
-        matrix = compute(model, x)
+        times, matrix = [], x
+        for _ in range(ROUNDS):
+            began = time.process_time()
+            matrix = compute(model, x)
+            times.append(time.process_time() - began)
         found = {
-            "seconds": time.process_time() - began,
+            "seconds": min(times),
             "numbers": [float(torch.trace(matrix)), float(matrix.double().norm())],
         }
     found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

@@ -3,11 +3,13 @@
     with keeping(keeper):
         ensemble(train, keys)     every seed that is done is kept; a second call reads it
 
-`training.ensemble` offers its blocks; the lab's session keeps those that took long, until the
-outcome of the run is stored. Nobody keeping costs nothing; this module imports nothing heavy.
+`training.ensemble` offers its blocks, and `kept_block` what is no compiled program; the lab's
+session keeps those that took long, until the outcome of the run is stored. Nobody keeping costs
+nothing; this module imports nothing heavy.
 """
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -43,9 +45,38 @@ def current_keeper() -> Keeper | None:
     return _keeper.get()
 
 
+def kept_block(compute: Callable[[], "Sequence[np.ndarray]"]) -> "Sequence[np.ndarray]":
+    """What a function gives, as one block; nothing inside it is a block of its own.
+
+    For what needs much memory and leaves little: a large kernel is made and solved in one block,
+    of which only accuracies are kept.
+
+    Args:
+        compute: Gives the arrays to be kept; the same ones whenever it is called.
+
+    Example:
+        >>> import numpy as np
+        >>> kept_block(lambda: [np.arange(3).sum()])
+        [...(3)]
+    """
+    keeper = _keeper.get()
+    if keeper is None:
+        return compute()
+    series = keeper.series()
+    kept = keeper.read(series, 0)
+    if kept is not None:
+        return kept
+    began = time.perf_counter()
+    # A block that is read asks for no series, so none inside it may have a number.
+    with keeping(None):
+        arrays = compute()
+    keeper.write(series, 0, arrays, time.perf_counter() - began)
+    return arrays
+
+
 @contextmanager
-def keeping(keeper: Keeper) -> Iterator[None]:
-    """Let a keeper have every block that is offered inside."""
+def keeping(keeper: Keeper | None) -> Iterator[None]:
+    """Let a keeper have every block that is offered inside; None: nobody has them."""
     token = _keeper.set(keeper)
     try:
         yield

@@ -169,6 +169,25 @@ def test_true_labels_are_not_called_random():
     assert named(fitted_digits(False), "random labels", *FIT_ROWS) <= SEEDS - ENOUGH
 
 
+def test_labels_that_hold_on_held_out_inputs_are_not_called_random():
+    """Oracle: the law, a parity of two signs of 30, which no kernel sees from 60 inputs."""
+    rng = np.random.default_rng(0)
+    x = np.sign(rng.normal(size=(660, 30)))
+    y = (x[:, 0] * x[:, 1] > 0).astype(int)
+
+    def parity(w, x):
+        return w * jnp.stack([-x[:, 0] * x[:, 1], x[:, 0] * x[:, 1]], axis=1)
+
+    card = partial(examine, parity, jnp.array(3.0), x[:60], y[:60])
+    alone = card(only=FIT_ROWS)
+    assert "random labels" in alone.regimes
+    assert "or their rule is one that kernels do not see" in " ".join(
+        s.words for s in alone.verdict
+    )
+    told = card(x_test=x[60:], y_test=y[60:], only=(*FIT_ROWS, "test_gap"))
+    assert "random labels" not in told.regimes
+
+
 def untrained(model: Model, change: Callable[[Any], Any] = lambda params: params) -> Planted:
     """Networks as they are drawn, or changed by hand."""
     keys = jax.random.split(jax.random.key(1), SEEDS)

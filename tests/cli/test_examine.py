@@ -155,6 +155,22 @@ BAD_FILES = {
         " @ w",
         "apply must treat every input by itself",
     ),
+    "integers": (f"{MODEL}\nparams = params.astype(int)", "params must hold floating arrays only"),
+    "missing parameter": (
+        f"{MODEL}\napply = lambda w, x: x @ w['a']\nparams = {{'b': params}}",
+        "apply must take these params and inputs of shape (4, 4), but it raised KeyError: 'a'",
+    ),
+    "labels": (f"{MODEL}\nloss = 'logistic'\ny = 3 * y", "y must hold ±1, or 0 and 1"),
+    "empty batch": (f"{MODEL}\nx, y = x[:0], y[:0]", "x must have shape (n, ...) with n >= 1"),
+    "device": (
+        f"{MODEL}\nclass Tensor:\n    dtype, shape, ndim, device = 'float32', (4, 1), 2, 'cuda:0'"
+        "\nparams = Tensor()",
+        "params must hold arrays of JAX or NumPy, got a Tensor on cuda:0",
+    ),
+    "network ends": (
+        f"{MODEL}\ndef apply(w, x):\n    raise SystemExit(7)",
+        "apply must take these params and inputs, but it raised SystemExit: 7",
+    ),
     "bridge": (f"{MODEL}\nnetwork, apply = 3, None", "network must be a module of PyTorch, Flax"),
 }
 

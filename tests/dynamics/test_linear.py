@@ -62,10 +62,14 @@ def test_descended_is_the_closed_form_and_its_threshold_the_critical_one():
 
         steps = np.array([0, 3, 7])
         outputs = linear.descended(model, weights, targets, 0.7 * critical, steps)
-        return outputs, linear.measured_threshold(model, weights, targets, critical, 500)
+        units = critical * jnp.array([1.0, 0.5, 2.0, 0.1])
+        find = lambda unit: linear.measured_threshold(model, weights, targets, unit, 500)  # noqa: E731
+        return outputs, jax.lax.map(find, units)
 
-    outputs, threshold = measured(jnp.zeros((8, 2)))
+    outputs, (threshold, *doubtful) = measured(jnp.zeros((8, 2)))
     steps = jnp.array([0, 3, 7])
     expected = linear.outputs(kernel, initial, targets, 0.7 * critical, steps)
     np.testing.assert_allclose(outputs, expected, atol=1e-12)
     np.testing.assert_allclose(threshold, 1.0, rtol=5e-3)
+    # A unit that is wrong by a factor of 2 is found out; one that is far off is not measured.
+    np.testing.assert_allclose(doubtful, [2.0, 0.5, np.nan], rtol=5e-3)

@@ -18,11 +18,18 @@ import pytest
 from theorylab.experiments.entry import Entry, Field
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.fields import LARGEST, MOST
-from theorylab.lab.conduct import conduct, configure, counted_bytes, require_memory
+from theorylab.lab.conduct import (
+    conduct,
+    configure,
+    counted_bytes,
+    needed_bytes,
+    require_memory,
+)
 from theorylab.lab.failure import Refused
 
 MEMORY = 8 * 10**9  # bytes that count as free
 SECONDS = 1.0  # of CPU that an estimate may take
+LARGE_MACHINE = 20 * 10**9  # bytes into which the source's own scale must fit
 WRONG = (None, "", "a", b"a", True, -1, 0, 2**31, 2**63, 10**400, 1j, object(), {}, [])
 WRONG += (0.0, -1.0, 1e-300, 5e-324, 0.5, 1e300, float("inf"), float("nan"))
 LARGE = (10**6, 10**8, LARGEST)
@@ -70,6 +77,16 @@ def test_any_value_of_any_field_fits_or_is_refused_on_one_line(experiment):
         for value in drawn.sample(list(values_of(field)), 3):
             said = answer(entry, module, entry.presets["smoke"] | {field.name: value}, estimated)
             assert said in ("fits", "refused"), f"--{field.name} {str(value)[:60]}: {said}"
+
+
+def test_the_scale_of_the_source_fits_into_20_gb(experiment):
+    """Oracle: the number that is promised; an estimate runs and downloads nothing."""
+    entry, module = experiment
+    if "paper" not in module.PRESETS:
+        pytest.skip("has no such preset")
+    config = module.PRESETS["paper"]
+    needed = counted_bytes(entry, config) + needed_bytes(entry, module, config)
+    assert 0 < needed <= LARGE_MACHINE
 
 
 def test_no_count_comes_near_what_fits_into_32_bits(experiment):

@@ -37,3 +37,14 @@ def test_dead_and_live_layers():
     assert active_shares(probe, params, -jnp.abs(X)).tolist() == [0.0]
     with pytest.raises(ValueError, match="must have an Activation"):
         active_shares(activations(Dense(1), (6,)), {"weight": jnp.ones((6, 1))}, X)
+
+
+def test_shares_of_inputs_in_turn_are_those_of_all():
+    """Oracle: all 50 inputs at once; 16 at a time leave a rest of 2."""
+    architecture = mlp([5, 7])
+    params = network(architecture, (6,)).init(jax.random.key(1))
+    probe = activations(architecture, (6,))
+    expected = active_shares(probe, params, X)
+    found = active_shares(probe, params, X, at_once=16)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert 0 < float(expected.min()) < 1

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import theorylab
-from theorylab.blocks import keeping
+from theorylab.blocks import keeping, kept_block
 from theorylab.lab.blocks import FORGOTTEN_AFTER, BlockFolder, sweep_forgotten
-from theorylab.training import ensemble
+from theorylab.training import ensemble, seed_blocks
 
 KEYS = jax.random.split(jax.random.key(0), 5)
 MODULE = '''
@@ -113,6 +113,34 @@ def test_a_stopped_ensemble_goes_on_with_the_same_numbers(tmp_path, monkeypatch)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+def test_stopped_blocks_of_seeds_go_on_with_the_same_numbers(tmp_path):
+    """Oracle: blocks that nobody stopped; what was finished is not computed again."""
+    some = jax.vmap(draw)
+    expected = seed_blocks(some, KEYS, 2)
+    with keeping(Killing(tmp_path, fatal=2)), pytest.raises(Stopped):
+        seed_blocks(some, KEYS, 2)
+    second = Killing(tmp_path, fatal=-1)
+    with keeping(second):
+        found = seed_blocks(some, KEYS, 2)
+    assert second.computed == [2, 3]  # the last block ends with the seeds
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_what_runs_inside_a_block_of_seeds_is_no_block_of_its_own(tmp_path):
+    """Oracle: the same without a keeper. What follows blocks that are read keeps its number."""
+
+    def members(seeds):
+        return ensemble(lambda seed: seed + 1, seeds)
+
+    def run():
+        return seed_blocks(members, np.arange(5.0), 2), ensemble(lambda x: 2 * x, np.arange(3.0))
+
+    expected = run()
+    for _ in range(2):
+        with keeping(Killing(tmp_path, fatal=-1)):
+            jax.tree.map(np.testing.assert_array_equal, run(), expected)
+
+
 def test_series_are_told_apart_and_other_shapes_are_not_read(tmp_path):
     """Oracle: the functions themselves."""
     for power in (1, 2):
@@ -121,6 +149,29 @@ def test_series_are_told_apart_and_other_shapes_are_not_read(tmp_path):
             other = ensemble(lambda x, p=power: np.ones(p) * x**2, np.arange(4.0))
         np.testing.assert_array_equal(plain, np.arange(4.0))
         np.testing.assert_array_equal(other, np.arange(4.0)[:, None] ** 2 * np.ones((1, power)))
+
+
+def test_what_is_no_compiled_program_is_a_block_too_and_has_none_inside(tmp_path):
+    """Oracle: the same without a keeper. What follows a block that is read keeps its number."""
+    computed = []
+
+    def run():
+        def whole():
+            computed.append(len(computed))
+            return [np.asarray(ensemble(lambda x: x + 1, np.arange(3.0)))]
+
+        first = kept_block(whole)[0]
+        return first, np.asarray(ensemble(lambda x: 2 * x, np.arange(3.0)))
+
+    expected = run()
+    for _ in range(2):
+        with keeping(Killing(tmp_path, fatal=-1)):
+            found = run()
+        np.testing.assert_array_equal(found, expected)
+    assert len(computed) == 2  # without a keeper, and once with one
+    assert sorted(file.name for file in BlockFolder(tmp_path, "abc").path.iterdir()) == [
+        "0-0.npz", "1-0.npz", "1-1.npz", "1-2.npz",
+    ]  # fmt: skip
 
 
 def test_a_damaged_block_is_computed_again(tmp_path):

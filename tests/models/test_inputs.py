@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from theorylab.models.inputs import check_inputs, check_pair, num_inputs, one_input, some_inputs
+from theorylab.models.inputs import (
+    check_inputs,
+    check_pair,
+    map_inputs,
+    num_inputs,
+    one_input,
+    some_inputs,
+)
 
 TREE = {"ids": jnp.arange(10).reshape(5, 2), "length": (jnp.ones(5), np.zeros((5, 3, 1)))}
 
@@ -45,3 +52,19 @@ def test_some_inputs_are_rows_of_every_array():
     assert [leaf.shape for leaf in jax.tree.leaves(one_input(TREE))] == [(2,), (), (3, 1)]
     found = some_inputs(TREE, 2, 2)
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[2:4]), found, TREE)
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, 7, 100])
+def test_blocks_of_inputs_are_one_program_whatever_is_left_over(most):
+    """Oracle: `jax.vmap`. The function is traced once, also where 7 inputs leave a rest."""
+    traced = []
+
+    def function(one):
+        traced.append(one)
+        return {"sum": one["a"].sum() + one["b"], "row": 2 * one["a"]}
+
+    x = {"a": jnp.arange(21.0).reshape(7, 3), "b": jnp.arange(7)}
+    found = jax.jit(lambda x: map_inputs(function, x, most))(x)
+    assert len(traced) == 1
+    expected = {"sum": x["a"].sum(axis=1) + x["b"], "row": 2 * x["a"]}
+    jax.tree.map(np.testing.assert_array_equal, found, expected)

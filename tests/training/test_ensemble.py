@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 import optax
 import pytest
 
-from theorylab.training import descend, ensemble, every
+from theorylab.training import descend, ensemble, every, seed_blocks
 
 
 def run(key, learning_rate=0.1):
@@ -82,6 +83,47 @@ def test_ensemble_is_compiled_once_and_run_by_several_threads(monkeypatch):
     assert len(traced) == 1
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 7, 100])
+def test_blocks_of_seeds_are_all_seeds(at_once, members):
+    """Oracle: `vmap`, of all seeds. 7 seeds in threes: the last block overlaps the one before."""
+    some = jax.jit(jax.vmap(run))
+    for blocks in (seed_blocks, jax.jit(seed_blocks, static_argnums=(0, 2))):
+        together = blocks(some, KEYS, at_once)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-15), together, members)
+
+
+@pytest.mark.parametrize(
+    ("at_once", "free", "expected"), [(1, 1, [1]), (4, 3, [4, 2]), (2, 9, [2])]
+)
+def test_as_many_seeds_run_at_once_as_fit_into_memory(monkeypatch, at_once, free, expected):
+    """Oracle: the bytes of two sorted arrays that a seed must hold, at so many times it is free."""
+    module, sizes, running, most = sys.modules["theorylab.training.ensemble"], [], [], []
+    compiled, held = module._compiled, 8 * 10**5
+
+    def counting(run, inputs, size, on_cpu):
+        sizes.append(size)
+        return compiled(run, inputs, size, on_cpu)
+
+    def seen(first):
+        running.append(1)
+        most.append(len(running))
+        time.sleep(0.02)
+        running.pop()
+        return first
+
+    def member(seed):
+        largest = jnp.sort(jax.random.normal(jax.random.key(seed), (10**5,)))[-1]
+        like = jax.ShapeDtypeStruct((), largest.dtype)
+        return jax.pure_callback(seen, like, largest, vmap_method="broadcast_all")
+
+    monkeypatch.setattr(module, "_num_cores", lambda: 2)
+    monkeypatch.setattr(module, "_compiled", counting)
+    monkeypatch.setattr(module, "available_memory", lambda: 2 * free * held)
+    together = ensemble(member, jnp.arange(4), at_once)
+    assert (sizes, max(most)) == (expected, 2 if free == 9 else 1)
+    np.testing.assert_array_equal(together, ensemble(member, jnp.arange(4)))
+
+
 def test_batches_of_factorisations_do_not_wait_for_each_other():
     """Oracle: the trace. In a process of its own with a limit, as XLA used to wait for ever."""
     code = """
@@ -118,3 +160,5 @@ def test_bad_input_is_refused():
         ensemble(run, KEYS[:0])
     with pytest.raises(ValueError, match=r"leading axis of seeds, got axes \[\(2,\), \(7,\)\]"):
         ensemble(lambda given: given, (KEYS, jnp.ones(2)))
+    with pytest.raises(ValueError, match="at_once must be at least 1, got 0"):
+        seed_blocks(run, KEYS, 0)

@@ -143,7 +143,7 @@ def _dead(readings: Readings) -> str | None:
 
 
 def _random_labels(readings: Readings) -> str | None:
-    """The labels are fitted, but a kernel that left each one out does not beat chance."""
+    """Fitted labels that no kernel tells when left out, nor the network where `test_gap` is."""
     fit, others = readings.get("fit"), readings.get("label_predictability")
     if fit is None or others is None:
         return None
@@ -151,11 +151,14 @@ def _random_labels(readings: Readings) -> str | None:
     if not isinstance(chance, float) or not isinstance(level, float):
         return None
     fitted = fit.low > chance + FAR_FROM_CHANCE * (1 - chance)
-    if not fitted or others.low > level:
+    gap = readings.get("test_gap")
+    holds_elsewhere = gap is not None and fit.value - gap.high > chance  # accuracy, held out
+    if not fitted or others.low > level or holds_elsewhere:
         return None
     return (
-        f"It fits {_percent(fit.value)} of its labels, but the inputs do not tell them (left out,"
-        f" {_percent(others.value)}; chance {_percent(level)}): labels at random are memorised."
+        f"It fits {_percent(fit.value)} of its labels, which a kernel cannot predict"
+        f" ({_percent(others.value)} when left out; chance {_percent(level)}): it has memorised"
+        " labels at random, or their rule is one that kernels do not see."
     )
 
 

@@ -27,7 +27,7 @@ from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params, RandomKey, Reduction, check_key
 
 from . import programs
-from .effort import HESSIAN, MOST, SPEED, Effort, effort, gradient_flops
+from .effort import FEWEST, HESSIAN, MOST, SPEED, Effort, effort, gradient_flops
 from .given import (
     check_alike,
     check_names,
@@ -42,6 +42,7 @@ KERNEL_INPUTS = 200  # of the sample on which tangent kernels are computed, at m
 SECONDS = 20.0  # for all measures together, compiling aside, unless told otherwise
 MORE_SECONDS = 6.0  # for every million parameters
 LONGEST = 75.0
+_HELD_BYTES = 2 * 2**30  # of Jacobians, which take twice as much while they are put together
 _VECTORS = 200.0  # operations that a product costs for each parameter, whatever the inputs
 # The measures that are read off one set of Hessian products: any of them forces all.
 _OF_SPECTRUM = (
@@ -237,15 +238,26 @@ class Subject:
     def kernel_inputs(self) -> int:
         """Inputs of the sample on which tangent kernels are computed."""
         wanted = min(KERNEL_INPUTS, self.num_inputs)
-        return self.effort(
-            "kernel", 0.1, passes=float(self.num_outputs), products=1, most=wanted
+        # Twice the gradients: Jacobians of single inputs are small products, and then compared.
+        inputs = self.effort(
+            "kernel", 0.1, passes=2.0 * self.num_outputs, products=1, most=wanted
         ).inputs
+        if inputs > FEWEST or "kernel" in self.force:
+            return inputs
+        size = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(self.params))
+        return min(inputs, max(FEWEST // 2, _HELD_BYTES // size))
 
     @cached_property
     def kernel(self) -> Float[Array, "m m"]:
         """The tangent kernel, mean over outputs, on the sample of `kernel_inputs`."""
-        x, _ = self.sample(self.kernel_inputs)
-        return ntk(self.apply, self.params, x)
+        return self._kernel_at(self.params)
+
+    def _kernel_at(self, params: Params) -> Float[Array, "m m"]:
+        """Jacobians of one output at all these inputs are made once, where memory has room."""
+        size = self.kernel_inputs
+        held = size * sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(params))
+        block_size = size if held <= _HELD_BYTES else None
+        return ntk(self.apply, params, self.sample(size)[0], block_size=block_size)
 
     @cached_property
     def activity(self) -> tuple[int, dict[str, UnitActivity]]:
@@ -264,8 +276,7 @@ class Subject:
         """The same kernel where training began, if that was told."""
         if self.initial_params is None:
             return None
-        x, _ = self.sample(self.kernel_inputs)
-        return ntk(self.apply, self.initial_params, x)
+        return self._kernel_at(self.initial_params)
 
     @cached_property
     def taylor(self) -> TaylorErrors:

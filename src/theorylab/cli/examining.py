@@ -214,5 +214,8 @@ def _refused(function: Any, *args: Any, **options: Any) -> Any:
     """What a check gives; its errors say what must hold and what came, on one line."""
     try:
         return function(*args, **options)
+    except SystemExit as error:  # of the user's network, when it is called
+        told = f"SystemExit: {one_line(error)}"
+        raise Refused(f"apply must take these params and inputs, but it raised {told}") from error
     except (ValueError, TypeError) as error:
         raise Refused(one_line(error, 600)) from error

@@ -116,7 +116,7 @@ def image_dataset(
     _check_classes(classes, labels)
     arrays = parse()
     kept = np.isin(arrays["labels"], classes)
-    x = _scaled(arrays["pixels"] / largest, scaling)[kept]
+    x = _scaled(arrays["pixels"], kept, largest, scaling)
     # One column for each class: row i is one where sample i has that class.
     one_hot = arrays["labels"][kept, None] == np.asarray(classes)[None, :]
     if labels == "one_hot":
@@ -138,12 +138,14 @@ def _check_classes(classes: tuple[int, ...], labels: str) -> None:
         raise ValueError(f"labels 'sign' needs two classes, got {classes}.")
 
 
-def _scaled(pixels: np.ndarray, scaling: Scaling) -> np.ndarray:
-    """Bring pixels in [0, 1] to the chosen scale."""
+def _scaled(whole: np.ndarray, kept: np.ndarray, largest: int, scaling: Scaling) -> np.ndarray:
+    """Bring the pixels of some images to the chosen scale; in doubles all would take gigabytes."""
+    pixels = whole[kept] / largest
     match scaling:
         case "unit":
             return pixels
         case "standard":
-            return (pixels - pixels.mean()) / pixels.std()
+            every = whole / largest
+            return (pixels - every.mean()) / every.std()
         case "sphere":
             return pixels / np.linalg.norm(pixels, axis=1, keepdims=True)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.models import NTK, Activation, Architecture, Parametrization, activation, network
+from theorylab.models.network import in_batches
 from theorylab.models.parts import Bias
 from theorylab.models.unfold import map_layers
 from theorylab.typing import Params
@@ -68,7 +69,7 @@ def activations(
 
 
 def active_shares(
-    probe: Probe, params: Params, x: Float[Array, "n ..."]
+    probe: Probe, params: Params, x: Float[Array, "n ..."], at_once: int | None = None
 ) -> Float[Array, " layers"]:
     """The share of active neurons of every layer, averaged over inputs.
 
@@ -76,6 +77,8 @@ def active_shares(
         probe: From `activations`.
         params: The network's parameters.
         x: Inputs.
+        at_once: How many inputs are taken at a time, the activations of which must fit into memory;
+            all by default. A `BatchNorm` has the statistics of those.
 
     Example:
         >>> import jax
@@ -84,7 +87,17 @@ def active_shares(
         >>> active_shares(probe, ((), ()), jnp.array([[-1.0, 0.0, 1.0, -2.0]])).tolist()
         [0.25, 1.0]
     """
-    values = probe(params, x)
-    if not values:
-        raise ValueError("the architecture must have an Activation, got none.")
-    return jnp.stack([jnp.mean(value > 0, dtype=x.dtype) for value in values])
+
+    def shares(params: Params, x: Array) -> Array:
+        values = probe(params, x)
+        if not values:
+            raise ValueError("the architecture must have an Activation, got none.")
+        return jnp.stack([jnp.mean(value > 0, dtype=x.dtype) for value in values])
+
+    def repeated(params: Params, x: Array) -> Array:
+        found = shares(params, x)
+        return jnp.broadcast_to(found, (len(x), *found.shape))
+
+    if at_once is None or len(x) <= at_once:
+        return shares(params, x)
+    return in_batches(repeated, at_once)(params, x).mean(axis=0)

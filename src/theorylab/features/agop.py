@@ -38,7 +38,7 @@ from .blocks import block_size_for, sum_over_blocks
 from .split import At, Split, check_split, num_entries, split_at
 
 _PROBES = 4  # fresh directions that test a sketch
-_PASS = 2**19  # numbers of a pass back: more of them leave the processor's caches
+_PASS = 2**18  # numbers of a pass back: more of them leave the processor's caches
 
 
 def agop(

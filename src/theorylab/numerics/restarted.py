@@ -8,10 +8,13 @@ rest. What lies along L, C = Lᵀ A W, is kept: with it the projection of A on b
     [L W]ᵀ A [L W] = [Θ C; Cᵀ T]
 
 When the basis is full it is replaced by its foremost Ritz vectors and the last vector (thick
-restart); T is then diagonal, with an arrow of residuals. Every vector is orthogonalised against all
-others, a second time where much was taken out of it.
+restart); T is then diagonal, with an arrow of residuals. Small vectors are orthogonalised against
+all others at every step, a second time where much was taken out of them. Large ones only against L
+and the last two, until what rounding has left along the others may have grown to √ε; then it is
+taken out of two of them, one after the other (`drift`). T stays the projection to ε ‖A‖.
 
-Source: Wu & Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems.
+Source: Wu & Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems;
+Simon (1984), The Lanczos algorithm with partial reorthogonalization.
 """
 
 import math
@@ -24,12 +27,14 @@ from jaxtyping import Array, Float
 from theorylab.typing import Scalar
 
 from .counted import CountedOperator
+from .drift import Drift
 from .exclusion import Krylov
 from .rows import Rows, recombined
 
 _AGAIN = 0.7  # if less than this is left of a vector, it is orthogonalised once more
 _PASSES = 3
 _CLOSED = 16  # units of the last place of ‖A‖ that are no new direction
+_LARGE = 2**19  # entries of a vector, whose orthogonalisation takes the time of a product
 
 
 class Run:
@@ -62,6 +67,7 @@ class Run:
         self.kept = np.zeros(0)  # the arrow, after a restart
         self.dropped: list[float] = []
         self.log_norms, self.steps, self.ended = 0.0, 0, False
+        self.drift = Drift(operator.epsilon, always=operator.size < _LARGE)
 
     def step(self) -> None:
         """Apply A once; the run has ended if nothing new is left to go on with."""
@@ -71,13 +77,12 @@ class Run:
         image = self.operator(self.last)
         self.basis.append(self.last)
         self.norm = max(self.norm, float(jnp.linalg.norm(image)))
-        rest, along, inside, length = self._split(image)
         row = np.zeros(count + 1)
         if len(self.kept) == count:  # the arrow's corner, or the first step of all
             row[:count] = self.kept
         elif count:
             row[count - 1] = self.length
-        row[count] = inside[count]
+        rest, along, row[count], length = self._split(image, row)
         self.matrix = np.pad(self.matrix, (0, 1))
         self.matrix[count, :], self.matrix[:, count] = row, row
         self.coupling = np.column_stack([self.coupling, along])
@@ -115,6 +120,7 @@ class Run:
         self.matrix = np.diag(values[order])
         self.previous = jnp.zeros_like(self.last)
         self.coupling = self.coupling @ chosen
+        self.drift.restart(len(order))
 
     def krylov(self) -> Krylov:
         """What the space rules out, by `exclusion`."""
@@ -124,22 +130,24 @@ class Run:
         dropped = np.array(self.dropped)
         return Krylov(values[order], residuals[order], dropped, self.log_norms, self.steps)
 
-    def _split(self, image: Array) -> tuple[Array, np.ndarray, np.ndarray, float]:
-        """What is outside, its coordinates along L and along W, and its length."""
+    def _split(self, image: Array, row: np.ndarray) -> tuple[Array, np.ndarray, float, float]:
+        """What is outside, its coordinates along L, the one along w, and its length."""
         # First what three terms say, so that the sums over all vectors are left with little.
         rest, own, before = _three_terms(image, self.last, self.previous, self.length)
-        along, inside = np.zeros(len(self.locked)), np.zeros(len(self.basis))
-        inside[-1] = float(own)
-        length = float(before)
+        along, own, length = np.zeros(len(self.locked)), float(own), float(before)
+        everywhere = self.drift.is_due(self.matrix, row, own, length, self.norm)
         for _ in range(_PASSES):
             rest, more = self.locked.remove(rest)
             along += more
-            rest, more = self.basis.remove(rest)
-            inside += more
+            if everywhere:
+                rest, more = self.basis.remove(rest)
+                own += float(more[-1])
             length, before = float(jnp.linalg.norm(rest)), length
             if length > _AGAIN * before:
                 break
-        return rest, along, inside, length
+            everywhere = True  # what is left is small, and rounding is large beside it
+        self.drift.follow(everywhere)
+        return rest, along, own, length
 
     def _outside(self, start: Array) -> Array:
         """The unit vector along a start, outside of what is locked."""
@@ -156,4 +164,7 @@ def _three_terms(
     """Aw − αw − βw′, with α = wᵀAw; α; and the length of what is left."""
     own = jnp.vdot(last, image)
     rest = image - own * last - length * previous
-    return rest, own, jnp.linalg.norm(rest)
+    # A sum of p terms of one sign is off by more than ε: what is left of both is taken out again.
+    more = jnp.vdot(last, rest)
+    rest = rest - more * last - jnp.vdot(previous, rest) * previous
+    return rest, own + more, jnp.linalg.norm(rest)

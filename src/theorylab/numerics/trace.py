@@ -69,7 +69,7 @@ def trace(
         matvec: The operator A, symmetric.
         like: A vector that A can act on, for its shape; or the size of a flat one.
         key: The randomness of directions and probes.
-        num_probes: How many random vectors z, at least 2.
+        num_probes: How many random vectors z, at least 2; with a tolerance the first 20 at least.
         rank: How many directions Q has: 0 is Hutchinson's estimate; all are exact.
         confidence: The probability with which the interval covers the trace.
         tolerance: The greatest distance of the interval's ends, relative to the estimate.
@@ -146,7 +146,7 @@ def squared_norm(
         matvec: The operator A, symmetric.
         like: A vector that A can act on, for its shape; or the size of a flat one.
         key: The randomness of directions and probes.
-        num_probes: How many random vectors z are drawn at first, at least 2.
+        num_probes: How many random vectors z are drawn at first; 20 at least are.
         rank: How many directions Q has; all are exact.
         confidence: The probability with which the interval covers the squared norm.
         tolerance: The greatest distance of the interval's ends, relative to the estimate.

@@ -8,6 +8,7 @@ Every run is a pure function: jit it, vmap it over seeds, or give it to `ensembl
 from .dag_ensemble import dag_ensemble as dag_ensemble
 from .descent import descend as descend
 from .ensemble import ensemble as ensemble
+from .ensemble import seed_blocks as seed_blocks
 from .flow import Solver as Solver
 from .flow import flow as flow
 from .flow import gradient_flow as gradient_flow

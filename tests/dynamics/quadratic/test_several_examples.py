@@ -34,14 +34,27 @@ def weight_space(key, ratio):
     states = jax.vmap(lambda g, k: several_examples.projected(g, k, x))(g, k)
     problem = several_examples.problem(x, y, WIDTH, rate)
     start = jax.tree.map(lambda leaf: leaf[0], states)
-    wrong = several_examples.printed_problem(x, y, WIDTH, rate)
+    reduced = jax.vmap(lambda s: several_examples.reduced(s, x, y, WIDTH, rate))(states)
+    printed = jax.vmap(lambda s, g: several_examples.printed_reduced(s, g, x, y, WIDTH, rate))(
+        states, g
+    )
     return {
         "x": x,
         "outputs": g,
         "kernels": k,
         "states": jnp.stack([*states]),
         "predicted": jnp.stack(plane.trajectory(start, problem, NUM_STEPS)),
-        "printed": jnp.stack(plane.trajectory(start, wrong, NUM_STEPS)),
+        "reduced": jnp.stack([*reduced]),
+        "printed": jnp.stack([*printed]),
+        "rate": rate,
+        "errors": [
+            several_examples.reduced_error(
+                jax.tree.map(lambda values: values[:-1], each),
+                jax.tree.map(lambda values: values[1:], reduced),
+            )
+            for each in (reduced, printed)
+        ],
+        "targets": y,
         "by_matrix": several_examples.matrix_step(g[2], k[2], x, y, WIDTH, rate),
         "losses": jax.vmap(lambda g: several_examples.projected_losses(g, x, y))(g),
         "total": jnp.sum((g - y[None]) ** 2, axis=1) / 2,
@@ -56,11 +69,30 @@ def found(request):
 
 
 def test_each_direction_is_the_map_of_one_example(found):
-    """Oracle: autodiff descent on the weights. An identity: rounding. Without s it is not one."""
+    """Oracle: autodiff descent on the weights. An identity: rounding."""
     scale = np.abs(found["states"]).max(axis=1, keepdims=True)
     error = np.abs(found["states"] - found["predicted"]) / scale
     assert error.max() < 1e-12
-    assert (np.abs(found["states"] - found["printed"]) / scale).max() > 1e-3
+
+
+def test_reduced_numbers_are_those_of_the_definitions(found):
+    """Oracle: u, v and both w written out in NumPy, sign by sign."""
+    x, y, g = found["x"], found["targets"], found["outputs"]
+    for place, mask in enumerate((x >= 0, x < 0)):
+        p, factor = np.where(mask, x, 0.0), found["rate"] ** 2 / WIDTH
+        u, v, w = (each[:, place] for each in found["reduced"])
+        np.testing.assert_allclose(u, factor * ((g - y) @ p) ** 2, rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(v, found["rate"] * found["states"][1][:, place], rtol=1e-12)
+        np.testing.assert_allclose(w, factor * ((g - y) @ p) * (p @ y), rtol=1e-10, atol=1e-14)
+        printed = factor * ((g - y)[:, mask] @ y[mask])
+        np.testing.assert_allclose(found["printed"][2][:, place], printed, rtol=1e-10, atol=1e-14)
+
+
+def test_the_reduction_is_exact_with_both_products_and_not_as_printed(found):
+    """Oracle: the next u and v of autodiff descent. Rounding; and the missing factor ‖p‖²."""
+    exact, printed = found["errors"]
+    assert exact < 1e-11
+    assert printed > 1e-3
 
 
 def test_the_kernel_has_two_directions_that_never_turn(found):

@@ -30,6 +30,7 @@ def test_a_run_full_of_nan_supports_nothing(smoke, verdict, statement):
         ("end", lambda r: np.repeat(r.least_l2[:, None], len(SMOKE.alphas), axis=1)),
         ("plus", lambda r: r.plus * (1 + 1e-5)),
         ("mirrored", lambda r: r.mirrored + 1e-4),
+        ("curvatures", lambda r: 1.001 * r.curvatures),
         ("opposite_minus", lambda r: -r.opposite_minus),
         ("opposite_plus", lambda r: 2 * r.opposite_plus),
         ("same_weight_speeds", lambda r: np.array([4.0, 4.0])),

@@ -17,6 +17,8 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("A narrow layer does", swapped) == Verdict.REFUTED
     assert verdict("linear again", swapped) == Verdict.REFUTED
     assert verdict("Without any bottleneck", swapped) == Verdict.REFUTED
+    plain = smoke._replace(bottlenecks=0 * smoke.bottlenecks)
+    assert verdict("bottleneck neurons are there", plain) == Verdict.REFUTED
 
 
 def test_bad_configs_are_told():

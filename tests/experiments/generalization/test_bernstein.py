@@ -32,6 +32,8 @@ def test_a_run_full_of_nan_supports_nothing(smoke, verdict, statement):
         ("The mean norm", "norms", lambda r: 10 * r.norms),
         ("Its tail is below", "norms", lambda r: 10 * r.norms),
         ("Divided by 20", "bernstein_rare", lambda r: r.bernstein_rare + 4),
+        ("With an exponent 1.15 times", "bernstein_rare", lambda r: r.bernstein_rare / 2),
+        ("two fifths of that distance", "tail_start", lambda r: 1.5 * r.tail_start),
         ("Half of that bound", "norms", lambda r: r.norms / 10),
     ],
 )

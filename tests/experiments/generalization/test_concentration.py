@@ -45,6 +45,10 @@ def test_a_bound_that_is_too_low_is_refuted(result, field):
 def test_loose_bounds_fail_the_control(smoke, verdict):
     loose = smoke._replace(hoeffding=smoke.hoeffding + 3.5)
     assert verdict("divided by e³", loose) == Verdict.REFUTED
+    # Half of an exponent is loose, too, though the bound is near the tail where both are near 1.
+    for name in ("chernoff", "chernoff_far", "chernoff_below"):
+        weak = smoke._replace(**{name: getattr(smoke, name) / 2})
+        assert verdict("divided by e³", weak) == Verdict.REFUTED
     far = smoke._replace(clt_distance=1.1 * smoke.clt_distance)
     assert verdict("half an atom", far) == Verdict.REFUTED
 

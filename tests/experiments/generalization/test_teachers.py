@@ -33,9 +33,13 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     for words in ("Linear teachers", "come within", "is at most n", "It is n/2"):
         assert verdict(words, large) == Verdict.REFUTED
     small = smoke._replace(power_roots=smoke.power_roots / 9)
-    assert verdict("A quarter of that bound", small) == Verdict.REFUTED
+    assert verdict("A quarter of the bounds", small) == Verdict.REFUTED
     cosines = smoke._replace(cosine_roots=10 * smoke.cosine_roots)
     assert verdict("never exceed ‖β‖ sinh ‖β‖", cosines) == Verdict.REFUTED
+    tiny = smoke._replace(cosine_roots=smoke.cosine_roots / 2)
+    assert verdict("A quarter of the bounds", tiny) == Verdict.REFUTED
+    cubic = smoke.cosine_roots * np.asarray(experiment.LENGTHS)[None, :, None]
+    assert verdict("One constant", smoke._replace(cosine_roots=cubic)) == Verdict.SUPPORTED
 
 
 def test_same_config_same_bytes():

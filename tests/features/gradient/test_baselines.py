@@ -7,6 +7,7 @@ import numpy as np
 from theorylab.data import Dataset
 from theorylab.features.gradient import (
     OnlineRecipe,
+    baselines,
     distinct_network,
     error_rate,
     kernel_ridge_error,
@@ -92,3 +93,14 @@ def test_distinct_neurons_are_no_copies_and_have_both_signs():
     units = network.weights / jnp.linalg.norm(network.weights, axis=1, keepdims=True)
     assert float(jnp.abs(units @ units.T - jnp.eye(6)).max()) < 0.9999
     assert len(set(np.abs(network.outputs).tolist())) == 6
+
+
+def test_a_kernel_made_row_by_row_is_the_kernel(monkeypatch):
+    """Oracle: the kernel at once; 9 rows, 2 at a time."""
+    made = distinct_network(jax.random.key(3), 6, 4, bias=0.5)
+    x, other = jax.random.normal(jax.random.key(4), (9, 4)), jnp.eye(4)
+    expected = tangent_kernel(made)(x, other)
+    monkeypatch.setattr(baselines, "_TOGETHER", 20)
+    monkeypatch.setattr(baselines, "_IN_TURN", 12)
+    np.testing.assert_allclose(tangent_kernel(made)(x, other), expected, rtol=1e-12)
+    assert float(jnp.abs(expected).max()) > 0.1

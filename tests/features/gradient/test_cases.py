@@ -15,6 +15,7 @@ from theorylab.features.gradient import (
     cluster_error_bound,
     detector_loss_bound,
     margin_loss,
+    printed_detector_loss_bound,
     separable_case,
     separable_network,
     xor_case,
@@ -75,7 +76,7 @@ def test_constants_of_a_half_space_by_hand():
 
 
 def test_bounds_by_hand():
-    assert detector_loss_bound(64, 2.0) == pytest.approx(
+    assert printed_detector_loss_bound(64, 2.0) == pytest.approx(
         3 / 64**2 + 4 / (64**0.8 * math.sqrt(2 * math.log(64)))
     )
     assert cluster_error_bound(64, 8.0, 4, printed=True) == pytest.approx(
@@ -85,7 +86,25 @@ def test_bounds_by_hand():
     assert ratio == pytest.approx(2 * 64**0.05 / math.sqrt(8 * math.log(64)))
 
 
+@pytest.mark.parametrize("tau", [0.5, 1.0, 4.0])
+def test_the_detectors_loss_is_below_its_bound_at_the_least_length(tau):
+    """Oracle: the hinge loss of a cluster's own detector, integrated on a grid; and no others."""
+    dimension = 100
+    kappa = math.sqrt(tau * math.log(dimension))
+    z = np.linspace(-40, 40, 400001)
+    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    loss = np.trapezoid(np.maximum(1 - np.maximum(2 + z / kappa, 0), 0) * density, z)
+    bound = detector_loss_bound(1, dimension, tau)
+    assert loss < bound
+    assert loss * 4 * math.sqrt(2 * math.pi) * (1 + kappa**2) ** 1.5 > dimension ** (-tau / 2)
+    assert detector_loss_bound(3, dimension, tau) - detector_loss_bound(
+        2, dimension, tau
+    ) == pytest.approx(dimension ** (-tau / 2) / (math.sqrt(2 * math.pi) * kappa))
+
+
 def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="dimension must be at least 2, got 1"):
+        detector_loss_bound(2, 1, tau=1.0)
     with pytest.raises(ValueError, match="dimension must be at least 16, got 8"):
         xor_case(xor_mixture(8))
     with pytest.raises(ValueError, match="tau must be positive, got 0"):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +23,12 @@ from theorylab.features.gradient import (
     frontier,
     gradient_features,
     mixture_gradients,
+    neurons_at_once,
     sampled_gradients,
 )
+
+# The room's name is the function.
+module = sys.modules["theorylab.features.gradient.gradient_features"]
 
 
 def test_the_closed_form_of_a_mixture_is_its_integral():
@@ -66,6 +71,20 @@ def test_enumeration_is_the_sum_over_points():
     found = finite_gradients(law, weights, jnp.array([0.0, 2.0]))
     np.testing.assert_allclose(found[0], 0, atol=1e-15)
     np.testing.assert_allclose(found[1], 0.125, rtol=1e-12)  # only (1, 1, 1) is above 2
+
+
+def test_enumeration_in_turn_is_that_of_all_neurons(monkeypatch):
+    """Oracle: the sum over points by hand; 7 neurons, 3 at a time."""
+    monkeypatch.setattr(module, "_TOGETHER", 30)
+    monkeypatch.setattr(module, "_IN_TURN", 33)
+    keys = jax.random.split(jax.random.key(5), 4)
+    x, y = jax.random.normal(keys[0], (11, 3)), jax.random.normal(keys[1], (11,))
+    weights, biases = jax.random.normal(keys[2], (7, 3)), jax.random.normal(keys[3], (7,))
+    law = FiniteLaw(x, y, jnp.full(11, 1 / 11))
+    assert neurons_at_once(11, 7) == 3
+    expected = [np.mean([b * a * (a @ w > c) for a, b in zip(x, y, strict=True)], axis=0)
+                for w, c in zip(weights, biases, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(finite_gradients(law, weights, biases), expected, atol=1e-14)
 
 
 def test_cones_are_double_and_need_a_length():

@@ -20,6 +20,9 @@ from theorylab.features.gradient import (
     train,
     train_exactly,
 )
+from theorylab.features.gradient import (
+    network as module,
+)
 
 WIDTH, DIMENSION = 3, 4
 
@@ -98,6 +101,18 @@ def test_later_steps_descend_without_a_penalty(start, law):
     np.testing.assert_allclose(moved, 0.1 * slope("weights", (1, 3)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("block_size", [1, 4, 9, 100])
+def test_a_step_in_blocks_of_samples_is_the_step(start, law, block_size):
+    """Oracle: the gradient of all 9 points at once; in fours the last block overlaps another."""
+    first = gradient_step(start, law, _schedule(), 0, "logistic")
+    for network, step in ((start, 0), (first, 1)):
+        expected = gradient_step(network, law, _schedule(), step, "logistic")
+        found = gradient_step(network, law, _schedule(), step, "logistic", block_size)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-14), found, expected)
+    with pytest.raises(ValueError, match="block_size must be at least 1, got 0"):
+        gradient_step(start, law, _schedule(), 0, block_size=0)
+
+
 def test_blocks_have_their_own_step_sizes(start, law):
     """A step of W alone leaves a as it is."""
     schedule = OnlineSchedule(jnp.zeros(1), jnp.ones(1), jnp.zeros(1))
@@ -150,3 +165,14 @@ def test_bad_input_is_refused(start, law):
         forgetting_schedule(0, 1.0, 2)
     with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
         forgetting_schedule(1.0, 1.0, 0)
+
+
+def test_points_answered_in_turn_give_the_same_risk_and_step(law, start, monkeypatch):
+    """Oracle: all 9 points at once; 4 at a time leave one."""
+    schedule = forgetting_schedule(0.4, 0.1, num_steps=2)
+    expected = (risk(start, law, "logistic"), *gradient_step(start, law, schedule, 1, "logistic"))
+    monkeypatch.setattr(module, "_TOGETHER", 20)
+    monkeypatch.setattr(module, "_IN_TURN", 4 * len(start.outputs))
+    found = (risk(start, law, "logistic"), *gradient_step(start, law, schedule, 1, "logistic"))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-14), found, expected)
+    assert float(jnp.abs(found[2] - start.weights).max()) > 1e-3

@@ -18,6 +18,9 @@ from theorylab.features.gradient import (
     rademacher_bound,
     risk,
 )
+from theorylab.features.gradient import (
+    one_step as module,
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +85,12 @@ def test_bad_input_is_refused(problem):
         rademacher_bound(problem[0], 1.0, 1.0, 0)
     with pytest.raises(ValueError, match=r"failure must be in \(0, 1\), got 1"):
         gap_bound(problem[0], 1.0, 1.0, 5, failure=1.0)
+
+
+def test_smoothness_of_many_features_is_that_of_few(monkeypatch):
+    """Oracle: the largest singular value of all features; many are told by their moment."""
+    hidden = jax.random.normal(jax.random.key(9), (30, 6))
+    expected = jnp.linalg.norm(hidden, 2) ** 2 / 30 / (4 * math.log(2))
+    np.testing.assert_allclose(output_smoothness(hidden).exact, expected, rtol=1e-12)
+    monkeypatch.setattr(module, "_TOGETHER", 100)
+    np.testing.assert_allclose(output_smoothness(hidden).exact, expected, rtol=1e-12)

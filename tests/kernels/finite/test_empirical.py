@@ -17,7 +17,7 @@ from theorylab.kernels import (
     ntk_vector_product,
     sampled_kernels,
 )
-from theorylab.kernels.finite import empirical
+from theorylab.kernels.finite import blocks, empirical
 from theorylab.models import Activation, BatchNorm, Dense, Serial, Transformer, mlp, network
 
 MODEL = network(mlp([7, 6], num_outputs=3, activation="tanh"), (4,), bias="normal")
@@ -51,6 +51,25 @@ def test_kernels_are_products_of_dense_jacobians(method, block_size):
     each = jnp.einsum("iap,jap->aij", one, one)
     close(ntk_per_output(MODEL.apply, params, X1, **settings), each)
     close(ntk(MODEL.apply, params, X1, **settings), each.mean(axis=0))
+
+
+@pytest.mark.parametrize("method", ["structured", "jacobian"])
+@pytest.mark.parametrize("block_size", [None, 2, 5])
+def test_outputs_are_taken_one_by_one_where_their_jacobians_do_not_fit(
+    method, block_size, monkeypatch
+):
+    """Oracle: dense Jacobians; so little memory that those of one output fit, but not of three."""
+    monkeypatch.setattr(blocks, "HELD_BYTES", 4000)
+    params, apply = params_of(), lambda w, x: MODEL.apply(w, x)  # compiled for this test
+    each = jnp.einsum("iap,jap->aij", jacobian(X1, params), jacobian(X1, params))
+    cross = jnp.einsum("iap,jap->ij", jacobian(X1, params), jacobian(X2, params)) / 3
+    close = partial(np.testing.assert_allclose, rtol=1e-11, atol=1e-13)
+    settings = {"block_size": block_size, "method": method}
+    close(ntk_per_output(apply, params, X1, **settings), each)
+    close(ntk(apply, params, X1, **settings), each.mean(axis=0))
+    close(ntk(apply, params, X1, X2, **settings), cross)
+    parts = jax.tree.leaves(ntk_per_parameter(apply, params, X1, **settings))
+    close(sum(parts), each.mean(axis=0))
 
 
 def test_full_kernel_of_inputs_with_themselves_is_mirrored():

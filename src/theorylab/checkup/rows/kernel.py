@@ -26,7 +26,6 @@ from theorylab.features import feature_movement
 from theorylab.kernels import (
     alignment,
     label_directions,
-    ntk,
     relative_frobenius,
     shuffled_alignments,
     target_alignment,
@@ -212,8 +211,7 @@ def _draw_times(reading: Reading, axes: Any) -> None:
 
 def _drift(subject: Subject) -> Reading:
     kernel = _matrix(subject)
-    x, _ = subject.sample(subject.kernel_inputs)
-    start = np.asarray(ntk(subject.apply, subject.initial_params, x), np.float64)
+    start = np.asarray(subject.initial_kernel, np.float64)
     if not np.isfinite(start).all() or not start.any():
         raise Skipped("the tangent kernel at initial_params is zero or not finite")
     before, after = jnp.asarray((start + start.T) / 2), jnp.asarray(kernel)

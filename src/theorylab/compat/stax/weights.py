@@ -9,6 +9,7 @@ Parameters are the pair (W, b); b is None where b_std is.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -58,14 +59,8 @@ def Dense(
     """
     check_axes(batch_axis, channel_axis)
 
-    def layer(shape: Shape, reading: Reading) -> Architecture:
-        width = out_dim * (s[1] if reading.finite and parameterization == "standard" else 1)
-        return OurDense(width, **_scales(reading, parameterization, W_std, b_std))
-
-    def weight_shape(shape: Shape) -> Shape:
-        return (shape[-1], layer(shape, _FINITE).output_shape(shape)[-1])
-
-    return _weights("Dense", layer, weight_shape, W_std, b_std, parameterization, s)
+    layer = _of_width(OurDense, out_dim, W_std, b_std, parameterization, s)
+    return _weights("Dense", layer, _shape_of(layer, ()), W_std, b_std, parameterization, s)
 
 
 def Conv(
@@ -100,14 +95,8 @@ def Conv(
     """
     window = _window(filter_shape, strides, padding, dimension_numbers)
 
-    def layer(shape: Shape, reading: Reading) -> Architecture:
-        channels = out_chan * (s[1] if reading.finite and parameterization == "standard" else 1)
-        return OurConv(channels, **window, **_scales(reading, parameterization, W_std, b_std))
-
-    def weight_shape(shape: Shape) -> Shape:
-        channels = layer(shape, _FINITE).output_shape(shape)[-1]
-        return (*window["window"], shape[-1], channels)
-
+    layer = _of_width(partial(OurConv, **window), out_chan, W_std, b_std, parameterization, s)
+    weight_shape = _shape_of(layer, window["window"])
     return _weights("Conv", layer, weight_shape, W_std, b_std, parameterization, s)
 
 
@@ -131,14 +120,9 @@ def ConvTranspose(
     """
     window = _window(filter_shape, strides, padding, dimension_numbers)
 
-    def layer(shape: Shape, reading: Reading) -> Architecture:
-        channels = out_chan * (s[1] if reading.finite and parameterization == "standard" else 1)
-        scales = _scales(reading, parameterization, W_std, b_std)
-        return OurConvTranspose(channels, **window, **scales)
-
-    def weight_shape(shape: Shape) -> Shape:
-        channels = layer(shape, _FINITE).output_shape(shape)[-1]
-        return (*window["window"], shape[-1], channels)
+    make = partial(OurConvTranspose, **window)
+    layer = _of_width(make, out_chan, W_std, b_std, parameterization, s)
+    weight_shape = _shape_of(layer, window["window"])
 
     def turned(W: jax.Array, _: Shape) -> jax.Array:
         """There, windows are read backwards."""
@@ -168,9 +152,8 @@ def ConvLocal(
     """
     window = _window(filter_shape, strides, padding, dimension_numbers)
 
-    def layer(shape: Shape, reading: Reading) -> Architecture:
-        scales = _scales(reading, parameterization, W_std, b_std)
-        return OurConv(out_chan, **window, **scales, shared=False)
+    make = partial(OurConv, **window, shared=False)
+    layer = _of_width(make, out_chan, W_std, b_std, parameterization, (1, 1))
 
     def weight_shape(shape: Shape) -> Shape:
         *positions, channels = layer(shape, _FINITE).output_shape(shape)
@@ -220,6 +203,30 @@ def _window(
         "strides": tuple(strides or ()),
         "padding": padding.lower(),
     }
+
+
+def _of_width(
+    make: Callable[..., Architecture],
+    width: int,
+    W_std: Scalar,
+    b_std: Scalar | None,
+    parameterization: str,
+    s: tuple[int, int],
+) -> Callable[[Shape, Reading], Architecture]:
+    """Our layer, for every reading: a finite one is wider by s₁ in the standard parametrization."""
+
+    def layer(shape: Shape, reading: Reading) -> Architecture:
+        wider = s[1] if reading.finite and parameterization == "standard" else 1
+        return make(width * wider, **_scales(reading, parameterization, W_std, b_std))
+
+    return layer
+
+
+def _shape_of(
+    layer: Callable[[Shape, Reading], Architecture], window: Shape
+) -> Callable[[Shape], Shape]:
+    """The shape of W for inputs of a shape: (*window, channels in, channels out)."""
+    return lambda shape: (*window, shape[-1], layer(shape, _FINITE).output_shape(shape)[-1])
 
 
 def _scales(

@@ -13,7 +13,8 @@ and ȳ = qᵀy obey exactly the map of one example, with coupling c = s/m and ou
 
 under gradient descent on ½ Σᵢ (gᵢ − yᵢ)². So direction ± catapults if and only if η > 2/λ±, and the
 run diverges if η > 4/λ for one of them. The source's reduction (B.9)–(B.12) has p = x± in place of
-q±, without normalisation, and so lacks the factor s = ‖p‖² in the coupling.
+q±, without normalisation: its u = η²/m ⟨g − y, p⟩² is cη²r² all the same, but its w, as printed,
+lacks a factor ‖p‖² = s.
 
 Source: zhu · nqm-multi · Thm 3.3.6, B.11, Eqs B.7–B.12, Fig. 3.3.
 """
@@ -27,9 +28,9 @@ from jaxtyping import Array, Float
 
 from theorylab.typing import Apply, RandomKey, Scalar
 
-from . import gated
+from . import gated, plane
 from .gated import GatedWeights
-from .plane import PlaneProblem, PlaneState
+from .plane import PlaneProblem, PlaneState, ReducedState
 
 SIGNS = np.array([[1.0], [-1.0]])  # one example of each sign
 
@@ -168,19 +169,80 @@ def problem(
     return PlaneProblem(q @ y, learning_rate, squares / width)
 
 
-def printed_problem(
-    x: Float[Array, " n"], y: Float[Array, " n"], width: int, learning_rate: Scalar
-) -> PlaneProblem:
-    """Pose it as (B.9)–(B.12) do, with the coupling 1/m: the factor s = ‖p‖² is missing.
+def reduced(
+    state: PlaneState, x: Float[Array, " n"], y: Float[Array, " n"], width: int, rate: Scalar
+) -> ReducedState:
+    """Give u, v and w of both directions, in the source's terms: with p = x± and not of length 1.
+
+        u = η²/m ⟨g − y, p⟩²,    v = ηλ,    w = η²/m ⟨g − y, p⟩ ⟨p, y⟩
+
+    Args:
+        state: Outputs qᵀg and curvatures of both directions.
+        x: The examples.
+        y: Their targets.
+        width: The width m.
+        rate: The step size η.
 
     Example:
         >>> x, y = jnp.array([2.0, -1.0]), jnp.array([1.0, -1.0])
-        >>> posed = printed_problem(x, y, width=4, learning_rate=0.1)
-        >>> posed.coupling.tolist()  # without s = 4 and 1
-        [0.25, 0.25]
+        >>> here = reduced(PlaneState(jnp.zeros(2), jnp.ones(2)), x, y, width=4, rate=1.0)
+        >>> here.loss.tolist(), here.curvature.tolist(), here.pull.tolist()
+        ([1.0, 0.25], [1.0, 1.0], [-1.0, -0.25])
     """
-    exact = problem(x, y, width, learning_rate)
-    return exact._replace(coupling=jnp.ones(2) / width)
+    return plane.reduce(state, problem(x, y, width, rate))
+
+
+def printed_reduced(
+    state: PlaneState,
+    outputs: Float[Array, " n"],
+    x: Float[Array, " n"],
+    y: Float[Array, " n"],
+    width: int,
+    rate: Scalar,
+) -> ReducedState:
+    """Give u, v and w as they are printed before (B.9): w = η²/m ⟨(g − y) ⊙ m±, y ⊙ m±⟩.
+
+    Where p = x± is not of length 1, this lacks the factor ‖p‖², and has what is orthogonal to p.
+
+    Args:
+        state: Outputs qᵀg and curvatures of both directions.
+        outputs: The outputs g.
+        x: The examples.
+        y: Their targets.
+        width: The width m.
+        rate: The step size η.
+
+    Example:
+        >>> x, y = jnp.array([2.0, -1.0]), jnp.array([1.0, -1.0])
+        >>> here = PlaneState(jnp.zeros(2), jnp.ones(2))
+        >>> printed_reduced(here, jnp.zeros(2), x, y, width=4, rate=1.0).pull.tolist()
+        [-0.25, -0.25]
+    """
+    masks = jnp.stack([x >= 0, x < 0])
+    pull = rate**2 / width * jnp.sum(masks * ((outputs - y) * y)[None, :], axis=1)
+    return reduced(state, x, y, width, rate)._replace(pull=pull)
+
+
+def reduced_error(here: ReducedState, after: ReducedState) -> Float[Array, ""]:
+    """Give the largest error of one step of (B.9)–(B.10), over the largest u and v of the run.
+
+    Args:
+        here: u, v and w at every step but the last, (t, 2) each.
+        after: u and v one step later.
+
+    Example:
+        >>> zeros, ones = jnp.zeros((3, 2)), jnp.ones((3, 2))
+        >>> float(reduced_error(ReducedState(zeros, ones, zeros), ReducedState(zeros, ones, zeros)))
+        0.0
+    """
+    predicted = plane.reduced_step(here)
+
+    def error(seen: Array, expected: Array) -> Float[Array, ""]:
+        scale = jnp.abs(seen).max(axis=0, keepdims=True)
+        return jnp.max(jnp.abs(seen - expected) / jnp.where(scale > 0, scale, 1.0))
+
+    loss = error(jnp.asarray(after.loss), jnp.asarray(predicted.loss))
+    return jnp.maximum(loss, error(jnp.asarray(after.curvature), jnp.asarray(predicted.curvature)))
 
 
 def matrix_step(

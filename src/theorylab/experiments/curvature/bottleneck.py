@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from theorylab.claims import Source, exponent_between, median_at_least
+from theorylab.claims import Source, exponent_between, identity, median_at_least
 from theorylab.curvature import dag_norms
 from theorylab.experiments.curvature._dags import input_and_key, lanczos_bytes
 from theorylab.experiments.drawing import label_axes, panels, scaling
@@ -66,6 +66,7 @@ class Result(NamedTuple):
     """Axes: a kinds of networks (`NAMES`), s seeds, w widths."""
 
     norms: Float[Measured, "a s w"]  # ‖∇²f‖
+    bottlenecks: Int[Measured, "a w"]  # neurons that read one other
 
 
 def memory(config: Config) -> int:
@@ -80,10 +81,14 @@ def run(config: Config) -> Result:
     """Draw networks with and without bottlenecks and measure their Hessians."""
     report("networks with and without bottlenecks", 0.05)
     x, key = input_and_key(config.seed, config.dimension)
-    kinds = zip(*(_kinds(config.dimension, m, config.narrow) for m in config.widths), strict=True)
+    by_width = [_kinds(config.dimension, m, config.narrow) for m in config.widths]
+    kinds = list(zip(*by_width, strict=True))
     graphs = [graph for kind in kinds for graph in kind * config.num_seeds]
     norms = dag_norms(graphs, x, key, config.num_steps).norms
-    return Result(norms=norms.reshape(len(NAMES), config.num_seeds, -1))
+    return Result(
+        norms=norms.reshape(len(NAMES), config.num_seeds, -1),
+        bottlenecks=np.array([[np.sum(graph.in_degrees == 1) for graph in kind] for kind in kinds]),
+    )
 
 
 def _kinds(d: int, m: int, narrow: int) -> list[Dag]:
@@ -94,6 +99,13 @@ def _kinds(d: int, m: int, narrow: int) -> list[Dag]:
         fully_connected(d, [m, narrow, m], activation="tanh"),
         densely_connected(d, [m, narrow, m], activation="tanh"),
     ]
+
+
+def _asked(result: Result, config: Config) -> Int[np.ndarray, "a w"]:
+    """`narrow` neurons of in-degree 1 in the networks that have such, at every width."""
+    return np.where(np.arange(len(NAMES)) == NEURONS, config.narrow, 0)[:, None] + np.zeros_like(
+        result.bottlenecks
+    )
 
 
 SLOPE = "lab: −1/2 and 0.15 for noise; set with the experiment, on seeds that were not kept"
@@ -126,6 +138,10 @@ CLAIMS = (
             r.norms[NARROW][:, -1] / np.median(r.norms[PLAIN][:, -1]), 2.0
         ),
         demand="lab: chosen for this experiment; the runs it was set on were not kept",
+    ),
+    FIGURE.check(
+        "The bottleneck neurons are there, as many as asked for, and the other networks have none.",
+        lambda r, c: identity(r.bottlenecks, _asked(r, c), 0.0),
     ),
     FIGURE.control(
         "Without any bottleneck the Hessian falls like one over the root of the width.",

@@ -157,7 +157,7 @@ CLAIMS = (
     POWER.claim(
         "On a Hessian with ± pairs |vᵀHv| is within 1 % of the largest |eigenvalue|.",
         lambda r, c: median_at_most(r.pair_error, 0.01),
-        quote="to converge to a vector that is a combination of the eigenvectors",
+        quote="a combination of the eigenvectors … would be a good approximation to the smoothness",
         expected="refuted",
         why="With eigenvalues ± λ the iterates alternate between two mixtures of both eigenvectors,"
         " and vᵀHv can be any number between −λ and λ.",

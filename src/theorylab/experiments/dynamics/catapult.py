@@ -9,6 +9,9 @@ Beyond 4 it diverges. The linear model, whose λ cannot fall, diverges already b
 Networks are trained in their weights beside the map of the plane (g, λ), which they obey exactly.
 `dynamics/quadratic/phase_diagram` runs this map at many more widths and learning rates.
 
+`paper` takes three seeds at a time, 2.4 GB by its estimate (1.7 GB were seen): half a minute to a
+minute of one core for each of 14 blocks, ten minutes in all.
+
 Source: zhu · nqm-2d-map · Eqs 3.11–3.14, Thm 3.3.1; zhu · nqm-relu2 · Eqs 3.9–3.10;
 zhu · linear-dynamics · Eqs 3.7–3.8.
 """
@@ -27,10 +30,12 @@ from theorylab.claims import Source, at_least, at_most, exponent_between, holds,
 from theorylab.dynamics import linear
 from theorylab.dynamics.quadratic import gated, one_example
 from theorylab.dynamics.quadratic.gated import GatedWeights
+from theorylab.dynamics.quadratic.one_example import MapComparison
 from theorylab.experiments.drawing import COLOURS, THEORY, label_axes, panels, scaling
 from theorylab.fields import Count, Increasing, Positive, Seeded, Several
 from theorylab.models import linearize
 from theorylab.progress import report
+from theorylab.training import seed_blocks
 from theorylab.typing import Measured, RandomKey, Scalar
 
 PRECISION = "float64"
@@ -48,6 +53,7 @@ LINEAR = Source("zhu", "linear-dynamics", "Eqs 3.7–3.8")
 
 TARGET = 1.0  # y
 PEAK_RATIO, PEAK_STEPS = 3.0, 40  # the peak comes after about log m / (2 log 2) steps
+MOST_WEIGHTS = 2**25  # of the networks of a block of seeds
 NUM_SAMPLES, LINEAR_WIDTH, LINEAR_STEPS, LINEAR_RATIO = 8, 256, 500, 1.2  # linear models
 
 
@@ -90,26 +96,31 @@ class Result(NamedTuple):
 
 
 def run(config: Config) -> Result:
-    """Train networks beside the map, at every ratio and every width."""
+    """Train networks beside the map, at every ratio and every width, a block of seeds at a time."""
+    report(f"{config.num_seeds} networks", 0.0)
     weights_key, samples_key, _ = jax.random.split(jax.random.key(config.seed), 3)
-    report("drawing networks", 0.0)
-    widest = max(config.width, *config.widths)
-    weights = _drawn(jax.random.split(weights_key, config.num_seeds), widest, config.dimension)
-    report("quadratic networks beside the map", 0.1)
+    keys = jax.random.split(weights_key, config.num_seeds)
+    at_once = max(1, MOST_WEIGHTS // (_widest(config) * config.dimension))
+    found = seed_blocks(lambda keys: _measured(config, keys, samples_key), keys, at_once)
+    ratios_first = {name: found.pop(name).swapaxes(0, 1) for name in MapComparison._fields}
+    return Result(**ratios_first, **found)
+
+
+def _widest(config: Config) -> int:
+    return max(config.width, *config.widths)
+
+
+def _measured(config: Config, keys: Key[Array, " s"], samples_key: RandomKey) -> dict[str, Array]:
+    """What is measured with some seeds; seeds come first."""
+    weights = _drawn(keys, _widest(config), config.dimension)
     ratios = jnp.asarray(config.ratios)
     networks = _networks(weights, ratios, config.width, config.num_steps)
-    peaks = []
-    for index, width in enumerate(config.widths):
-        report(f"peaks at width {width}", 0.3 + 0.5 * index / len(config.widths))
-        peaks.append(_peaks(weights, width))
-    quadratic_peaks, network_peaks = jnp.stack(peaks, axis=2)
-    report("linear models", 0.8)
-    return Result(
-        **networks._asdict(),
+    peaks = jnp.stack([_peaks(weights, width) for width in config.widths], axis=2)
+    return {
+        **{name: values.swapaxes(0, 1) for name, values in networks._asdict().items()},
         **_linear(weights, samples_key),
-        quadratic_peaks=quadratic_peaks,
-        network_peaks=network_peaks,
-    )
+        **dict(zip(("quadratic_peaks", "network_peaks"), peaks, strict=True)),
+    }
 
 
 @partial(jax.jit, static_argnums=(1, 2))
@@ -126,10 +137,10 @@ def _narrow(weights: GatedWeights, width: int) -> GatedWeights:
 @partial(jax.jit, static_argnums=(2, 3))
 def _networks(
     weights: GatedWeights, ratios: Float[Array, " r"], width: int, num_steps: int
-) -> one_example.MapComparison:
+) -> MapComparison:
     """Quadratic and linear models beside the map, for every ratio and seed."""
 
-    def one(ratio: Scalar, weights: GatedWeights) -> one_example.MapComparison:
+    def one(ratio: Scalar, weights: GatedWeights) -> MapComparison:
         return one_example.compare(weights, x, TARGET, ratio, num_steps)
 
     x = jnp.ones(weights.first.shape[-1])  # ‖x‖² = d, so that λ₀ ≈ 1

@@ -100,6 +100,13 @@ class Result(NamedTuple):
     pushed: Float[Measured, "s m"]  # and by the push-forward, as it is printed
 
 
+def memory(config: Config) -> int:
+    """Bytes of the widest network with the stages of its solver, on two cores, and of records."""
+    n, cases = config.num_samples, 3 * (len(config.widths) + 1)
+    states = 2 * config.reference_width * 16 * (config.dimension + 2 + n)
+    return 8 * (states + config.num_seeds * cases * len(TIMES) * n * (n + 1))
+
+
 def run(config: Config) -> Result:
     """Follow networks of every width, and the limits where they are known."""
     keys = jax.random.split(jax.random.key(config.seed), config.num_seeds)

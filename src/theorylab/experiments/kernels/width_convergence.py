@@ -126,6 +126,15 @@ class Task(NamedTuple):
     learning_rates: Float[Array, " L"]
 
 
+def memory(config: Config) -> int:
+    """Bytes of the widest, deepest network's weights, and of Jacobians: a block has 1 GiB."""
+    m = config.widths[-1]
+    weights = (config.depth - 2) * m**2 + m * (config.dimension + 1)
+    jacobians = min(4 * config.num_samples * weights, 2**28)
+    kernels = config.num_seeds * config.num_draws * config.num_samples**2 * config.depth
+    return 4 * (6 * weights + jacobians + 4 * kernels)
+
+
 def run(config: Config) -> Result:
     """Measure the kernels of random networks, train them, measure again."""
     report("limits in closed form", 0.0)
@@ -269,7 +278,7 @@ CLAIMS = (
         regime="max(widths) >= 500 and num_seeds * num_draws >= 240 and num_seeds >= 30",
         demand="lab: 3 %; 240 networks of width 500 have a standard error of about 0.5 %",
     ),
-    DEEP.claim(
+    DEEP.found(
         "The error of ReLU networks falls as m^(−1/2), at every depth.",
         lambda r, c: _exponents(c, r.errors.relu, -0.6, -0.4),
         formula=r"\|\hat\Theta_m - \Theta\|_F / \|\Theta\|_F \propto m^{-1/2}",
@@ -282,7 +291,7 @@ CLAIMS = (
         regime="max(widths) >= 500 and num_seeds * num_draws >= 240 and num_seeds >= 30",
         demand="lab: 3 %; 240 networks of width 500 have a standard error of about 0.5 %",
     ),
-    LIMIT.claim(
+    LIMIT.found(
         "The error of erf networks falls as m^(−1/2), at every depth.",
         lambda r, c: _exponents(c, r.errors.erf, -0.6, -0.4),
         demand="derived: the central limit theorem over m neurons; ± 0.1 is the lab's",

@@ -45,6 +45,7 @@ from .cases import cluster_detectors as cluster_detectors
 from .cases import cluster_error_bound as cluster_error_bound
 from .cases import detector_loss_bound as detector_loss_bound
 from .cases import detector_threshold as detector_threshold
+from .cases import printed_detector_loss_bound as printed_detector_loss_bound
 from .cases import separable_case as separable_case
 from .cases import separable_network as separable_network
 from .cases import xor_case as xor_case
@@ -60,6 +61,7 @@ from .gradient_features import finite_gradients as finite_gradients
 from .gradient_features import frontier as frontier
 from .gradient_features import gradient_features as gradient_features
 from .gradient_features import mixture_gradients as mixture_gradients
+from .gradient_features import neurons_at_once as neurons_at_once
 from .gradient_features import sampled_gradients as sampled_gradients
 from .index_bound import IndexNeeds as IndexNeeds
 from .index_bound import condition_number as condition_number

@@ -27,6 +27,8 @@ from .network import DataSampler, ReluNetwork, symmetric_network
 
 FeatureMap = Callable[[Float[Array, "n d"]], Float[Array, "n m"]]
 Kernel = Callable[[Float[Array, "n d"], Float[Array, "t d"]], Float[Array, "n t"]]
+_TOGETHER = 2**27  # entries of an array that may be made at once,
+_IN_TURN = 2**25  # and of those made in turn where it would have more
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0)  # over the mean of ‖features‖², the kernel's diagonal
 
 
@@ -54,6 +56,8 @@ def distinct_network(
 def tangent_kernel(network: ReluNetwork) -> Kernel:
     """The tangent kernel of outputs and weights (not of biases, which are never trained).
 
+    A large kernel is made some rows at a time.
+
     Example:
         >>> network = ReluNetwork(jnp.ones(1), jnp.ones((1, 2)), jnp.zeros(1))
         >>> tangent_kernel(network)(jnp.eye(2), jnp.eye(2)).tolist()
@@ -63,10 +67,20 @@ def tangent_kernel(network: ReluNetwork) -> Kernel:
     def active(x: Float[Array, "n d"]) -> Float[Array, "n m"]:
         return (x @ network.weights.T > network.biases[None, :]).astype(x.dtype)
 
+    squares = network.outputs**2
+
     def kernel(x: Float[Array, "n d"], other: Float[Array, "t d"]) -> Float[Array, "n t"]:
-        hidden = network.hidden(x) @ network.hidden(other).T
-        squares = network.outputs**2
-        return hidden + (x @ other.T) * ((active(x) * squares[None, :]) @ active(other).T)
+        hidden, gates = network.hidden(other), active(other)
+
+        def rows(x: Float[Array, "b d"]) -> Float[Array, "b t"]:
+            tangents = (active(x) * squares[None, :]) @ gates.T
+            return network.hidden(x) @ hidden.T + (x @ other.T) * tangents
+
+        longest = max(hidden.shape)
+        if len(x) * longest <= _TOGETHER:
+            return rows(x)
+        size = max(_IN_TURN // longest, 1)
+        return jax.lax.map(lambda row: rows(row[None, :])[0], x, batch_size=size)
 
     return kernel
 

@@ -12,8 +12,11 @@ with μ̃_j = μ_j/√d, B_μ1 = min‖μ̃_j‖, B_μ2 = max‖μ̃_j‖, p_B =
 ρ = E[y⟨w*, x⟩]; what the source hides in O and Θ is 1, or dropped. The networks that learn them:
 
     clusters     g*(x) = Σ_j y_j σ(⟨D_j, x⟩ − 2κ)/κ,   κ = √(τ log d) σ₊
-                 hinge loss ≤ 3/d^τ + 4/(d^(0.9τ − 1) √(τ log d))
+                 hinge loss ≤ (1 + r/√(2πτ log d))/d^(τ/2)   if ‖μ_j‖ ≥ 4κ and ⟨D_i, μ_j⟩ ≤ κ
     half-space   g*(x) = (σ(⟨w*, x⟩) − σ(−⟨w*, x⟩))/β,   hinge loss 0
+
+The source prints 3/d^τ + 4/(d^(0.9τ − 1) √(τ log d)) for the detectors' hinge loss. It takes d^(−τ)
+for the probability that a normal variable is beyond √(τ log d), which is nearly d^(−τ/2).
 
 A Gaussian is not bounded, as the main bound assumes; B_x is where a norm is cut off with
 probability δ, √d (B_μ2 + σ) + σ√(2 log(n/δ)).
@@ -206,19 +209,41 @@ def detector_threshold(law: GaussianMixture, tau: float) -> float:
     return math.sqrt(tau * math.log(law.dimension)) * max(spread, far)
 
 
-def detector_loss_bound(dimension: int, tau: float) -> float:
-    """3/d^τ + 4/(d^(0.9τ − 1) √(τ log d)), which bounds the hinge loss of the detectors.
+def detector_loss_bound(num_clusters: int, dimension: int, tau: float) -> float:
+    """(1 + r/√(2πτ log d))/d^(τ/2), which bounds the hinge loss of the detectors.
+
+    A cluster's own detector has an output below 1 only if a normal variable z is below −√(τ log d),
+    and the outputs of the others have a mean of at most E[(z − √(τ log d))₊]/√(τ log d) each.
+
+    Args:
+        num_clusters: r.
+        dimension: d.
+        tau: τ; means are 4√(τ log d) σ₊ long or longer, with ⟨D_i, μ_j⟩ ≤ √(τ log d) σ₊.
+
+    Example:
+        >>> round(detector_loss_bound(4, 256, 2.0), 6)
+        0.005778
+    """
+    _check_dimension(dimension)
+    _check_positive(tau=tau, num_clusters=float(num_clusters))
+    others = num_clusters / math.sqrt(2 * math.pi * tau * math.log(dimension))
+    return (1 + others) / dimension ** (tau / 2)
+
+
+def printed_detector_loss_bound(dimension: int, tau: float) -> float:
+    """3/d^τ + 4/(d^(0.9τ − 1) √(τ log d)), as it is printed; no bound at the least distances.
 
     Args:
         dimension: d.
         tau: τ.
 
     Example:
-        >>> round(detector_loss_bound(256, 2.0), 6)
+        >>> round(printed_detector_loss_bound(256, 2.0), 6)
         0.014269
     """
+    _check_dimension(dimension)
+    _check_positive(tau=tau)
     d = float(dimension)
-    _check_positive(tau=tau, dimension=d)
     return 3 / d**tau + 4 / (d ** (0.9 * tau - 1) * math.sqrt(tau * math.log(d)))
 
 
@@ -277,3 +302,8 @@ def _check_positive(**values: float) -> None:
     for name, value in values.items():
         if not value > 0:
             raise ValueError(f"{name} must be positive, got {value}.")
+
+
+def _check_dimension(dimension: int) -> None:
+    if dimension < 2:
+        raise ValueError(f"dimension must be at least 2, got {dimension}.")

@@ -36,6 +36,8 @@ from .network import DataSampler, FiniteLaw
 
 Gradients = Float[Array, "m d"]
 _BLOCK = 1000  # samples at a time, so that no (n, m) array is made
+_TOGETHER = 2**27  # entries of an (n, m) array that may be made at once,
+_IN_TURN = 2**26  # and of those made in turn where it would have more
 _POLISHED = 20  # power steps that move a found direction to the middle of its cone
 
 
@@ -93,7 +95,7 @@ def mixture_gradients(
 
 @jax.jit
 def finite_gradients(law: FiniteLaw, weights: Gradients, biases: Float[Array, " m"]) -> Gradients:
-    """G(w, b) of a law of finitely many points, by enumeration.
+    """G(w, b) of a law of finitely many points, by enumeration; of many neurons in turn.
 
     Args:
         law: The points and their probabilities.
@@ -105,8 +107,33 @@ def finite_gradients(law: FiniteLaw, weights: Gradients, biases: Float[Array, " 
         >>> finite_gradients(law, jnp.array([[1.0, -1.0], [1.0, 1.0]]), jnp.zeros(2)).tolist()
         [[0.5, 0.0], [0.5, -0.5]]
     """
+    signed = law.probabilities * law.y
+
+    def gradient(neuron: tuple[Array, Array]) -> Float[Array, " d"]:
+        weight, bias = neuron
+        return jnp.where(law.x @ weight > bias, signed, 0) @ law.x
+
+    at_once = neurons_at_once(len(law.x), len(weights))
+    if at_once < len(weights):
+        return jax.lax.map(gradient, (weights, biases), batch_size=at_once)
     active = (law.x @ weights.T > biases[None, :]).astype(law.x.dtype)
-    return active.T @ ((law.probabilities * law.y)[:, None] * law.x)
+    return active.T @ (signed[:, None] * law.x)
+
+
+def neurons_at_once(num_samples: int, num_neurons: int) -> int:
+    """How many neurons `finite_gradients` takes at once: all, or as many as fit into memory.
+
+    Args:
+        num_samples: n.
+        num_neurons: m.
+
+    Example:
+        >>> neurons_at_once(1000, 5000), neurons_at_once(1_000_000, 5000)
+        (5000, 67)
+    """
+    if num_samples * num_neurons <= _TOGETHER:
+        return num_neurons
+    return max(_IN_TURN // num_samples, 1)
 
 
 def sampled_gradients(

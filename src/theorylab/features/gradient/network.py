@@ -25,16 +25,20 @@ from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from theorylab.data import Dataset
 from theorylab.training import Trajectory, zero_one
 from theorylab.training.trajectory import Measure, Steps, run_and_record
 from theorylab.typing import RandomKey, Scalar
 
+from ..blocks import sum_over_blocks
+
 LossName = Literal["hinge", "logistic"]
 DataSampler = Callable[[RandomKey, int], Dataset]  # a law: key, number of samples ─► samples
 
+_TOGETHER = 2**27  # entries of an (n, m) array that may be made at once,
+_IN_TURN = 2**25  # and of those made in turn where it would have more
 _SLOPES = {"hinge": 1.0, "logistic": 1 / (2 * math.log(2))}
 
 
@@ -174,6 +178,7 @@ def train(
     steps: Steps,
     measure: Measure,
     loss: LossName = "hinge",
+    block_size: int | None = None,
 ) -> Trajectory:
     """Algorithm 1: every step on a fresh sample; compile it with `jax.jit` or `ensemble`.
 
@@ -186,6 +191,7 @@ def train(
         steps: The increasing numbers of steps after which to measure; the last ends the run.
         measure: What to record: network ─► any pytree of arrays.
         loss: "hinge", or "logistic" (divided by ln 2).
+        block_size: How many samples of a step to take at a time; by default all.
 
     Example:
         >>> from theorylab.data.mixtures import xor_mixture
@@ -200,7 +206,7 @@ def train(
 
     def advance(network: ReluNetwork, step: Int[Array, ""]) -> ReluNetwork:
         drawn = sampler(jax.random.fold_in(key, step), num_samples)
-        return gradient_step(network, empirical_law(drawn), schedule, step, loss)
+        return gradient_step(network, empirical_law(drawn), schedule, step, loss, block_size)
 
     return run_and_record(advance, start, steps, measure, params_of=lambda network: network)
 
@@ -282,6 +288,7 @@ def gradient_step(
     schedule: OnlineSchedule,
     step: Int[Array, ""] | int,
     loss: LossName = "hinge",
+    block_size: int | None = None,
 ) -> ReluNetwork:
     """One step of both layers at once: θ ← (1 − ηλ) θ − η ∇L(θ).
 
@@ -291,6 +298,7 @@ def gradient_step(
         schedule: Step sizes and penalties.
         step: The number of the step; the first is 0.
         loss: "hinge", or "logistic" (divided by ln 2).
+        block_size: How many points to take at a time; by default all. What it changes is rounding.
 
     Example:
         >>> law = FiniteLaw(jnp.ones((1, 1)), jnp.ones(1), jnp.ones(1))
@@ -299,7 +307,7 @@ def gradient_step(
         >>> round(float(moved.outputs[0]), 6), round(float(moved.weights[0, 0]), 6)
         (0.05, 0.1)
     """
-    gradient = jax.grad(risk)(network, law, loss)
+    gradient = _slopes(network, law, loss, block_size)
     rates = (schedule.output_rates[step], schedule.weight_rates[step])
     penalty = schedule.penalties[step]
 
@@ -313,8 +321,24 @@ def gradient_step(
     )
 
 
+def _slopes(
+    network: ReluNetwork, law: FiniteLaw, loss: LossName, block_size: int | None
+) -> ReluNetwork:
+    """∇L(Ξ), summed over blocks of points if there are more of them than one block takes."""
+    if block_size is None or len(law.x) <= block_size:
+        return jax.grad(risk)(network, law, loss)
+    if block_size < 1:
+        raise ValueError(f"block_size must be at least 1, got {block_size}.")
+
+    def of_block(points: FiniteLaw, counted: Bool[Array, " b"]) -> ReluNetwork:
+        probabilities = jnp.where(counted, points.probabilities, 0)
+        return jax.grad(risk)(network, points._replace(probabilities=probabilities), loss)
+
+    return sum_over_blocks(of_block, law, block_size)
+
+
 def risk(network: ReluNetwork, law: FiniteLaw, loss: LossName = "hinge") -> Float[Array, ""]:
-    """L(Ξ) = E ℓ(y g(x)), without the penalty.
+    """L(Ξ) = E ℓ(y g(x)), without the penalty; points are answered in turn if there are many.
 
     Args:
         network: Ξ.
@@ -327,7 +351,16 @@ def risk(network: ReluNetwork, law: FiniteLaw, loss: LossName = "hinge") -> Floa
         >>> float(risk(network, law))
         1.0
     """
-    return law.probabilities @ margin_loss(law.y * network(law.x), loss)
+    return law.probabilities @ margin_loss(law.y * _outputs(network, law.x), loss)
+
+
+def _outputs(network: ReluNetwork, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    """g(x), of many points in turn; so are its derivatives."""
+    width = len(network.outputs)
+    if len(x) * width <= _TOGETHER:
+        return network(x)
+    one = jax.checkpoint(lambda point: network(point[None, :])[0])
+    return jax.lax.map(one, x, batch_size=max(_IN_TURN // width, 1))
 
 
 def error_rate(network: ReluNetwork, data: Dataset) -> Float[Array, ""]:

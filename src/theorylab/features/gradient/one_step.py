@@ -29,6 +29,8 @@ from theorylab.typing import Scalar
 
 from .network import FiniteLaw, ReluNetwork, margin_loss
 
+_TOGETHER = 2**27  # entries of features from which on their second moment is diagonalised
+
 
 class Smoothness(NamedTuple):
     """L, and the simpler bound c (1/n) Σ‖h‖² of the source."""
@@ -49,9 +51,12 @@ def output_smoothness(hidden: Float[Array, "n m"]) -> Smoothness:
         (0.1803, 0.3607)
     """
     curvature = 1 / (4 * math.log(2))
-    # Without full matrices: LAPACK would be given room for one of n by n.
-    values = jnp.linalg.svd(hidden, full_matrices=False, compute_uv=False)
-    largest = values.max() ** 2 / len(hidden)
+    if hidden.size > _TOGETHER:  # LAPACK would copy them for singular values
+        largest = jnp.linalg.eigvalsh(hidden.T @ hidden)[-1] / len(hidden)
+    else:
+        # Without full matrices: LAPACK would be given room for one of n by n.
+        values = jnp.linalg.svd(hidden, full_matrices=False, compute_uv=False)
+        largest = values.max() ** 2 / len(hidden)
     return Smoothness(curvature * largest, curvature * (hidden**2).sum(axis=1).mean())
 
 
@@ -76,10 +81,10 @@ def descend_outputs(
         >>> float(run.records[0]), bool(run.records[1] < 0.5)
         (1.0, True)
     """
-    hidden = law.y[:, None] * network.hidden(law.x)
+    hidden = network.hidden(law.x)
 
     def loss(outputs: Float[Array, " m"]) -> Float[Array, ""]:
-        return law.probabilities @ margin_loss(hidden @ outputs, "logistic")
+        return law.probabilities @ margin_loss(law.y * (hidden @ outputs), "logistic")
 
     def advance(outputs: Float[Array, " m"], step: Int[Array, ""]) -> Float[Array, " m"]:
         return outputs - learning_rates[step] * jax.grad(loss)(outputs)

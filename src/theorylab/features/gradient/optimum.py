@@ -68,14 +68,13 @@ def frozen_optimum(
         (0.293, 0.293)
     """
     _check(norm_bound, entry_bound, num_steps, smoothing)
-    signed = law.y[:, None] * hidden
 
     def smooth(outputs: Float[Array, " m"]) -> Float[Array, ""]:
-        return law.probabilities @ _smoothed(signed @ outputs, loss, smoothing)
+        return law.probabilities @ _smoothed(law.y * (hidden @ outputs), loss, smoothing)
 
     slope = jax.grad(smooth)
     curvature = 1 / smoothing if loss == "hinge" else 0.25 / math.log(2)
-    rate = 1 / (curvature * _top_eigenvalue(signed, law.probabilities))
+    rate = 1 / (curvature * _top_eigenvalue(hidden, law.probabilities))
 
     def descended(outputs: Float[Array, " m"]) -> Float[Array, " m"]:
         return projected(outputs - rate * slope(outputs), norm_bound, entry_bound)
@@ -85,7 +84,7 @@ def frozen_optimum(
     support = jnp.minimum(
         norm_bound * jnp.linalg.norm(gradient), _scaled(entry_bound, jnp.abs(gradient).sum())
     )
-    margins = signed @ outputs
+    margins = law.y * (hidden @ outputs)
     lower = smooth(outputs) - jnp.vdot(gradient, outputs) - support
     if loss == "hinge":
         slopes = jnp.clip((1 - margins) / smoothing, 0.0, 1.0)
@@ -215,18 +214,21 @@ def _smoothed(margins: Float[Array, " n"], loss: LossName, mu: float) -> Float[A
     return bent + jax.nn.relu(short - mu)
 
 
-def _top_eigenvalue(signed: Float[Array, "n m"], shares: Float[Array, " n"]) -> Float[Array, ""]:
-    """λ_max(E hhᵀ), from above: at most the trace, at most 1.1 times a power iteration's value."""
+def _top_eigenvalue(hidden: Float[Array, "n m"], shares: Float[Array, " n"]) -> Float[Array, ""]:
+    """λ_max(E hhᵀ), from above: at most the trace, at most 1.1 times a power iteration's value.
+
+    It is that of the features times their labels, which square to 1.
+    """
 
     def multiply(_: Array, vector: Float[Array, " m"]) -> Float[Array, " m"]:
-        vector = (shares * (signed @ vector)) @ signed
+        vector = (shares * (hidden @ vector)) @ hidden
         return vector / _length(vector)
 
-    start = jnp.ones(signed.shape[1], signed.dtype) / math.sqrt(signed.shape[1])
+    start = jnp.ones(hidden.shape[1], hidden.dtype) / math.sqrt(hidden.shape[1])
     vector = jax.lax.fori_loop(0, 50, multiply, start)
-    rayleigh = shares @ (signed @ vector) ** 2
-    trace = shares @ (signed**2).sum(axis=1)
-    # E hhᵀ has no negative entry (labels square to 1): a start of ones meets its top vector.
+    rayleigh = shares @ (hidden @ vector) ** 2
+    trace = shares @ (hidden**2).sum(axis=1)
+    # E hhᵀ has no negative entry (no feature is negative): a start of ones meets its top vector.
     return jnp.maximum(jnp.minimum(trace, 1.1 * rayleigh), jnp.finfo(trace.dtype).tiny)
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from theorylab.models.inputs import num_inputs, some_inputs
+from theorylab.models.inputs import map_inputs, num_inputs, some_inputs
 from theorylab.typing import Inputs
 
 from .contraction import OutputLayout
@@ -80,7 +80,7 @@ def kernel_by_blocks(
     widest = max(leaf.dtype.itemsize for leaf in jax.tree.leaves(x1))
     per_entry = math.prod(outputs.shape(1, 1, jacobian.num_outputs)) * widest
     largest = max(1, math.isqrt(WORKING_BYTES // per_entry))
-    all_held = sum(map(num_inputs, both)) * jacobian.held <= HELD_BYTES
+    all_held = all_fit(jacobian, x1, x2, None)
     if most > 1 and not all_held if block_size is None else most > block_size:
         size = min(HELD_BYTES // 2 // jacobian.held, largest) if block_size is None else block_size
         sides = [_made_again(jacobian, x, max(1, size)) for x in both]
@@ -95,6 +95,29 @@ def kernel_by_blocks(
     return _assembled(sides[0], sides[-1], compare, outputs, shape, symmetric=x2 is None)
 
 
+def all_fit(jacobian: Jacobian, x1: Inputs, x2: Inputs | None, block_size: int | None) -> bool:
+    """Whether 1 GiB holds the Jacobians of all inputs, or as many as are held at once.
+
+    Args:
+        jacobian: The network's Jacobian at one input.
+        x1: The inputs x.
+        x2: The inputs x′; None: x.
+        block_size: How many inputs' Jacobians are held at once on either side, if that was told.
+
+    Example: the Jacobians of ten inputs with two entries.
+        >>> from theorylab.kernels.finite.jacobian import jacobian_of
+        >>> from theorylab.kernels.finite.program import program_of
+        >>> one = jax.ShapeDtypeStruct((2,), float)
+        >>> program = program_of(lambda w, x: x @ w, jnp.zeros((2, 1)), one)
+        >>> all_fit(jacobian_of(program, [], ["plain"]), jnp.ones((10, 2)), None, None)
+        True
+    """
+    sizes = [num_inputs(x) for x in (x1, x2) if x is not None]
+    if block_size is not None:
+        sizes = [min(size, block_size) for size in sizes]
+    return sum(sizes) * jacobian.held <= HELD_BYTES
+
+
 def jacobians(jacobian: Jacobian, x: Inputs) -> list[Part]:
     """Jacobians at many inputs, made some at a time.
 
@@ -107,12 +130,7 @@ def jacobians(jacobian: Jacobian, x: Inputs) -> list[Part]:
         [[1.0, 2.0], [3.0, 4.0]]
     """
     most = max(1, WORKING_BYTES // jacobian.working)
-    n = num_inputs(x)
-    if most >= n:
-        return jax.vmap(jacobian.at)(x)
-    # No rest, if there is a divisor that is not much smaller: a rest is compiled by itself.
-    divisors = [size for size in range(most, most // 2, -1) if n % size == 0]
-    return jax.lax.map(jacobian.at, x, batch_size=divisors[0] if divisors else most)
+    return map_inputs(jacobian.at, x, most)
 
 
 def _at_hand(parts: list[Part], num_samples: int, size: int) -> JacobianBlocks:

@@ -109,17 +109,33 @@ def sizes_of(uses: list[WeightUse]) -> dict[int, FactorSizes]:
     return sizes
 
 
-def cheapest_way(sizes: FactorSizes, workload: Workload) -> Way:
+def cheapest_comparison(sizes: FactorSizes, workload: Workload) -> Literal["factors", "outer"]:
     """Whether a weight's factors are compared as they are, or multiplied out before.
 
     Example: a dense layer stays in factors, a convolution over 256 positions is multiplied out.
         >>> workload = Workload(100, 100, symmetric=True, outputs=1, pairs=1)
         >>> dense, convolution = FactorSizes(1, 1, 512, 512), FactorSizes(1, 256, 288, 32)
-        >>> cheapest_way(dense, workload), cheapest_way(convolution, workload)
+        >>> cheapest_comparison(dense, workload), cheapest_comparison(convolution, workload)
         ('factors', 'outer')
     """
     factors = _in_factors(sizes, workload).multiplications
     return "factors" if factors <= _multiplied_out(sizes, workload).multiplications else "outer"
+
+
+def cheapest_way(sizes: FactorSizes, workload: Workload) -> Way:
+    """How to hold a weight's Jacobian: as it is compared, or in factors if these are smaller.
+
+    Outputs that are not paired can be multiplied out one by one while they are compared.
+
+    Example: ten outputs of a layer over 32 positions.
+        >>> workload = Workload(100, 100, symmetric=True, outputs=10, pairs=10)
+        >>> cheapest_way(FactorSizes(1, 32, 128, 512), workload)
+        'factors'
+    """
+    _, s, c, m = sizes
+    way = cheapest_comparison(sizes, workload)
+    smaller = s * (c + workload.outputs * m) < workload.outputs * c * m
+    return "factors" if smaller and workload.pairs == workload.outputs else way
 
 
 def cheapest_ways(program: Program, uses: list[WeightUse], workload: Workload) -> list[Way]:

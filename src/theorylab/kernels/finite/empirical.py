@@ -13,7 +13,8 @@ The kernel after training is the kernel at the trained parameters: `ntk(apply, t
 There are three methods. "jacobian" makes the Jacobians and multiplies them; "products" pushes
 gradients at x′ forward at x; "structured" keeps the Jacobians of weights in factors, as the layers
 have them. All give the same kernel; "auto" takes the cheapest by count (see `ntk_costs`). Jacobians
-are made for a block of inputs at a time: memory stays bounded whatever n is. Everything can be
+are made for a block of inputs at a time, and where those of all outputs would not fit, for one
+output after the other: memory stays bounded whatever n is. Everything can be
 jitted, and mapped over params (seeds). The network must treat every input by itself: with batch
 statistics, f(x) depends on the other inputs, and Θ(x, x′) is not defined; that is refused where
 there are values to look at, and so are random numbers (dropout). Outputs that are not (n, k) are
@@ -32,6 +33,7 @@ from functools import partial
 from typing import Literal, get_args
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from theorylab.models.fast_convolutions import fast_convolutions
@@ -45,12 +47,13 @@ from theorylab.models.own_network import (
 from theorylab.numerics.memory import available_memory, readable
 from theorylab.typing import Apply, Inputs, Params, Reduction
 
-from .blocks import kernel_by_blocks
+from .blocks import all_fit, kernel_by_blocks
 from .contraction import EACH, FULL, MEAN, OutputLayout, compared
 from .cost import Costs, NTKMethod, Way, Workload, cheapest_ways, costs_of
-from .jacobian import jacobian_of
+from .jacobian import Jacobian, jacobian_of
 from .products import kernel_by_products, product_by_blocks
 from .program import Program, program_of, uses_of
+from .uses import WeightUse
 
 
 def ntk(
@@ -262,12 +265,41 @@ def _kernel(
         by_products = partial(kernel_by_products, apply, params, x1, second)
         kernels = lambda: [by_products(rates, outputs, block_size) for rates in each]  # noqa: E731
         return fast_convolutions(kernels)()
+    compare = partial(compared, rates=jax.tree.leaves(rates), together=together)
+    by_blocks = partial(kernel_by_blocks, x1=x1, x2=x2, block_size=block_size)
+    jacobian = _jacobian(program, uses, method, workload)
+    if k == 1 or outputs == FULL or all_fit(jacobian, x1, x2, block_size):
+        kernels = lambda: by_blocks(jacobian, compare(outputs), outputs)  # noqa: E731
+        return fast_convolutions(kernels)()
+
+    def alone(output: Array) -> list[Array]:
+        cut = lambda w, x: jax.lax.dynamic_slice_in_dim(apply(w, x), output, 1, axis=1)  # noqa: E731
+        program = _program(cut, params, x1)
+        workload = _workload(program, x1, x2, MEAN)
+        return by_blocks(
+            _jacobian(program, uses_of(program), method, workload), compare(MEAN), MEAN
+        )
+
+    return fast_convolutions(lambda: _one_by_one(alone, k, outputs))()
+
+
+def _jacobian(
+    program: Program, uses: list[WeightUse], method: NTKMethod, workload: Workload
+) -> Jacobian:
     plain: list[Way] = ["plain"] * len(program.leaves)
     ways = plain if method == "jacobian" else cheapest_ways(program, uses, workload)
-    jacobian = jacobian_of(program, uses, ways)
-    compare = compared(outputs, jax.tree.leaves(rates), together)
-    kernels = lambda: kernel_by_blocks(jacobian, compare, outputs, x1, x2, block_size)  # noqa: E731
-    return fast_convolutions(kernels)()
+    return jacobian_of(program, uses, ways)
+
+
+def _one_by_one(
+    kernels: Callable[[Array], list[Array]], k: int, outputs: OutputLayout
+) -> list[Array]:
+    """One output after the other: Jacobians are k times smaller, and seldom made again."""
+    if outputs == EACH:
+        return jax.lax.map(kernels, jnp.arange(k))
+    empty = [jnp.zeros(each.shape, each.dtype) for each in jax.eval_shape(kernels, jnp.array(0))]
+    added = lambda sums, output: (jax.tree.map(jnp.add, sums, kernels(output)), None)  # noqa: E731
+    return jax.lax.scan(added, empty, jnp.arange(k))[0]
 
 
 def _program(apply: Apply, params: Params, x: Inputs) -> Program:

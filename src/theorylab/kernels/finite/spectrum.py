@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 
 from theorylab.answers import Answer, fixed
 from theorylab.models.fast_convolutions import fast_convolutions
-from theorylab.models.inputs import num_inputs, one_input
+from theorylab.models.inputs import map_inputs, num_inputs, one_input
 from theorylab.models.own_network import check_outputs, entered, with_float32_outputs
 from theorylab.numerics import certified_eigenpairs, eigenpairs, squared_norm
 from theorylab.numerics.certificates import CertifiedEigenpairs
@@ -104,8 +104,7 @@ def _diagonal(apply: Apply, params: Params, x: Inputs, batch_size: int) -> Array
         squares = [contracted(EACH, part, part)[:, 0, 0] for part in parts]
         return sum(squares[1:], squares[0])
 
-    size = min(batch_size, num_inputs(x))
-    mapped = lambda x: jax.lax.map(norms, x, batch_size=size)  # noqa: E731
+    mapped = lambda x: map_inputs(norms, x, batch_size)  # noqa: E731
     return fast_convolutions(mapped)(x)
 
 

@@ -78,8 +78,12 @@ class WeightUse(NamedTuple):
     def multiplied_out(self, given: Array, back: Float[Array, "k ..."]) -> Float[Array, "k ..."]:
         """∂f_a/∂W = Σ_s g_s ⊗ b_as, as one array (k, groups, c, m)."""
         b = jax.vmap(self.backward)(back)
-        # Offset by offset: windows that overlap are never copied beside each other.
-        products = [jnp.einsum("gsc,kgsm->kgcm", g, b) for g in self.forward(given)]
+        # Offset by offset: windows that overlap are never copied beside each other. With an axis k
+        # of g, too, the products come out in their order.
+        products = [
+            jnp.einsum("kgsc,kgsm->kgcm", jnp.broadcast_to(g[None], (len(b), *g.shape)), b)
+            for g in self.forward(given)
+        ]
         return jnp.concatenate(products, axis=2)
 
 

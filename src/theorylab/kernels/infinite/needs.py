@@ -3,6 +3,8 @@
 Source: golikov · ntk-conv · 2.5.1 (a flattened readout needs s = s′ only).
 """
 
+from collections.abc import Callable
+
 from theorylab.models import (
     Activation,
     Aggregate,
@@ -72,26 +74,13 @@ def is_fresh(layer: Architecture, before: bool = False) -> bool:
         (True, False)
     """
     match layer:
-        case Dense() | Conv() | ConvTranspose() | SelfAttention():
-            return True
-        case Serial():
-            for inner in layer.layers:
-                before = is_fresh(inner, before)
-            return before
-        case Residual():
-            return is_fresh(layer.shortcut, before) and is_fresh(layer.branch, before)
         case Product():
-            return is_fresh(layer.shortcut, before) or is_fresh(layer.branch, before)
-        case Concatenate():
-            return before and is_fresh(layer.branch, before)
-        case Parallel():
-            join = any if layer.join == "product" else all
-            return join(is_fresh(branch, before) for branch in layer.branches)
-        case CustomLayer(outputs=outputs):
-            return outputs == "new" or (outputs == "kept" and before)
-        case Activation():
+            return any(is_fresh(way, before) for way in (layer.shortcut, layer.branch))
+        case Parallel(join="product"):
+            return any(is_fresh(branch, before) for branch in layer.branches)
+        case CustomLayer(outputs="other") | Activation():
             return False
-    return before
+    return _part_by_part(is_fresh, layer, before)
 
 
 def is_independent(layer: Architecture, before: bool = False) -> bool:
@@ -104,21 +93,26 @@ def is_independent(layer: Architecture, before: bool = False) -> bool:
         >>> is_independent(made), is_independent(Residual(made))
         (True, False)
     """
+    return _part_by_part(is_independent, layer, before)
+
+
+def _part_by_part(
+    holds: Callable[[Architecture, bool], bool], layer: Architecture, before: bool
+) -> bool:
+    """What new weights make true, all branches have to keep, and other layers leave as it was."""
     match layer:
-        case Dense() | Conv() | ConvTranspose() | SelfAttention():
+        case Dense() | Conv() | ConvTranspose() | SelfAttention() | CustomLayer(outputs="new"):
             return True
         case Serial():
             for inner in layer.layers:
-                before = is_independent(inner, before)
+                before = holds(inner, before)
             return before
         case Residual() | Product():
-            return all(is_independent(way, before) for way in (layer.shortcut, layer.branch))
+            return all(holds(way, before) for way in (layer.shortcut, layer.branch))
         case Concatenate():
-            return before and is_independent(layer.branch, before)
+            return before and holds(layer.branch, before)
         case Parallel():
-            return all(is_independent(branch, before) for branch in layer.branches)
-        case CustomLayer(outputs="new"):
-            return True
+            return all(holds(branch, before) for branch in layer.branches)
     return before
 
 

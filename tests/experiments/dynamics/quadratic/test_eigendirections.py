@@ -11,7 +11,8 @@ def test_every_verdict_is_the_expected_one(surprises):
 
 # One wrong number in what was measured, and the claim that looks at it.
 CORRUPTIONS = (
-    ("map_error", lambda r: r.map_error + 1e-6, "obey it exactly"),
+    ("map_error", lambda r: r.map_error + 1e-6, "obey the map of one example"),
+    ("reduced_error", lambda r: r.reduced_error + 1e-6, "It does with w"),
     ("rank_error", lambda r: r.rank_error + 1e-3, "rank two"),
     ("losses", lambda r: r.losses * np.arange(1, 1 + r.losses.shape[2])[:, None], "orthogonal to"),
     ("scale", lambda r: 2 * r.scale, "three halves"),

@@ -18,6 +18,9 @@ CORRUPTIONS = (
     ("rest", lambda r: r.rest / 2, "It is 4C²/m"),
     ("jacobians", lambda r: r.jacobians[:, ::-1] + 0 * r.jacobians, "the square of their modulus"),
     ("jacobians", lambda r: 0.9 * r.jacobians, "would be unstable"),
+    ("idle_jacobians", lambda r: 0.9 * r.idle_jacobians, "So is the point with v = u + w"),
+    ("idle_jacobians", lambda r: (1 + 1e-6) * r.idle_jacobians, "That point is g = λ = 0"),
+    ("idle", lambda r: 1.01 * r.idle, "That point is g = λ = 0"),
 )
 
 

@@ -30,8 +30,6 @@ CORRUPTIONS = (
     ("train", lambda r: r.train + 1, "Between, networks"),
     ("test", other_test_loss, "Quadratic models: the best test loss"),
     ("test", other_test_loss, "Networks: the best test loss"),
-    ("test", other_test_loss, "Quadratic models: it falls with η"),
-    ("test", other_test_loss, "Networks: it falls with η"),
     ("error", other_test_loss, "misclassify"),
     ("train", lambda r: r.train + 1, "trained too little"),
     ("train", lambda r: moving(r, 1, 2), "ever exceeds"),
@@ -42,6 +40,24 @@ CORRUPTIONS = (
 def test_a_wrong_measurement_is_not_supported(smoke, verdict, field, corrupt, words):
     wrong = smoke._replace(**{field: corrupt(smoke)})
     assert verdict(words, wrong) != Verdict.SUPPORTED
+
+
+def test_a_fall_below_the_critical_rate_is_no_fall_beyond(smoke):
+    """Oracle: a loss that drops at η_crit and rises from there on, and one that falls beyond."""
+    config = experiment.Config()
+    ratios = np.array(config.ratios)
+    rising = np.where(ratios < 1, 2.0, ratios)
+    shape = (1, 9, 3, len(ratios), 2)
+    train = np.broadcast_to(np.array([1.0, 0.01]), shape)
+    claims = [each for each in experiment.CLAIMS if "beyond η_crit it falls" in each.statement]
+    assert len(claims) == 2
+    for loss, expected in ((rising, Verdict.REFUTED), (3 - rising, Verdict.SUPPORTED)):
+        test = np.broadcast_to(loss[:, None], shape)
+        result = experiment.Result(train=train, test=test, error=test)
+        for claim in claims:
+            assert claim.judge(result, config).verdict == expected
+            few = experiment.PRESETS["smoke"]
+            assert claim.judge(smoke, few).verdict == Verdict.INCONCLUSIVE
 
 
 def test_no_pair_may_fail(smoke, verdict):

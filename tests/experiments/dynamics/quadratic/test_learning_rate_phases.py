@@ -25,6 +25,7 @@ def wrong_curvature(travel):
 CORRUPTIONS = (
     ("quadratic", lambda r: bent(r.quadratic), "does not depend on the width"),
     ("network", lambda r: bent(r.network), "So do ReLU"),
+    ("radius", lambda r: 1.05 * r.radius, "the linear model: the widest"),
     ("network", lambda r: wrong_curvature(r.network), "nearly constant"),
     ("quadratic", lambda r: wrong_curvature(r.quadratic), "below 2/η"),
     ("network", lambda r: bent(bent(bent(r.network))), "the longer"),

@@ -38,6 +38,11 @@ def test_the_half_is_seen(smoke, verdict):
     assert verdict("As printed: what the kernel", doubled) == Verdict.SUPPORTED
 
 
+def test_a_loss_in_other_directions_is_told(smoke, verdict):
+    swapped = changed(smoke, "step", top=smoke.step.rest)
+    assert verdict("from the Jacobian's singular vectors", swapped) == Verdict.REFUTED
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

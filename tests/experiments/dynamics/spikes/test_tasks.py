@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -9,7 +10,10 @@ from theorylab.experiments.dynamics.spikes._tasks import (
     task_shape,
     watched_bytes,
 )
+from theorylab.kernels import ntk
 from theorylab.models import cnn, mlp, network, wide_resnet
+from theorylab.numerics.memory import traced_bytes
+from theorylab.training import empirical_risk, squared
 
 
 def test_depth_counts_the_layers_with_weights():
@@ -46,6 +50,30 @@ def test_polynomials_have_their_rank():
     four = task_data("mlp", "rank-4", 50)(jax.random.key(0))
     expected = np.cumprod(np.asarray(four.x[:, :4]), axis=1).sum(axis=1)
     np.testing.assert_allclose(four.y[:, 0], expected, atol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "width", "depth", "shape"),
+    [("mlp", 128, 4, (64,)), ("cnn", 16, 4, (8, 8, 1)), ("wide_resnet", 1, 2, (8, 8, 1))],
+)
+def test_the_estimate_is_no_less_than_what_programs_hold_and_of_its_order(
+    kind, width, depth, shape
+):
+    """Oracle: the arrays that are alive together in the kernel's program and in the gradient's."""
+    model, n = network(image_network(kind, width, depth), shape), 48
+    loss = empirical_risk(squared("mean"), model.apply)
+
+    def kernel():
+        params = model.init(jax.random.key(0))
+        return ntk(model.apply, params, jnp.ones((n, *shape)), method="structured")
+
+    def gradient():
+        params = model.init(jax.random.key(0))
+        return jax.grad(loss)(params, jnp.ones((n, *shape)), jnp.ones((n, 1)))
+
+    held = max(map(traced_bytes, (kernel, gradient)))
+    scale = jnp.ones(1).dtype.itemsize / 4  # the estimate is in single precision
+    assert held / scale <= watched_bytes(kind, width, depth, n, shape) <= 20 * held / scale
 
 
 def test_bytes_grow_with_what_is_held():

@@ -22,6 +22,11 @@ def test_verdicts_are_as_expected(surprises):
         ("parities are few", "few", 0.6),
         ("every label to 1e-4", "good_error", 0.1),
         ("at most 32k", "good_outer", 64.0),
+        ("at most 32k", "good_biases", 0.9 / 32),
+        ("at most 32k", "good_biases", 0.51),
+        ("at most 32k", "good_sums", 1.1),
+        ("With 31k", "good_outer", 16.0),
+        ("With 31k", "good_biases", 1 / 8),
         ("128k for a parity", "good_outer", 64.0),
     ],
 )

@@ -14,9 +14,11 @@ def test_verdicts_are_as_expected(surprises):
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ("below its bound", "losses", 1.0),
-        ("exceeds the bound", "losses", 0.0),
-        ("more than 1000 times", "losses", 1.0),
+        ("for samples of longer means", "losses", 1.0),
+        ("the loss exceeds it", "losses", 0.0),
+        ("It is at most (1 + r", "least_losses", 0.0),
+        ("With d^(−0.65τ)", "least_losses", -1000.0),
+        ("σ_j²I they respond", "responses", 0.0),
         ("by a certificate", "detectors", -1.0),
         ("by a certificate", "certificate", -1.0),
         ("by a certificate", "entries", 1.1),
@@ -29,6 +31,27 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
     old = getattr(smoke, field)
     new = np.full_like(old, value) if isinstance(old, np.ndarray) else value
     assert verdict(words, smoke._replace(**{field: new})) != Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [("With τ = 8", "least_losses"), ("of covariance σ_jI", "responses")],
+)
+def test_what_is_printed_could_be_right(smoke, verdict, words, field):
+    right = smoke._replace(**{field: np.full_like(getattr(smoke, field), -1000.0)})
+    assert verdict(words, right) == Verdict.SUPPORTED
+
+
+def test_the_loss_at_the_least_length_is_that_of_samples():
+    """Oracle: a million samples of one cluster at τ = ½, where the tail is not rare."""
+    kappa = 1.5
+    z = np.random.default_rng(0).normal(size=10**6)
+    sampled = np.maximum(1 - np.maximum(2 + z / kappa, 0), 0)
+    expected = experiment._excess(1.0, kappa) / kappa
+    # The two differ where the detector is silent, z < −2κ: there the loss is 1 and not more.
+    silent = experiment._excess(1.0, 2 * kappa) / kappa
+    error = sampled.std() / 1000
+    assert abs(sampled.mean() - (expected - silent)) < 4 * error
 
 
 def test_at_least_one_sample_is_drawn():

@@ -37,9 +37,9 @@ def test_a_bound_that_is_least_in_the_widest_cone_would_be_seen(smoke, verdict):
     )
 
 
-def test_the_printed_covariance_could_be_right(smoke, verdict):
-    right = smoke._replace(misread=smoke.deviations)
-    assert verdict("for the covariance σ_jI", right) == Verdict.SUPPORTED
+def test_a_monte_carlo_that_sees_no_difference_fails_the_control(smoke, verdict):
+    blind = smoke._replace(misread=smoke.deviations)
+    assert verdict("in place of σ_j²", blind) == Verdict.REFUTED
 
 
 @pytest.mark.parametrize(

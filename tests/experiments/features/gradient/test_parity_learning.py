@@ -1,8 +1,10 @@
 """Learning a sparse parity after one step: verdicts, and corrupted measurements."""
 
+import math
+
 import pytest
 
-from theorylab.claims import Verdict
+from theorylab.claims import Verdict, fulfils
 from theorylab.experiments.features.gradient import parity_learning as experiment
 
 
@@ -15,7 +17,8 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("exponent 1 ± 0.3", "needed", lambda v: v**1.5),
         ("exponent 3 ± 0.3", "needed", lambda v: v**1.5),
-        ("With η⁽¹⁾ = 2/(k|ξ_{k−1}|) the test", "error", lambda v: v + 0.1),
+        ("With twice this step", "error", lambda v: v + 0.1),
+        ("Below the theorem's dimension", "printed", lambda v: v - 1),
         ("are ±1/k", "slopes", lambda v: 2 * v),
         ("Gaussian limit", "limit", lambda v: 2 * v),
         ("Without the step", "unmoved", lambda v: 0 * v),
@@ -26,9 +29,21 @@ def test_corrupted_measurements_are_refuted(smoke, verdict, words, field, change
     assert verdict(words, broken) == Verdict.REFUTED
 
 
-def test_the_printed_step_size_would_be_believed_if_it_learned(smoke, verdict):
-    learned = smoke._replace(printed=smoke.error)
-    assert verdict("With η⁽¹⁾ = 1/(k", learned) == Verdict.SUPPORTED
+@pytest.mark.parametrize(("change", "expected"), [(0, Verdict.SUPPORTED), (1, Verdict.REFUTED)])
+def test_the_theorem_is_judged_in_its_regime(smoke, change, expected):
+    config = experiment.Config()
+    claim = next(claim for claim in experiment.CLAIMS if claim.regime.startswith("theorem_pair"))
+    assert fulfils(vars(config), claim.regime)
+    assert not fulfils(vars(experiment.PRESETS["smoke"]), claim.regime)
+    learned = smoke._replace(theorem=0 * smoke.theorem + change)
+    assert claim.judge(learned, config).verdict == expected
+
+
+def test_the_dimensions_are_the_least_that_the_theorem_asks_for():
+    """Oracle: d ≥ k⁴ log(kd/ε) itself, at ε = 2 %."""
+    for bits, d in experiment.Config().theorem_cases:
+        assert d >= bits**4 * math.log(bits * d / 0.02)
+        assert d - 2 < bits**4 * math.log(bits * (d - 2) / 0.02)
 
 
 @pytest.mark.parametrize(

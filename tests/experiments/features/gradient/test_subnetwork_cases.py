@@ -1,5 +1,8 @@
 """Good subnetworks of a half-space and of a parity: verdicts, and corrupted measurements."""
 
+import dataclasses
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
@@ -63,3 +66,18 @@ def test_corrupted_measurements_are_not_supported(smoke, verdict, words, field, 
 def test_bad_configs_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         experiment.Config(**fields)
+
+
+@pytest.mark.parametrize("make", [experiment.half_space, experiment.parity])
+def test_blocks_of_neurons_measure_what_all_at_once_do(make, monkeypatch):
+    """Oracle: the same start with the gradients of all neurons kept; a block is not full."""
+    config = experiment.Config(dimension=24, num_samples=200, widths=(500, 12500))
+    law, task, bias = make(jax.random.key(1), config)
+    task = task._replace(constants=dataclasses.replace(task.constants, probability=0.02))
+    measured = partial(experiment._measured, law=law, task=task, bias=bias, width=12500)
+    kept = jax.jit(measured)(jax.random.key(2))
+    monkeypatch.setattr(experiment, "NARROW", 0)
+    in_blocks = jax.jit(lambda key: measured(key))(jax.random.key(2))
+    assert kept["counts"] > 0
+    for name, value in kept.items():
+        np.testing.assert_allclose(in_blocks[name], value, rtol=2e-5, err_msg=name)

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from theorylab.claims import Verdict
+from theorylab.claims import Verdict, fulfils
 from theorylab.experiments.features.local_signal import threshold_dynamics as experiment
 
 
@@ -29,6 +29,14 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     assert verdict("ends dead", alive) == Verdict.REFUTED
     agree = smoke._replace(tied_accuracy=smoke.printed_accuracy)
     assert verdict("call the dead network better", agree) == Verdict.REFUTED
+
+
+def test_what_is_printed_is_judged_with_the_printed_parameters_only():
+    claim = next(claim for claim in experiment.CLAIMS if claim.kind == "printed")
+    config = experiment.Config()
+    assert fulfils(vars(config), claim.regime)
+    for field, value in {"printed_noise": 2.0, "printed_batch": 100, "num_patches": 100}.items():
+        assert not fulfils(vars(dataclasses.replace(config, **{field: value})), claim.regime)
 
 
 @pytest.mark.parametrize(

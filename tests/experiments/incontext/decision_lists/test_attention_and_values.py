@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from theorylab.claims import Verdict
@@ -22,8 +23,10 @@ def test_verdicts_are_as_expected(surprises):
         ("In S, p*", lambda r: {"rare": r.rare + 1}),
         ("‖∇loss‖² in W", lambda r: {"gradient": 0 * r.gradient}),
         ("changes no entry", lambda r: {"moved": 100 * r.moved}),
-        ("V moves by a tenth", lambda r: {"moved": 10 * r.moved}),
-        ("V moves by a tenth", lambda r: {"distance": 1.5 * r.distance}),
+        ("V stays within", lambda r: {"loss": np.where(r.loss == r.loss[..., -1:], 2.0, r.loss)}),
+        ("The bounds are loose", lambda r: {"moved": 10 * r.moved}),
+        ("The bounds are loose", lambda r: {"bound": r.bound / 100}),
+        ("The bounds are loose", lambda r: {"gradient": r.gradient / 100}),
         ("With another permutation", lambda r: {"other": r.other + 1}),
     ],
 )

@@ -13,6 +13,7 @@ def test_verdicts_are_as_expected(surprises):
     [
         ("The first loss is at most", lambda r: {"loss": 2 * r.loss}),
         ("The first loss is log", lambda r: {"closed_form": 1.1 * r.closed_form}),
+        ("The first loss is log", lambda r: {"mild_loss": 0 * r.mild_loss + r.loss[:, None]}),
         ("Noise of ε/2", lambda r: {"noisy_loss": r.noisy_loss + 11}),
         ("c is above", lambda r: {"scale": 0 * r.scale}),
         ("At the start", lambda r: {"classified": r.classified + 0.1}),

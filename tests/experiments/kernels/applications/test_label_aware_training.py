@@ -17,7 +17,8 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
     def judged(words, **fields):
         return verdict(words, smoke._replace(kernels=own._replace(**fields)))
 
-    assert judged("right within 15 %", predicted=own.printed) != Verdict.SUPPORTED
+    assert judged("+ λ_l)) is: the", predicted=own.printed) != Verdict.SUPPORTED
+    assert judged("nearer to the mean", predicted=own.printed) != Verdict.SUPPORTED
     exchanged = {"printed": own.predicted, "predicted": own.printed}
     assert judged("as Eq. 2.158 amounts to", **exchanged) == Verdict.SUPPORTED
     other = own.trained[:, ::-1]

@@ -32,7 +32,7 @@ def test_what_is_not_so_is_not_supported(smoke, verdict):
         "networks build what their kernel",
         "UᵀKU = UᵀF",
         "left out on the other",
-        "Such a beam",
+        "the design is bad",
         "equally distributed",
     ):
         assert verdict(words, wrong) != Verdict.SUPPORTED, words

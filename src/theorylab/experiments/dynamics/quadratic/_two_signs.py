@@ -38,7 +38,8 @@ class Trained(NamedTuple):
     last: Float[Array, "*t 2"]  # λ₁, λ₂ at the end
     network_last: Float[Array, "*t 2"]  # of the ReLU network itself
     map_error: Float[Array, "*t"]  # of (r, λ), relative to the running maximum
-    printed_error: Float[Array, "*t"]  # of the map without the factor s
+    reduced_error: Float[Array, "*t"]  # of a step of (u, v), over the largest of the run
+    printed_error: Float[Array, "*t"]  # the same with w as printed
     rank_error: Float[Array, "*t"]  # of K = Σ λqqᵀ at the end, relative
 
 
@@ -112,9 +113,17 @@ def trained(begin: Start, num_steps: int, rate: Scalar) -> Trained:
     first = jax.tree.map(lambda values: values[0], state)
     exact = several_examples.problem(x, y, width, eta)
 
-    def error(problem: plane.PlaneProblem) -> Float[Array, ""]:
-        predicted = plane.trajectory(first, problem, num_steps)
-        return several_examples.map_error(state, predicted, exact)
+    predicted = plane.trajectory(first, exact, num_steps)
+    setting = (x, y, width, eta)
+    reduced = jax.vmap(lambda state: several_examples.reduced(state, *setting))(state)
+    as_printed = jax.vmap(lambda s, g: several_examples.printed_reduced(s, g, *setting))(
+        state, outputs
+    )
+
+    def error(all_steps: plane.ReducedState) -> Float[Array, ""]:
+        here = jax.tree.map(lambda values: values[:-1], all_steps)
+        after = jax.tree.map(lambda values: values[1:], reduced)
+        return several_examples.reduced_error(here, after)
 
     kernel, last = several_examples.kernel(path.params, initial, x), state.curvature[-1]
     directions = several_examples.directions(x).vectors
@@ -124,7 +133,8 @@ def trained(begin: Start, num_steps: int, rate: Scalar) -> Trained:
         losses=losses[:, jnp.append(order, 2)],
         last=last[order],
         network_last=jnp.asarray(several_examples.projected(y, network_kernel, x).curvature)[order],
-        map_error=error(exact),
-        printed_error=error(several_examples.printed_problem(x, y, width, eta)),
+        map_error=several_examples.map_error(state, predicted, exact),
+        reduced_error=error(reduced),
+        printed_error=error(as_printed),
         rank_error=jnp.linalg.norm(rest) / jnp.linalg.norm(kernel),
     )

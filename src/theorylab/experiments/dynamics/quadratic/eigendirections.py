@@ -4,8 +4,9 @@ The tangent kernel of the quadratic model of a two-layer ReLU network on example
 rank two: positive and negative examples are two eigendirections q that never turn, and what is
 orthogonal to them is never learned. Along each, residual r and eigenvalue λ obey exactly the map of
 one example with the coupling s/m, where s is the sum of squares of its inputs and m the width. The
-source's reduction lacks the factor s where its p has length 1. Two of its inequalities are
-misprinted: ‖I − ηK‖ < 2 for < 1, and η above for below the threshold after a catapult.
+source's reduction with p = x±, not of length 1, has the right u = η²⟨g − y, p⟩²/m, but its w lacks
+the factor ‖p‖² = s. Two of its inequalities are misprinted: ‖I − ηK‖ < 2 for < 1, and η above for
+below the threshold after a catapult.
 `quadratic/several_examples` shows the catapults.
 
 Source: zhu · nqm-multi · B.11, B.12; zhu · nqm-relu2 · Prop. B.11.2.
@@ -68,7 +69,8 @@ class Result(NamedTuple):
     losses: Float[Measured, "*s e t 3"]  # of the quadratic model, by direction
     changes: Float[Measured, "*s e 2"]  # λ₁, λ₂ at the end, over the first ones
     map_error: Float[Measured, "*s e"]  # of (r, λ), relative to the running maximum
-    printed_error: Float[Measured, "*s e"]  # of the map without the factor s
+    reduced_error: Float[Measured, "*s e"]  # of a step of (u, v), over the largest of the run
+    printed_error: Float[Measured, "*s e"]  # the same with w as printed
     rank_error: Float[Measured, "*s e"]  # of K = Σ λqqᵀ at the end, relative
     scale: Float[Measured, "*s"]  # λ₁ initially over max(s₊, s₋)
 
@@ -90,6 +92,7 @@ def _draw(config: Config, key: RandomKey) -> Result:
         losses=found.losses,
         changes=found.last / begin.first[None],
         map_error=found.map_error,
+        reduced_error=found.reduced_error,
         printed_error=found.printed_error,
         rank_error=found.rank_error,
         scale=begin.first[0] / several_examples.directions(begin.x).squares.max(),
@@ -109,19 +112,29 @@ def _ended(result: Result) -> np.ndarray:
     return ended[regime(result.ratios, BEYOND)[..., 0] < 1.95]
 
 
+EXACT = 1e-9  # an equality, to rounding of some hundred steps
+
 CLAIMS = (
     *REDUCTION.erratum(
         printed=(
-            "With directions p of length 1, residual and curvature obey the map of one example with"
-            " the coupling 1/m.",
-            lambda r, c: at_most(r.printed_error.max(), 1e-3),
+            "A step of (B.9)–(B.10) gives the next u and v, with w = η²⟨(g − y) ⊙ m₊, y ⊙ m₊⟩/m.",
+            lambda r, c: at_most(r.printed_error.max(), EXACT),
+            r"w_1 = \tfrac{\eta^2}{m} \langle (g - y) \odot m_+, y \odot m_+ \rangle",
         ),
         corrected=(
-            "They obey it exactly with the coupling s/m, of the direction's examples.",
-            lambda r, c: at_most(r.map_error.max(), 1e-9),
+            "It does with w = η²⟨g − y, p₁⟩⟨p₁, y⟩/m.",
+            lambda r, c: at_most(r.reduced_error.max(), EXACT),
+            r"w_1 = \tfrac{\eta^2}{m} \langle g - y, p_1 \rangle \langle p_1, y \rangle",
         ),
-        formula=FORMULA,
         quote="Then the dynamic equations can be written as",
+    ),
+    REDUCTION.claim(
+        "Along each direction residual and curvature obey the map of one example, with coupling s/m"
+        " for the sum s of squares of its examples.",
+        lambda r, c: at_most(r.map_error.max(), EXACT),
+        formula=FORMULA,
+        quote="each eigen direction is almost independent on the other hence can be reduced to the"
+        " same training dynamics",
     ),
     KERNEL.claim(
         "The kernel has rank two, with the same directions at the end of training.",
@@ -178,10 +191,10 @@ CLAIMS = (
 
 
 def plot(result: Result, config: Config) -> Figure:
-    """Draw the errors of both maps, and η over the threshold after training."""
-    figure, (error, after) = panels("error of the map", "ηλ₁/n at the end")
+    """Draw the errors of both reductions, and η over the threshold after training."""
+    figure, (error, after) = panels("error of a step", "ηλ₁/n at the end")
     ratios = result.ratios[..., 0].ravel()
-    for values, name in ((result.printed_error, "as printed"), (result.map_error, "corrected")):
+    for values, name in ((result.printed_error, "as printed"), (result.reduced_error, "corrected")):
         error.plot(ratios, values.ravel(), "o", markersize=3, label=name)
     error.legend(fontsize=7)
     after.plot(ratios, ratios * result.changes[..., 0].ravel(), "o", markersize=3)

@@ -1,10 +1,11 @@
-"""The quadratic model rests only where it fits: with g = y, and stably if 0 < ηλ < 2.
+"""The quadratic model rests stably only where it fits: with g = y and 0 < ηλ < 2.
 
 In u = cη²(g − y)², v = ηλ and w = cη²(g − y)y, with |w| = C √(u/m) at width m, the map is
 u' = (1 − v + u + w)² u and v' = v − u(4 − v) − 4w. It rests at u = 0. The source looks at other
-points too, where v = 2 + u + w and u(4 − v) + 4w = 0, taking w for a function of u: it finds them
-unstable. They are, but they are no equilibria: |g − y| stays for one step while w changes its sign.
-Two constants on the way are misprinted.
+points too, where |1 − v + u + w| = 1 and u(4 − v) + 4w = 0, taking w for a function of u, and finds
+them unstable. They are; but those with v = 2 + u + w are no equilibria: |g − y| stays for one step
+while w changes its sign. The one with v = u + w is g = λ = 0, where all gradients vanish, and is an
+unstable equilibrium. Two constants on the way are misprinted.
 
 Source: zhu · nqm-2d-map · Thm 3.3.4, B.6.
 """
@@ -57,6 +58,8 @@ class Result(NamedTuple):
     rest: Float[Measured, "m 3"]  # a point with v = 2 + u + w and v' = v
     after_two: Float[Measured, "m 3"]  # and two steps later
     jacobians: Float[Measured, "m 2 2"]  # of (u, v) there, with w = −√(u/m)
+    idle: Float[Measured, "m 3"]  # a step after the point with v = u + w and v' = v
+    idle_jacobians: Float[Measured, "m 2 2"]  # of (g, λ) there, where both are 0
 
 
 def run(config: Config) -> Result:
@@ -84,7 +87,25 @@ def _map(num_steps: int) -> Result:
         rest=jnp.stack([*rest], axis=1),
         after_two=jnp.stack([*after], axis=1),
         jacobians=jax.vmap(_jacobian)(rest, widths),
+        idle=jnp.stack([*plane.reduced_step(_idle(widths))], axis=1),
+        idle_jacobians=jax.vmap(_idle_jacobian)(widths),
     )
+
+
+def _idle(widths: Float[Array, " m"]) -> ReducedState:
+    """Solve v = u + w, u(4 − v) + 4w = 0 and w = −C √(u/m) with C = 1: u = 1/m and v = 0."""
+    return ReducedState(1 / widths, 0 * widths, -1 / widths)
+
+
+def _idle_jacobian(width: Scalar) -> Float[Array, "2 2"]:
+    """The derivative of a step of (g, λ) at g = λ = 0, with C = ηy√(‖x‖²/d) = 1."""
+    problem = plane.PlaneProblem(target=1.0, learning_rate=1.0, coupling=1 / width)
+
+    def advance(state: Float[Array, " 2"]) -> Float[Array, " 2"]:
+        after = plane.step(plane.PlaneState(state[0], state[1]), problem)
+        return jnp.stack([jnp.asarray(after.output), jnp.asarray(after.curvature)])
+
+    return jax.jacfwd(advance)(jnp.zeros(2))
 
 
 def _rest(width: Scalar) -> ReducedState:
@@ -119,6 +140,22 @@ def _growth(result: Result) -> Float[np.ndarray, " m"]:
     return np.abs(np.linalg.eigvals(result.jacobians)).max(axis=1) - 1
 
 
+def _idle_multipliers(result: Result) -> Float[np.ndarray, "m 2"]:
+    """Eigenvalues of the Jacobian at g = λ = 0; real, the larger one last."""
+    return np.sort(np.linalg.eigvals(result.idle_jacobians).real, axis=1)
+
+
+def _idle_numbers(result: Result) -> Float[np.ndarray, "m 5"]:
+    """U, v and w times m a step after g = λ = 0, and the eigenvalues of the Jacobian there."""
+    return np.hstack([result.idle * np.array(WIDTHS)[:, None], _idle_multipliers(result)])
+
+
+def _idle_expected() -> Float[np.ndarray, "m 5"]:
+    """1, 0 and −1, and (1 ± 1/√m)²."""
+    rest = np.tile([1.0, 0.0, -1.0], (len(WIDTHS), 1))
+    return np.hstack([rest, (1 + np.outer(np.array(WIDTHS) ** -0.5, [-1, 1])) ** 2])
+
+
 def _printed_growth(result: Result) -> Float[np.ndarray, " m"]:
     """5C √(u/m) − u with C = 1."""
     return 5 * np.sqrt(result.rest[:, 0] / WIDTHS) - result.rest[:, 0]
@@ -130,7 +167,7 @@ CLAIMS = (
         lambda r, c: at_most(_bands(r.inside).max(), 1.0),
         formula=FORMULA,
         quote="the stable steady-state equilibria satisfy",
-        demand="source",
+        demand="lab: the constant 1 in the source's Θ(log m/√m); loose, as the drift is O(1/m)",
     ),
     STABLE.claim(
         "There the loss goes to 0.",
@@ -181,6 +218,17 @@ CLAIMS = (
         lambda r, c: at_least(_growth(r).min(), 0.0),
         quote="which indicates (u^*, v^*) is unstable",
         demand="source",
+    ),
+    REST.claim(
+        "So is the point with v = u + w: an eigenvalue there is above 1.",
+        lambda r, c: at_least(_idle_multipliers(r)[:, 1].min() - 1, 0.0),
+        quote="Therefore, for both (2.1) and (2.2) we have",
+        demand="source",
+    ),
+    REST.found(
+        "That point is g = λ = 0, where the map rests; the eigenvalues there are (1 ± C/√m)².",
+        lambda r, c: identity(_idle_numbers(r), _idle_expected(), 1e-12),
+        formula=r"u = C^2/m, \ v = 0, \quad \lambda_J = (1 \pm C/\sqrt m)^2",
     ),
 )
 

@@ -266,9 +266,11 @@ def _gaining(result: Result, config: Config, order: int) -> Finding:
 
 
 def _slopes(result: Result, config: Config, order: int) -> np.ndarray:
-    """How the test loss goes with η/η_crit up to 1.6, seed by seed: the slope of the best line."""
+    """How the test loss goes with η/η_crit from 1 to 1.6, seed by seed: the slope of the line."""
     ratios = np.array(config.ratios)
-    near = ratios <= 1.6
+    near = (ratios > 1) & (ratios <= 1.6)
+    if near.sum() < 2:
+        return np.full(1, np.nan)
     losses = _best(result, result.test)[:, :, order, near].reshape(-1, near.sum())
     finite = np.isfinite(losses).all(axis=1)
     return np.polyfit(ratios[near], losses[finite].T, 1)[0]
@@ -296,6 +298,10 @@ IDENTICAL = "all three models have nearly identical test loss for any sub-critic
 SMALLER = "is consistently smaller than the one with sub-critical learning rates"
 FALLING = "and decreases for an increasing learning rate in a range of values beyond"
 TESTED = "lab: a one-sided paired t-test at 99 % for every pair of digits"
+RANGE = (
+    "lab: the source has no numbers for the range; 1.6 is short of 2, where quadratic models end"
+)
+TWO_BEYOND = "len(ratios) >= 6"  # so that two of them are in the range
 NOT_KEPT = "lab: chosen for this experiment; the runs it was set on were not kept"
 CLAIMS = (
     BELOW.claim(
@@ -339,16 +345,18 @@ CLAIMS = (
         demand=TESTED,
     ),
     BEYOND.claim(
-        "Quadratic models: it falls with η, through η_crit up to 1.6 η_crit.",
+        "Quadratic models: beyond η_crit it falls with η, up to 1.6 η_crit.",
         lambda r, c: median_at_most(_slopes(r, c, QUADRATIC), 0.0),
         quote=FALLING,
-        demand="source",
+        regime=TWO_BEYOND,
+        demand=RANGE,
     ),
     BEYOND.claim(
-        "Networks: it falls with η, through η_crit up to 1.6 η_crit.",
+        "Networks: beyond η_crit it falls with η, up to 1.6 η_crit.",
         lambda r, c: median_at_most(_slopes(r, c, NETWORK), 0.0),
         quote=FALLING,
-        demand="source",
+        regime=TWO_BEYOND,
+        demand=RANGE,
     ),
     ACCURACY.found(
         "Networks: there they misclassify at most one in a hundred test images more than below.",

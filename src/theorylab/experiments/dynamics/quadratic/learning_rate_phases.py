@@ -1,12 +1,13 @@
 """Beyond the critical learning rate weights leave every ball, at every width.
 
 Below the critical learning rate a wide network hardly moves: its weights stay in a ball whose
-radius does not depend on the width m, and its kernel is constant. Just beyond, the kernel must
-change by a constant factor, and since its derivative in the weights is O(1/√m), the weights travel
-a distance ∝ √m. So the transition is not continuous in the limit of infinite width: the interval
-of learning rates with a catapult, from η_crit to η_max, does not shrink. For the quadratic model on
-one example η_max is 2η_crit: it diverges at ηλ₀ = 4. For the linear model η_max is η_crit. For ReLU
-networks η_max is found by bisection, on one example and on images of two digits.
+radius, |y − f|/√λ₀ on one example, does not depend on the width m, and its kernel is constant. Just
+beyond, the kernel must change by a constant factor, and since its derivative in the weights is
+O(1/√m), the weights travel a distance ∝ √m. So the transition is not continuous in the limit of
+infinite width: the interval of learning rates with a catapult, from η_crit to η_max, does not
+shrink. For the quadratic model on one example η_max is 2η_crit: it diverges at ηλ₀ = 4. For the
+linear model η_max is η_crit. For ReLU networks η_max is found by bisection, on one example and on
+images of two digits.
 
 Source: zhu · lr-phases · 3.1, Fig. 3.2a; zhu · nqm-2d-map · Thms 3.3.1, B.7.1; zhu ·
 linear-dynamics · Eq. 3.8.
@@ -51,6 +52,7 @@ LINEAR = Source("zhu", "linear-dynamics", "Eq. 3.8")
 
 RATIOS = (1.5, 2.5, 3.0)  # ηλ₀ on one example: below the threshold 2, and twice beyond
 TARGET, FIRST_OUTPUT, MAP_STEPS = 1.0, 0.7, 1000
+PIXELS = 64  # of a digit
 MAP_WIDTHS = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)
 HIGHEST = 12.0  # in units of η_crit; networks that survive this too (dead ones may) count as this
 LOSS = squared("half_sum")
@@ -92,11 +94,22 @@ class Result(NamedTuple):
 
     quadratic: Travel  # r s w, of quadratic models
     network: Travel  # r s w, of the ReLU networks themselves
+    radius: Float[Measured, " s"]  # |y − f|/√λ₀ of the widest networks
     map_limit: Float[Measured, " m"]  # η_max/η_crit of the map
     quadratic_limit: Float[Measured, " s"]  # and of quadratic models in their weights
     network_limit: Float[Measured, " s"]  # and of ReLU networks, on one example
     image_limit: Float[Measured, "s v"]  # and on images
     linear_limit: Float[Measured, "s v"]  # and of their linear models
+
+
+def memory(config: Config) -> int:
+    """Bytes of the widest networks on one example, or of those on images, on two cores."""
+    example = 10 * (config.dimension + 1) * max(config.widths[-1], config.edge_width)
+    images = config.image_widths[-1] * (10 * (PIXELS + 1) + 8 * config.num_images)
+    records = (
+        config.num_steps + config.image_steps + config.num_images * (PIXELS + config.num_images)
+    )
+    return 8 * 2 * (max(example, images) + 4 * records)
 
 
 def run(config: Config) -> Result:
@@ -113,6 +126,7 @@ def run(config: Config) -> Result:
     by_ratio = jax.tree.map(lambda *parts: jnp.moveaxis(jnp.stack(parts, -1), 0, 2), *travels)
     quadratic, networks = (Travel(*(part[index] for part in by_ratio)) for index in (0, 1))
     edge = ensemble(partial(_edge, config.edge_width, *sizes), keys)  # s model
+    radius = ensemble(partial(_radius, config.widths[-1], config.dimension), keys)
     images = digits("standard", (3, 8), "sign").shuffled(data_key)
     data = images.subset(slice(config.num_images))
     keys, limits = jax.random.split(image_key, config.num_seeds), []
@@ -122,6 +136,7 @@ def run(config: Config) -> Result:
     return Result(
         quadratic=quadratic,
         network=networks,
+        radius=radius,
         map_limit=map_limit,
         quadratic_limit=edge[:, 0],
         network_limit=edge[:, 1],
@@ -146,6 +161,13 @@ def _travel(width: int, dimension: int, num_steps: int, key: RandomKey) -> Trave
         )
 
     return jax.lax.map(one, jnp.array([True, False]))
+
+
+def _radius(width: int, dimension: int, key: RandomKey) -> Float[Array, ""]:
+    """|y − f|/‖∇f‖ at the start, by autodiff."""
+    weights, x, target = _drawn(width, dimension, key)
+    value, slope = jax.value_and_grad(lambda w: gated.network(w, x[None])[0, 0])(weights)
+    return jnp.abs(target - value) / jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in slope))
 
 
 def _edge(width: int, dimension: int, num_steps: int, key: RandomKey) -> Float[Array, " 2"]:
@@ -204,6 +226,14 @@ CLAIMS = (
         lambda r, c: exponent_between(c.widths, r.network.distance[0], -0.1, 0.1),
         quote="The whole optimization path is contained in the ball",
         demand=SLOPE,
+    ),
+    BALL.found(
+        "The radius of the ball is that of the linear model: the widest networks travel"
+        " |y − f|/√λ₀, to one in a hundred.",
+        lambda r, c: median_at_most(np.abs(r.network.distance[0, :, -1] / r.radius - 1), 0.01),
+        formula=r"\|w_T - w_0\| \to |y - f(w_0)| / \sqrt{\lambda_0}",
+        demand="derived: gradients are constant in the limit; 0.01 is for widths of 30000 or more",
+        regime="widths[-1] >= 30000",
     ),
     BALL.claim(
         "There the curvature of the widest ReLU networks is nearly constant, to one in a hundred.",

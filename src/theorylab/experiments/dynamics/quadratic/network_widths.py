@@ -8,6 +8,7 @@ eigenvalue λ of the tangent kernel ends depends on η/η_crit and not on the wi
 Source: zhu · gqm · Fig. B.4.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Source, at_most, median_at_least, median_at_most, trend
 from theorylab.data import Dataset, image_set
+from theorylab.data.downloads import image_shape
 from theorylab.dynamics.quadratic import gated
 from theorylab.experiments.drawing import curves, label_axes, panels
 from theorylab.fields import Count, ImageSet, Increasing, Positive, Seeded
@@ -66,6 +68,15 @@ class Result(NamedTuple):
 
     peaks: Float[Measured, "..."]  # highest over first loss
     ends: Float[Measured, "..."]  # last over first top eigenvalue
+
+
+def memory(config: Config) -> int:
+    """Bytes of weights, and of neurons on all images, of the widest networks on two cores."""
+    n, pixels = config.num_samples, math.prod(image_shape(config.images))
+    weights = config.widths[-1] * (pixels + 1)
+    hidden = 6 * n * config.widths[-1]
+    losses = config.num_seeds * len(config.widths) * len(config.ratios) * config.num_steps
+    return 8 * (2 * (6 * weights + hidden + 2 * n * (n + pixels)) + losses)
 
 
 def run(config: Config) -> Result:

@@ -28,6 +28,7 @@ from theorylab.data import Dataset, image_set, low_rank_polynomial
 from theorylab.data.contrast import image_like
 from theorylab.data.downloads import image_shape
 from theorylab.fields import Classes, Count, ImageNetwork, ImageSet, Seeded, TaskData
+from theorylab.kernels.finite.blocks import HELD_BYTES
 from theorylab.models import Architecture, cnn, mlp, network, vit, wide_resnet
 from theorylab.models.vision import myrtle
 from theorylab.typing import RandomKey
@@ -174,7 +175,10 @@ def task_data(
 def watched_bytes(
     kind: ImageNetwork, width: int, depth: int, num_samples: int, input_shape: tuple[int, ...]
 ) -> int:
-    """Estimate the bytes of one watched run in single precision: weights, activations, kernel.
+    """Estimate the bytes of watched runs on two cores: weights, activations, Jacobians, kernel.
+
+    All inputs go through the network at once, forward and back. Of their Jacobians `ntk` holds
+    1 GiB, with as much again for what it makes of each side.
 
     Args:
         kind: The network.
@@ -194,7 +198,8 @@ def watched_bytes(
         "vit": depth * 16 * width * -(-places // 16),
         "myrtle": 3 * width * places,
     }[kind]
-    # Windows of 3×3 are laid out beside each other; so are the n Jacobians of a block.
-    unfolded = 1 if kind in ("mlp", "vit") else 9
+    # A convolution's Jacobian is held as its windows of 3×3 with what comes back to them.
+    windows = 1 if kind in ("mlp", "vit") else 9
     n = num_samples
-    return 4 * (12 * weights + 4 * n * unfolded * activations + 8 * n * n)
+    jacobians = min(4 * n * (1 + windows) * activations, HELD_BYTES)
+    return 2 * (3 * jacobians + 4 * (12 * weights + 2 * n * activations + 8 * n * n))

@@ -14,6 +14,10 @@ images (two kinds, and ten classes; handwritten digits by default), and inputs o
 as photographs are. With `paper` the images are the source's photographs, its networks have five
 layers, and there is WRN-10-10 too; `--images svhn --classes 0 2` is its other data.
 
+`paper` keeps every run: 40 of each of seven tasks. It is made for a GPU: of convolutional networks
+on photographs a step takes a minute and a half of one core (counted by its operations, as those of
+`spike_match` took), and a run five hours. Two cores need 13 GB.
+
 Source: zhu · catapult-gd · Claim 1, Fig. 4.2, 4.3, C.2–C.5; zhu · ntk-decomp · §4.2.
 """
 

@@ -12,6 +12,7 @@ not say its loss for ten outputs, and has other images with one output.
 Source: zhu · catapult-gd · Fig. 4.3, C.5; zhu · eta-crit · C.1.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Source, median_at_most, median_between
 from theorylab.data import Dataset, image_set
+from theorylab.data.downloads import image_shape
 from theorylab.dynamics import critical_learning_rate
 from theorylab.experiments.drawing import label_axes, medians, panels
 from theorylab.fields import Count, ImageSet, Seeded
@@ -66,6 +68,14 @@ class Result(NamedTuple):
 
     one_output: Float[Measured, "2 s"]
     ten_outputs: Float[Measured, "2 s"]
+
+
+def memory(config: Config) -> int:
+    """Bytes of the convolutional layer on all images, of weights and of kernels, on two cores."""
+    n, shape = config.num_samples, image_shape(config.images)
+    layer = n * math.prod(shape[:2]) * config.channels
+    weights = 8 * config.channels * math.prod(shape)
+    return 8 * 2 * (12 * (layer + weights) + 4 * (OUTPUTS * n) ** 2 + 16 * config.num_seeds)
 
 
 def run(config: Config) -> Result:

@@ -82,15 +82,31 @@ def require_sizes(config: ImageConfig, num_others: int = 0) -> None:
 
 
 def bytes_of(config: ImageConfig) -> int:
-    """Bytes of all images, and of activations and the tangent kernel on each of two cores."""
+    """Bytes of all images, and of activations and the tangent kernel on each of two cores.
+
+    A teacher's loss is looked at on all images that it knows, which takes more than a batch.
+    """
     height, width, colours = image_shape(config.images)
     pixels = height * width * colours // config.shrink**2
     images = config.num_known + config.num_test
     students = 6 * config.num_known * (pixels + sum(config.widths)) + 4 * config.num_train**2
     weights = 10 * sum(a * b for a, b in pairwise((pixels, *config.widths, 1)))
-    teachers = 4 * images * math.ceil(pixels / colours) * max(config.channels)
+    teachers = max(config.num_known, config.num_test) * _of_teacher(config)
     features = 2 * config.num_seeds * pixels**2
     return 4 * (4 * 5 * images * pixels + 2 * (students + weights + teachers) + features)
+
+
+def _of_teacher(config: ImageConfig) -> int:
+    """Numbers of one image at the widest place of a teacher: around one of its convolutions."""
+    height, width, before = image_shape(config.images)
+    height, width, widest = height // config.shrink, width // config.shrink, 0
+    for channels in config.channels:
+        seen = height * width * before
+        height, width = math.ceil(height / 2), math.ceil(width / 2)
+        # The windows and their nine parts, what they see, what is computed and what follows.
+        widest = max(widest, height * width * (2 * 9 * before + 2 * channels) + seen)
+        before = channels
+    return widest
 
 
 def read(config: ImageConfig) -> Dataset:

@@ -14,6 +14,9 @@ change less.
 η is raised to 1.5 η_crit(t) when the loss is back from the last raise. (The source raises to fixed
 rates, the last 2.5 to 5.5 times the first; its scaling of pixels and its first rate are not given.)
 
+`paper` keeps each of its 20 teachers (a quarter of an hour of one core at most) and each of its 50
+students: 0.03 s a step, half an hour for all 50,000. That is a day of one core; two need 8 GB.
+
 Source: zhu · agop-gd · Fig. 4.8, C.13, C.16; zhu · teacher-agop · §4.4.
 """
 

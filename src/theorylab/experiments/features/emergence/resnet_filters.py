@@ -12,6 +12,10 @@ steps point alike, far beyond the deviation 1/√dim of random directions. (The 
 the two; here it is the mean of both.) Descent is plain, so that the way of the weights is the mean
 gradient. Biases start at 0; there are no batch statistics.
 
+`paper` keeps each of its 24 networks. Counted by its operations, at the 50 GFLOP/s of one core that
+a shorter run had, a network takes 15 hours, and all of them two weeks; on a GPU with 10 TFLOP/s it
+is some minutes, and two hours. One core needs 10 GB, two 18 GB.
+
 Source: shi · exp-resnet-filters · Figures A.16, A.17, Table A.7.
 """
 
@@ -42,7 +46,7 @@ from theorylab.features.emergence.filters import (
     stacked,
 )
 from theorylab.fields import Count, Plural, Positive, within
-from theorylab.models import Model, Standard, network, resnet
+from theorylab.models import Model, Standard, in_batches, network, resnet
 from theorylab.models.unfold import im2col
 from theorylab.progress import report
 from theorylab.training import Batches, empirical_risk, gradient_descent, logistic, sgd
@@ -59,6 +63,7 @@ GRADIENTS = Source("shi", "exp-resnet-filters", "Figure A.17, Table A.7")
 NUM_GROUPS = 4  # of blocks
 NUM_CHUNKS, CHUNK = 3, 10  # of steps over which gradients are averaged, and how many
 EARLY_EPOCHS = 3
+MOST_WINDOWS = 2**27  # numbers in the windows of images that are tested at a time
 
 
 @dataclass(frozen=True)
@@ -146,12 +151,29 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of images, of the widest windows of a test set, and of filters at all times."""
+    """Bytes of all images, and on two cores of windows and of filters at all times.
+
+    The windows are those of a batch in all layers, kept for the way back, or of tested images.
+    """
     shape = image_shape(config.images)
-    side, whole = shape[0] // config.shrink, num_images(config.images) * math.prod(shape)
-    windows = config.num_test * side**2 * config.width * 9 * 3
+    whole = num_images(config.images) * math.prod(shape)
+    # Windows, and half as much for all else: widths double and positions are quartered.
+    trained = config.batch_size * 1.5 * 2 * config.blocks * 15 / 8 * _windows(config)
+    tested = 3 * min(config.num_test, _at_once(config)) * _windows(config)
+    # Filters at all times of all groups, filled up to the size of the last one's.
     filters = (NUM_GROUPS * len(config.steps) + 2 * config.blocks) * 8 * 72 * config.width**2
-    return 4 * (3 * whole + 2 * (windows + 4 * filters) + 400 * config.num_seeds)
+    each = max(trained, tested, 3 * filters) + filters
+    return 4 * (3 * whole + 2 * int(each) + 400 * config.num_seeds)
+
+
+def _windows(config: Config) -> int:
+    """Numbers in all windows of a layer of the first group, of one image."""
+    return 9 * config.width * (image_shape(config.images)[0] // config.shrink) ** 2
+
+
+def _at_once(config: Config) -> int:
+    """How many images are tested at a time."""
+    return max(1, MOST_WINDOWS // _windows(config))
 
 
 def run(config: Config) -> Result:
@@ -179,8 +201,8 @@ def _measured(
     key, scale = given
     order, start, batches, shuffle = jax.random.split(key, 4)
     test, rest = data.shuffled(order).split(config.num_test)
-    train, _ = rest.split(config.num_train)
-    steps = config.steps
+    train = rest.subset(slice(config.num_train))
+    steps, tested = config.steps, in_batches(model.apply, _at_once(config))
     trained = sgd(
         empirical_risk(logistic("mean"), model.apply),
         scale_filters(model.init(start), scale),
@@ -191,7 +213,7 @@ def _measured(
         lambda params: (
             # Of a group's blocks the last one, which later groups read.
             block_filters(params)[config.blocks - 1 :: config.blocks],
-            accuracy(model.apply(params, test.x), test.y),
+            accuracy(tested(params, test.x), test.y),
         ),
         batches,
     )

@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 
 from theorylab.claims import Source
 from theorylab.claims.judges import median_at_least, median_at_most, ordered, probability_at_least
-from theorylab.data.modular import all_sums, split_sums
+from theorylab.data.modular import all_sums, num_sums, split_sums
 from theorylab.experiments.drawing import image, label_axes, panels
 from theorylab.features.fourier.learning import AdditionRecipe, learn_addition
 from theorylab.features.fourier.spectra import attention_concentration, attention_power
@@ -131,6 +131,18 @@ class Result(NamedTuple):
     free: Heads  # from the same starts, without regularisation
     scores: Float[Measured, "p p"]  # of the largest head of the first case's first seed
     powers: Float[Measured, "f f"]  # of the same
+
+
+def memory(config: Config) -> int:
+    """Bytes of the layers of two networks on a batch or on 4096 sums, of scores, and of sums."""
+    hidden = 4 * config.num_heads * config.head_width + config.channels
+    needed = []
+    for k, p in config.cases:
+        count = num_sums(k, p)
+        together = max(5 * min(4096, count) // 4, 2 * (config.batch_size or count))
+        scores = 6 * config.num_heads * p**2
+        needed.append(hidden * (k * together + 8 * config.channels) + scores + 3 * count * (k + 2))
+    return 4 * 2 * max(needed)
 
 
 def run(config: Config) -> Result:

@@ -75,11 +75,11 @@ def take_step(
         loss=law.probabilities @ gradient.margin_loss(law.y * answers),
         shuffled=gradient.blockwise_risk(mixed, law),
         distance=law.probabilities @ jnp.abs(answers - task.target(law.x)),
-        farthest=_farthest(found, moved, task) / task.reach(len(signs)),
+        farthest=farthest(found, moved, task) / task.reach(len(signs)),
     )
 
 
-def _farthest(
+def farthest(
     found: gradient.Subnetwork, moved: gradient.ReluNetwork, task: Task
 ) -> Float[Array, ""]:
     """The largest ‖cw − D‖ of the chosen neurons, with c = max(|b|, B_ε)."""

@@ -7,8 +7,8 @@ neurons see any cluster, most of these only one, and G points at its mean.
 Here G is known in closed form. Monte Carlo must agree with it, the mean over a sample must have
 Bernstein's tail, and a search that does not know the directions must find them. With a bias that is
 too small neurons see several clusters at once, and the directions are not found.
-Of mixtures the source says that σ_jI is the covariance, but its formulas take σ_j for a standard
-deviation; and inputs are not bounded, as its theorem assumes.
+Of mixtures the source says that σ_jI is the covariance; as in its proof, σ_j is a standard
+deviation here (see `cluster_detectors`). And inputs are not bounded, as its theorem assumes.
 
 Source: shi · gradient-features · Defs 3.5, 3.7, Lemma B.18; shi · gfl-net · (3.9), (B.17), Lemma
 B.71; shi · case-mog · B.5.2.
@@ -92,7 +92,7 @@ class Result(NamedTuple):
     """What was measured: neurons (m), clusters (r), seeds (s), openings (g), distances (z)."""
 
     deviations: Float[Measured, " m"]  # ‖G̃ − G‖ over its error, for neurons with ‖G‖ ≥ B_G
-    misread: Float[Measured, " m"]  # the same, if σ_j² is taken for σ_j in G
+    misread: Float[Measured, " m"]  # the same, if G is that of the covariance σ_jI
     steps: Float[Measured, "2 i"]  # neurons after a step by autodiff, and −η⁽¹⁾ℓ'(0)a⁽⁰⁾G(w, b)
     mirrored: float  # largest |wᵢ + wᵢ₊₂ₘ| after that step, over the largest |w|
     started: float  # largest |g(x)| at the start, over Σ|a|σ(⟨w, x⟩ − b)
@@ -123,8 +123,8 @@ def run(config: Config) -> Result:
     weights = jax.random.normal(keys[0], (config.num_neurons, config.dimension))
     biases = jnp.full(config.num_neurons, config.bias)
     exact = gradient.mixture_gradients(law, weights, biases)
-    squared = law._replace(deviations=law.deviations**2)
-    misread = gradient.mixture_gradients(squared, weights, biases)
+    wider_law = law._replace(deviations=jnp.sqrt(law.deviations))
+    misread = gradient.mixture_gradients(wider_law, weights, biases)
     sampled = jax.jit(gradient.sampled_gradients, static_argnums=(1, 4))(
         keys[1], law.sample, weights, biases, config.num_samples
     )
@@ -252,17 +252,15 @@ CLAIMS = (
         formula=r"g_{\Xi^{(0)}} = 0, \ w_i^{(1)} = -w_{i+2m}^{(1)}",
         demand="derived: to rounding in single precision",
     ),
-    *MIXTURE.erratum(
-        printed=(
-            "Gradients by Monte Carlo agree with the closed form for the covariance σ_jI.",
-            lambda r, c: at_most(r.misread.max(), 4.0),
-        ),
-        corrected=(
-            "Gradients by Monte Carlo agree with the closed form for σ_j²I, to four errors.",
-            lambda r, c: at_most(r.deviations.max(), 4.0),
-            r"G = \sum_j p_j y_j [\Phi(t_j) \mu_j + \sigma_j \varphi(t_j) w/\|w\|]",
-        ),
-        quote="For all j ∈ [r], … I d×d. Let",
+    MIXTURE.check(
+        "Gradients by Monte Carlo agree with the closed form for σ_j²I, to four errors.",
+        lambda r, c: at_most(r.deviations.max(), 4.0),
+        formula=r"G = \sum_j p_j y_j [\Phi(t_j) \mu_j + \sigma_j \varphi(t_j) w/\|w\|]",
+        demand="derived: thousands of neurons, each beyond 4 errors once in 16,000",
+    ),
+    MIXTURE.control(
+        "With σ_j in place of σ_j², gradients disagree for some neuron.",
+        lambda r, c: at_least(r.misread.max(), 4.0),
     ),
     MIXTURE.found(
         "Inputs have no bound B_x, but all of n samples keep one, except with probability 0.01.",

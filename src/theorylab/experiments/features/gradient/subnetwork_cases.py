@@ -10,6 +10,10 @@ A law is a fixed sample here, so that gradients and losses are exact, and so is 
 half-space the subnetwork is good. For the parity the bound is far above 1, and the loss is not
 small either: eighteen outputs of size 2√k must cancel, and the step's neurons are too few for that.
 
+`paper` has 10⁷ neurons and 10⁵ points. The gradients of all would need 4 GB a few times over, so
+beyond 2¹⁸ neurons they are made by blocks of 1000, twice (`_wide_subnetworks`): 9 GB, and by the
+count of operations about 200 hours of a core, or some hours of a GPU. A start is a block.
+
 Source: shi · good-subnet · Lemmas 3.14, B.6; shi · case-linear; shi · case-parity.
 """
 
@@ -43,6 +47,7 @@ from ._subnetworks import (
     subnetwork_figure,
     take_step,
 )
+from ._wide_subnetworks import measured_in_blocks
 
 PRECISION = "float32"
 FORMULA = (
@@ -54,6 +59,8 @@ PARITY = Source("shi", "case-parity", "Lemma B.6 on Lemma B.51")
 
 NAMES = ("half-space", "parity")
 LOOSE = "lab: chosen for this experiment, on the smoke preset with seed 0"
+NARROW = 2**18  # neurons up to which the gradients of all are kept
+BLOCK = 1000  # neurons whose gradients are taken at a time
 PROBED = 10000  # neurons that the probability of a direction is measured with
 
 
@@ -94,10 +101,14 @@ class Result(NamedTuple):
 
 
 def memory(config: Config) -> int:
-    """Bytes of the neurons, and of some of them on all points, on two cores."""
-    width = max(*config.widths, PROBED)
-    points = config.num_samples * (4 * config.dimension + 3 * 2000)
-    return 4 * (2 * width * (4 * config.dimension + 6 * config.block_size + 100) + 2 * points)
+    """Bytes of the neurons, and of some of them on all points, on two cores.
+
+    Of the widest networks only outputs and the members of the subnetwork are kept.
+    """
+    kept = max(PROBED, *(min(width, NARROW) for width in config.widths))
+    neurons = 4 * kept * (4 * config.dimension + 6 * config.block_size + 100)
+    points = 4 * config.num_samples * (4 * config.dimension + 6 * BLOCK)
+    return 2 * (neurons + points + config.widths[-1] * (40 + 6 * (config.block_size + 1)))
 
 
 def run(config: Config) -> Result:
@@ -146,17 +157,21 @@ def _neurons(
     key: RandomKey, law: gradient.FiniteLaw, bias: float, width: int
 ) -> tuple[Array, Array]:
     """First gradients of neurons with biases ±b̃ in turn, and the signs of these."""
-    size = min(width, 1000)
-    signs = jnp.where(jnp.arange(size) % 2 == 0, 1.0, -1.0)
-
-    def block(key: RandomKey) -> Float[Array, "w d"]:
-        dimension = law.x.shape[1]
-        weights = jax.random.normal(key, (size * dimension,)).reshape(size, dimension)
-        return gradient.finite_gradients(law, weights, bias * signs)
-
+    size = min(width, BLOCK)
     num_blocks = -(-width // size)
-    found = jax.lax.map(block, jax.random.split(key, num_blocks))
-    return jnp.concatenate(found)[:width], jnp.tile(signs, num_blocks)[:width]
+    block = partial(_block, law=law, bias=bias, size=size)
+    found, signs = jax.lax.map(block, jax.random.split(key, num_blocks))
+    return jnp.concatenate(found)[:width], jnp.concatenate(signs)[:width]
+
+
+def _block(
+    key: RandomKey, law: gradient.FiniteLaw, bias: float, size: int
+) -> tuple[Float[Array, "w d"], Float[Array, " w"]]:
+    """First gradients and signs of a few neurons."""
+    signs = jnp.where(jnp.arange(size) % 2 == 0, 1.0, -1.0)
+    dimension = law.x.shape[1]
+    weights = jax.random.normal(key, (size * dimension,)).reshape(size, dimension)
+    return gradient.finite_gradients(law, weights, bias * signs), signs
 
 
 def _probability(key: RandomKey, law: gradient.FiniteLaw, task: Task, bias: float) -> float:
@@ -179,6 +194,9 @@ def _measured(
     key: RandomKey, law: gradient.FiniteLaw, task: Task, bias: float, width: int
 ) -> dict[str, Array]:
     """The good subnetwork of one start, by the names of `Result`."""
+    if width > NARROW:
+        neurons = partial(_block, law=law, bias=bias, size=BLOCK)
+        return measured_in_blocks(key, neurons, BLOCK, width, task, law)
     output_key, weight_key, shuffle_key = jax.random.split(key, 3)
     gradients, signs = _neurons(weight_key, law, bias, width)
     start = take_step(output_key, shuffle_key, gradients, signs, task, law)

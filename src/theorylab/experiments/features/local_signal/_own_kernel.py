@@ -90,6 +90,7 @@ def compare(
     recipe: Recipe,
     tangent_rates: tuple[float, ...],
     regression_steps: int = 50,
+    block_size: int | None = None,
 ) -> KernelComparison:
     """Train a network and its linearisation from one start, and solve the linearisation too.
 
@@ -104,6 +105,7 @@ def compare(
         recipe: How the network is trained.
         tangent_rates: Learning rates of the linearisation; none: it is only solved.
         regression_steps: Of the regression.
+        block_size: How many images the regression takes at a time; by default all.
     """
     start_key, batch_key = jax.random.split(key)
     start = jax.tree.map(lambda leaf: leaf.astype(train.x.dtype), model.init(start_key))
@@ -119,7 +121,7 @@ def compare(
         return judged(apply(train_classifier(apply, start, train, alone, batch_key), both))
 
     trained = train_classifier(model.apply, start, train, recipe, batch_key)
-    solved = tangent_regression(model.apply, start, train, test.x, regression_steps)
+    solved = tangent_regression(model.apply, start, train, test.x, regression_steps, block_size)
     tangents = jnp.zeros((0, 2), both.dtype)
     if tangent_rates:
         tangents = jax.lax.map(tangent, jnp.array(tangent_rates, both.dtype))

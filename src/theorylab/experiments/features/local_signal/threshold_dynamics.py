@@ -87,8 +87,8 @@ class Config(Seeded):
         10000  # of descent on the true risk at k = 1000, beside a table
     )
     printed_noise: Positive = 1.0  # σ as the source prints it
-    printed_batch: Count = 100  # fresh samples in a step with that noise
-    printed_steps: Annotated[int, within(RECORDS)] = 1000
+    printed_batch: Count = 500  # fresh samples in a step with that noise
+    printed_steps: Annotated[int, within(RECORDS)] = 1000  # outputs of 0 have no gradient
     num_seeds: Count = 6  # runs of each kind, at least 6 to conclude
 
     @property
@@ -107,11 +107,11 @@ PRESETS = {
         batch_size=300,
         num_steps=400,
         table_steps=1000,
-        printed_noise=3.0,  # about as many times log k/√k as 1 is at k = 1000
+        printed_noise=3.0,  # loud enough for the network to die within the run
         printed_batch=20,
         printed_steps=400,
     ),
-    "paper": Config(num_steps=10000, printed_batch=500, printed_steps=10000),
+    "paper": Config(num_steps=10000, printed_steps=10000),
 }
 
 
@@ -215,6 +215,11 @@ def _ratios(result: Result) -> np.ndarray:
     return -_quarters(result, result.bias) / _quarters(result, result.signal)
 
 
+AS_PRINTED = (
+    "num_patches == 1000 and dimension == 10 and learning_rate == 0.1 and bias_factor == 1"
+    " and printed_noise == 1 and printed_batch == 500 and printed_steps >= 1000"
+)
+
 # Means over the last quarter, because the noise of one batch moves c by a tenth. Early on SGD's own
 # noise makes b fall a little faster than on the true risk, so that 5 % begins at step 1500 or so.
 CLAIMS = (
@@ -259,19 +264,21 @@ CLAIMS = (
         lambda r, c: median_at_most(_deviation(r, r.signal, r.true_signal), 0.15),
         demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
-    *SETTING.erratum(
-        printed=(
-            "With the printed noise (σ = 1 at k = 1000) accuracy rises above 0.55 too.",
-            lambda r, c: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
-        ),
-        corrected=(
-            "It takes σ = log k/√k for accuracy to rise above 0.55.",
-            lambda r, c: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
-        ),
+    SETTING.printed(
+        "With the printed noise (σ = 1 at k = 1000) accuracy rises above 0.55 too.",
+        lambda r, c: median_at_least(r.printed_accuracy.max(axis=1), 0.55),
         quote="were run on data with the following parameters",
+        regime=AS_PRINTED,
+        demand="lab: 0.55, where chance is 0.5 and the source's figure rises far above",
+    ),
+    SETTING.corrected(
+        "It takes σ = log k/√k for accuracy to rise above 0.55.",
+        lambda r, c: median_at_least(_quarters(r, r.accuracy)[:, -1], 0.55),
+        demand="lab: 0.55, where chance is 0.5 and the source's figure rises far above",
     ),
     SETTING.control(
-        "With the printed noise the network ends dead: it gives 0, an error, for 99 % of samples.",
+        "With noise several times log k/√k, as the printed one is, the network ends dead: it gives"
+        " 0, an error, for 99 % of samples.",
         lambda r, c: median_at_most(r.printed_accuracy[:, -1], 0.01),
     ),
     TIES.found(

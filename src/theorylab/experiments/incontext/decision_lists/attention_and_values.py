@@ -2,9 +2,10 @@
 
 V starts within ε/2 of cP, entry by entry, W = 0, and both descend on the exact loss with steps of
 1/λ_max. Everything is classified within λ_max ε/2L̄ steps, V stays within ε of cP, and the steps of
-the proof hold at every iterate. As the lemma on V says, V hardly moves: c is about 10⁵, each step
-changes V by 1/λ_max at most, and what is learned is W. How far from cP one may start in practice is
-measured too, which the theorem leaves open: V₀ is cP with noise up to the size of c.
+the proof hold at every iterate that is run: three or so are needed, of some 10⁷. As the lemma on V
+says, V hardly moves: c is about 10⁵, each step changes V by 1/λ_max at most, and what is learned is
+W. How far from cP one may start in practice is measured too, which the theorem leaves open: V₀ is
+cP with noise up to the size of c.
 
 Source: karp · dl-thm44 · Theorems 4.2, 4.4, Lemma 4.1.
 """
@@ -149,6 +150,25 @@ def _pace(result: Result, config: Config) -> np.ndarray:
     return result.moved * scales[:, None] * result.sharpness / config.num_steps
 
 
+def _farthest(result: Result) -> np.ndarray:
+    """The largest |V − cP| over ε in all T steps: what was met, and what the others may add.
+
+    An entry of ∇_V loss is at most the mean of 1 − σ_y ≤ −log σ_y, which is the loss. It does not
+    grow, so that T = ε/2L̄η more steps move V by at most ε/2L̄ times the last loss.
+    """
+    bar = np.maximum(1.0, result.loss[:, :, 0])
+    return result.distance.max(axis=2) + result.loss[:, :, -1] / (2 * bar)
+
+
+def _slack(result: Result, config: Config) -> tuple[np.ndarray, ...]:
+    """By how much more than is told the three bounds are loose."""
+    return (
+        result.bound / np.maximum(result.first, 1) / 1e4,
+        unsolved(result, result.gradient) / 1e3,
+        0.1 / _pace(result, config),
+    )
+
+
 def _promised(result: Result, config: Config) -> tuple[np.ndarray, np.ndarray]:
     """‖∇loss‖² that T steps promise at the bound, 2λ_max L̄/T, and 4L̄²/ε, a quarter of the proof's.
 
@@ -177,8 +197,11 @@ CLAIMS = (
         demand="lab: chosen for this experiment; the runs it was set on were not kept",
     ),
     LEMMA.claim(
-        "V stays within ε of cP at every step.",
-        lambda r, c: at_most(r.distance.max(), 1.0),
+        "V stays within ε of cP for all of the theorem's λ_max ε/2L̄ steps: in those that are run,"
+        " and in the others too, as each changes an entry by at most η times the loss.",
+        lambda r, c: at_most(_farthest(r).max(), 1.0),
+        formula=r"\|V_t - cP\|_\infty \le \epsilon,\ t \in [T]",
+        demand="source",
     ),
     LEMMA.claim(
         "A step changes no entry of V by more than η: all steps together by less.",
@@ -186,9 +209,10 @@ CLAIMS = (
         quote="each gradient update can change each entry of V by at most",
     ),
     LEMMA.found(
-        "V moves by a tenth of that and less, so that it stays near its start: within 0.51 ε.",
-        lambda r, c: holds(np.append(0.1 - _pace(r, c), 0.51 - r.distance)),
-        demand="lab: six lists of seed 0 with two ε moved V by 0.02 of that and less",
+        "The bounds are loose: on the steps by a factor of 10⁴ or more, on ‖∇loss‖² of 1000, on the"
+        " movement of V of 10.",
+        lambda r, c: holds(np.concatenate([np.ravel(each) - 1 for each in _slack(r, c)])),
+        demand="lab: six lists of seed 0: 10⁵, 3000 and 29 (smoke), 3·10⁶, 10⁵ and 56 (default)",
     ),
     PROOF.claim(
         "The loss never grows.",

@@ -34,6 +34,7 @@ FORMULA = r"R(A_{r'}) - R(A_r) = \frac{\|s\|_D^2 + \sigma^2}{M} \sum_{i=r+1}^{r'
 
 RISK = Source("shi", "rank-behaviour", "Theorem 5.4.2")
 GAP = Source("shi", "rank-behaviour", "Theorem 5.4.3")
+TOGETHER = 50000  # prompts that are drawn at once
 
 
 @dataclass(frozen=True)
@@ -149,17 +150,26 @@ def _sampled(config: Config, m: int, place: int) -> dict[str, Float[Array, "r a"
     matrices = kept * shrinkage(spectrum, n)[None, :]
     noises = jnp.array(config.noises)
 
-    @jax.jit
-    def measure(key: RandomKey, task: Float[Array, " d"]) -> dict[str, Array]:
+    def answered(key: RandomKey, task: Float[Array, " d"], count: int) -> tuple[Array, Array]:
+        """Predictions on prompts, (r, a, prompts), and their targets."""
         clean_key, noise_key = jax.random.split(key)
-        prompts = regression_prompts(
-            clean_key, config.num_prompts, m, jnp.diag(spectrum), weights=task
-        )
+        prompts = regression_prompts(clean_key, count, m, jnp.diag(spectrum), weights=task)
         noise = jax.random.normal(noise_key, prompts.y.shape)
         both = [summaries(prompts), summaries(prompts._replace(y=noise))]
         parts = [jnp.einsum("bd,rd,bd->rb", part, matrices, prompts.query) for part in both]
-        predicted = parts[0][:, None] + noises[None, :, None] * parts[1][:, None]
-        target = prompts.target[None, None, :]
+        return parts[0][:, None] + noises[None, :, None] * parts[1][:, None], prompts.target
+
+    @jax.jit
+    def measure(key: RandomKey, task: Float[Array, " d"]) -> dict[str, Array]:
+        if config.num_prompts <= TOGETHER:
+            predicted, target = answered(key, task, config.num_prompts)
+        else:
+            keys = jax.random.split(key, -(-config.num_prompts // TOGETHER))
+            blocks, targets = jax.lax.map(lambda key: answered(key, task, TOGETHER), keys)
+            joined = jnp.moveaxis(blocks, 0, 2).reshape(*blocks.shape[1:3], -1)
+            predicted = joined[..., : config.num_prompts]
+            target = targets.ravel()[: config.num_prompts]
+        target = target[None, None, :]
         losses = (predicted - target) ** 2
         return {
             "sampled": losses.mean(axis=2),

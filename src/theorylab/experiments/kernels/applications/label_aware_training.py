@@ -58,7 +58,7 @@ class Config(Seeded):
     dimension: Plural = 6  # inputs d
     noise: Positive = 0.5  # deviation of every coordinate; factors have the size 1
     time: Positive = 100.0  # of gradient flow of ½ Σ (f − y)²
-    num_seeds: Count = 10  # random datasets
+    num_seeds: Count = 20  # random datasets; with 10 the misprint may not be told
 
 
 PRESETS = {
@@ -82,6 +82,13 @@ class Result(NamedTuple):
     kernels: Kernels
     wide_plain: Float[Measured, "s n n"]  # Θ₀ of wider networks, in the mean over networks
     wide_trained: Float[Measured, "s n n"]  # after training on the labeling a
+
+
+def memory(config: Config) -> int:
+    """Bytes of the wider networks, and of four derivatives on all inputs, on two cores."""
+    weights = config.width * (config.dimension + 2)
+    n = FACTORS.shape[1]
+    return 8 * 2 * (weights * (4 * n**3 + 40 * config.wider) + 16 * config.num_networks * n**2)
 
 
 def run(config: Config) -> Result:
@@ -162,24 +169,30 @@ def _movement(plain: np.ndarray, trained: np.ndarray) -> Float[np.ndarray, " s"]
     return np.linalg.norm(trained - plain, axis=(1, 2)) / np.linalg.norm(plain, axis=(1, 2))
 
 
+WITHIN = "lab: at seeds 0 and 1 the median miss was 5 % as corrected, and 24 to 28 % as printed"
 CLAIMS = (
-    *AWARE.erratum(
-        printed=(
-            "Θ^NTH with 1/(λ_l(λ_k + λ_l)), as Eq. 2.158 amounts to, is nearer to the mean kernel"
-            " of trained networks than with 1/(λ_k(λ_k + λ_l)).",
-            lambda r, c: ordered(
-                *(_missed(r.kernels, one) for one in (r.kernels.printed, r.kernels.predicted))
-            ),
-            r"\sum_{kl} y_k y_l \Big(\frac{1}{\lambda_k \lambda_l}"
-            r" - \frac{1}{\lambda_k (\lambda_k + \lambda_l)}\Big) O_4(\cdot, \cdot, v_k, v_l)",
-        ),
-        corrected=(
-            "Θ^NTH with 1/(λ_k(λ_k + λ_l)) is the mean kernel of trained networks: the predicted"
-            " movement is right within 15 %.",
-            lambda r, c: median_at_most(_missed(r.kernels, r.kernels.predicted), 0.15),
-        ),
-        formula=FORMULA,
+    AWARE.printed(
+        "Θ^NTH with 1/(λ_l(λ_k + λ_l)), as Eq. 2.158 amounts to, is the mean kernel of trained"
+        " networks: the predicted movement is right within 15 %.",
+        lambda r, c: median_at_most(_missed(r.kernels, r.kernels.printed), 0.15),
+        formula=r"\sum_{kl} y_k y_l \Big(\frac{1}{\lambda_k \lambda_l}"
+        r" - \frac{1}{\lambda_k (\lambda_k + \lambda_l)}\Big) O_4(\cdot, \cdot, v_k, v_l)",
         quote="this kernel corresponds to the NTK of a network trained until convergence",
+        regime="width >= 256 and num_seeds >= 20",
+        demand=WITHIN,
+    ),
+    AWARE.corrected(
+        "Θ^NTH with 1/(λ_k(λ_k + λ_l)) is: the predicted movement is right within 15 %.",
+        lambda r, c: median_at_most(_missed(r.kernels, r.kernels.predicted), 0.15),
+        formula=FORMULA,
+        regime="width >= 256",
+        demand=WITHIN,
+    ),
+    AWARE.found(
+        "It is nearer to the mean kernel of trained networks than as printed, dataset by dataset.",
+        lambda r, c: ordered(
+            *(_missed(r.kernels, one) for one in (r.kernels.predicted, r.kernels.printed))
+        ),
         regime="width >= 256",
     ),
     AWARE.claim(

@@ -130,6 +130,14 @@ class Problem(NamedTuple):
     params: Params
 
 
+def memory(config: Config) -> int:
+    """Bytes of the Jacobians of all seeds, and of kernels with the other points."""
+    n, points = config.num_samples, config.num_samples + config.num_test
+    weights = config.width * (config.dimension + 2)
+    seeds = config.num_seeds * (weights * (n + 8) + 8 * points**2)
+    return 8 * (seeds + 4 * points * weights)
+
+
 def run(config: Config) -> Result:
     """Follow kernels and networks, and train linearised ones."""
     report("following kernel and network", 0.0)

@@ -92,6 +92,14 @@ class Result(NamedTuple):
     by_kernel: Float[Measured, "s p"]  # by the closed form of kernel regression in time
 
 
+def memory(config: Config) -> int:
+    """Bytes of the Jacobians and parameters of all numbers of pieces, on two cores."""
+    weights = config.width * (config.dimension + 2)
+    points = config.num_samples + config.num_test
+    pieces = len(config.updates) * weights * (28 * points + 4 * config.updates[-1])
+    return 8 * 2 * (pieces + 8 * len(config.updates) * points**2)
+
+
 def run(config: Config) -> Result:
     """Train every network piece by piece, by flow and by descent."""
     report("training piece by piece", 0.0)
