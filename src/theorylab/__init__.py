@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .dynamics import critical_learning_rate as critical_learning_rate
     from .entrance import find as find
     from .entrance import run as run
+    from .entrance import sweep as sweep
     from .features import agop as agop
     from .features import compare_features as compare_features
     from .kernels import infinite_kernels as infinite_kernels
@@ -75,6 +76,7 @@ _LATER = {
     "run": ".entrance",
     "sharpness": ".curvature",
     "spectral_norm": ".curvature",
+    "sweep": ".entrance",
 }
 
 __getattr__, __dir__ = lazy(__name__, _LATER)

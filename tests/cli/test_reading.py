@@ -159,7 +159,7 @@ def test_version(theorylab):
         (("shwo",), "no command 'shwo'. Did you mean show?"),
         (
             ("xyzzy",),
-            "It takes one of list, show, run, record, report, examine, tour, forget, find, verify",
+            "It takes one of list, show, run, sweep, plot, record, report, examine, tour, forget,",
         ),
         (("show",), "show needs the name of one experiment, got none"),
         (("show", "toys/coin", "toys/dice"), "got toys/coin toys/dice"),
@@ -205,7 +205,7 @@ def test_an_experiment_that_cannot_be_read_is_named_and_left_out(theorylab, tree
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["s"], ["show"]),
+        (["s"], ["show", "sweep"]),
         (["f"], ["fetch", "find", "forget"]),
         (["fetch", "m"], ["mnist"]),
         (["--"], ["--help", "--version"]),

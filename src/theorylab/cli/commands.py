@@ -23,6 +23,7 @@ class Option:
     value: str  # the name of what follows it; empty for a switch
     help: str
     choices: tuple[str, ...] = ()
+    repeats: bool = False  # given several times, its values stand on lines of their own
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ _PRESET = Option("--preset", "PRESET", "smoke, default or paper: how large it is
 _OUT = Option("--out", "DIR", "The store, instead of the one in the user's data folder.")
 _FORCE = Option("--force", "", "Run even what is in the store already.")
 SHELLS = ("bash", "zsh", "fish")
+ENGINES = ("local", "dask")
 LOSSES = ("cross_entropy", "mse", "logistic")
 OPTIMIZERS = ("sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop")
 IMAGES: tuple[str, ...] = get_args(ImageSet)[2:]  # the first two come with the install
@@ -78,6 +80,50 @@ COMMANDS = (
         "Run experiments and judge their claims.",
         (_PRESET, _OUT, _JSON, _FORCE),
         takes_fields=True,
+    ),
+    Command(
+        "sweep",
+        "NAME",
+        "Run an experiment at many settings; what is in the store already is read.",
+        (
+            Option(
+                "--over",
+                "FIELD=AXIS",
+                "A field that varies; may be given again: see below.",
+                repeats=True,
+            ),
+            Option("--seeds", "N", "So many seeds for each setting."),
+            _PRESET,
+            Option("--engine", "ENGINE", "local (this machine) or dask (a cluster).", ENGINES),
+            Option("--workers", "N", "How many processes; 1 is this one."),
+            Option("--scheduler", "ADDRESS", "Of Dask, if one runs already: tcp://HOST:PORT."),
+            Option(
+                "--slurm", "NAME=VALUE,…", "Start jobs of Slurm as workers, which ask for this."
+            ),
+            Option("--as", "SWEEP", "Under which the store remembers it."),
+            Option("--resume", "SWEEP", "Ask for a sweep that the store remembers."),
+            Option("--draw", "N", "The seed of values that are drawn at random; 0 unless given."),
+            Option("--figures", "", "Draw each setting; else run draws it when it is asked for."),
+            Option("--csv", "FILE", "Write the table as CSV."),
+            Option("--parquet", "FILE", "Write the table as Parquet (needs pyarrow)."),
+            Option("--dry-run", "", "Run nothing, only say what would be."),
+            _OUT,
+            _JSON,
+        ),
+        takes_fields=True,
+    ),
+    Command(
+        "plot",
+        "SWEEP",
+        "Draw what a sweep has measured: curves, a scaling plot or a phase diagram.",
+        (
+            Option("--x", "COLUMN", "What varies along the horizontal axis."),
+            Option("--y", "COLUMN", "What is drawn above it; a field that varies: see --hue."),
+            Option("--hue", "COLUMN", "A curve for each value; colours, if x and y both vary."),
+            Option("--fit", "", "Print the power law y = c x^p, with the interval of p."),
+            Option("--to", "FILE", "The figure (svg, png, pdf); SWEEP.svg unless told otherwise."),
+            _OUT,
+        ),
     ),
     Command(
         "record",
@@ -198,6 +244,14 @@ and in (…, …), joined by and, or, not and parentheses. The names:
 any(…), every(…) and none(…) ask about findings by themselves: none(verdict='refuted')."""
 
 
+AXES = """\
+An axis is written --over width=64,128,256 (these values), ratio=1:5:0.25 (from 1 to 5 in steps),
+rate=log:1e-3:1:9 (9 values, evenly spaced in the logarithm), rate=random:0:1:20 (20 drawn at
+random) or rate=sobol:0:1:32 (drawn evenly; all such axes are one sequence). Lists and ranges are
+multiplied with each other.
+--slurm takes partition, account, walltime, memory, cores and interface, as in partition=cpu."""
+
+
 def command_named(name: str) -> Command:
     """Find a command."""
     for command in COMMANDS:
@@ -234,7 +288,9 @@ def parse(command: Command, arguments: Sequence[str]) -> Parsed:
         if option is None:
             parsed.fields[flag.removeprefix("--").replace("-", "_")] = value
         else:
-            parsed.options[flag] = _checked(option, value)
+            value = _checked(option, value)
+            again = option.repeats and flag in parsed.options
+            parsed.options[flag] = f"{parsed.options[flag]}\n{value}" if again else value
     return parsed
 
 
@@ -253,7 +309,8 @@ theorylab COMMAND --help says more; theorylab --version says which version this 
 The environment: THEORYLAB_STORE and THEORYLAB_CACHE name the folders for outcomes and for what can
 be made anew; NO_COLOR turns colours off.
 Exit codes: 0 every verdict is as expected, 1 one is not (or a figure failed; of verify and export:
-an outcome is damaged), 2 bad usage, 3 a run failed (of examine: a row did), 130 interrupted.
+an outcome is damaged), 2 bad usage, 3 a run failed (of a sweep: a setting; of examine: a row),
+130 interrupted.
 """
 
 
@@ -274,6 +331,8 @@ def help_for(command: Command, entries: Sequence[Entry]) -> str:
         text += f"\n{FILE_DEFINES}\n"
     if any(option.flag == "--where" for option in command.options):
         text += f"\n{WHERE_SAYS}\n"
+    if command.name == "sweep":
+        text += f"\n{AXES}\n"
     if command.takes_fields and not entries:
         text += "\nThe fields of an experiment: theorylab show NAME.\n"
         text += "The path of a .py file is a name too; the store calls its experiment own/<stem>.\n"

@@ -6,6 +6,7 @@ theorylab completion fish > ~/.config/fish/completions/theorylab.fish
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from theorylab.experiments.entry import Entry
 from theorylab.experiments.reader import TreeError
@@ -51,6 +52,9 @@ complete -c theorylab -l to -r -F
 complete -c theorylab -l page -r -F
 complete -c theorylab -l save -r -F
 complete -c theorylab -n '__fish_seen_subcommand_from examine export import' -F
+complete -c theorylab -l csv -r -F
+complete -c theorylab -l parquet -r -F
+complete -c theorylab -n '__fish_seen_subcommand_from examine' -F
 """,
 }
 
@@ -100,6 +104,8 @@ def _after(tree: Tree, command: Command, before: list[str], current: str) -> Ite
     last = before[-1] if before else ""
     if "--preset" in values and len(entries) == 1:
         values["--preset"] = tuple(entries[0].presets)
+    if command.name in ("sweep", "plot"):
+        values |= _of_sweeps(entries, before)
     if last in values:
         named = {"--concept": _concepts(names), "--source": KEYS, "--experiment": names}
         return named.get(last, values[last])
@@ -108,7 +114,20 @@ def _after(tree: Tree, command: Command, before: list[str], current: str) -> Ite
         return [*flags, *_field_values(entries), "--help"]
     if command.name in ("completion", "fetch"):
         return SHELLS if command.name == "completion" else IMAGES
+    if command.name == "plot":
+        return _of_sweeps((), before)["plot"]
     return names if "NAME" in command.words else ()
+
+
+def _of_sweeps(entries: Sequence[Entry], before: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What may follow the options of `sweep` and `plot`: fields, and remembered sweeps."""
+    from theorylab.folders import store_folder
+    from theorylab.lab.sweeps.names import names
+
+    out = before[before.index("--out") + 1 :][:1] if "--out" in before else []
+    known = tuple(names(Path(out[0]).expanduser() if out else store_folder()))
+    fields = tuple(f"{field.name}=" for entry in entries for field in entry.fields)
+    return {"--over": fields, "--resume": known, "plot": known}
 
 
 def _field_values(entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:

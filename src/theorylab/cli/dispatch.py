@@ -101,6 +101,8 @@ def _do(name: str, parsed: Parsed, tree: Tree) -> int:
             return fetch(parsed)
         case "examine":
             return _examine(parsed)
+        case "sweep" | "plot":
+            return _sweep(name, parsed, tree)
         case "report":
             require_no_words(name, parsed)
             asked = []
@@ -138,6 +140,16 @@ def _keep(name: str, parsed: Parsed, tree: Tree) -> int:
             return export_outcomes(tree, parsed)
         case _:
             return import_outcomes(parsed)
+
+
+def _sweep(name: str, parsed: Parsed, tree: Tree) -> int:
+    """Check the words without JAX, then sweep or plot."""
+    from . import sweeping  # NumPy, which the other commands need not wait for
+
+    try:
+        return sweeping.sweep(tree, parsed) if name == "sweep" else sweeping.plot(tree, parsed)
+    except RunFailed as error:
+        return _complain(str(error), FAILED)
 
 
 def _examine(parsed: Parsed) -> int:

@@ -120,6 +120,7 @@ class Entry(Outline):
     presets: Mapping[str, Config]  # every field of every preset, "default" among them
     sources: Mapping[str, str] = field(default_factory=dict)  # author and title, of its own ones
     files: Mapping[Path, State] = field(default_factory=dict)  # all that was read for it
+    batched: tuple[str, ...] = ()  # fields on which no compiled program depends
 
 
 def name_of(path: Path) -> str:

@@ -15,7 +15,7 @@ import operator
 import os
 import textwrap
 import tokenize
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -148,6 +148,7 @@ class _Module:
             claims=self.claims(presets),
             sources=self.sources(),
             files=self.files(),
+            batched=self.batched({field.name for field in fields}),
         )
 
     def other(self, path: Path) -> "_Module":
@@ -182,6 +183,16 @@ class _Module:
         if not all(isinstance(text, str) for each in sources.items() for text in each):
             raise _NotLiteral(self.assigned["SOURCES"], "SOURCES must map keys to titles.")
         return sources
+
+    def batched(self, fields: Collection[str]) -> tuple[str, ...]:
+        """The fields on which no compiled program of the experiment depends, if it says so."""
+        if "BATCHED" not in self.assigned:
+            return ()
+        names = self.constant("BATCHED", tuple)
+        if unknown := [name for name in names if name not in fields]:
+            node = self.assigned["BATCHED"]
+            raise _NotLiteral(node, f"BATCHED must name fields of Config, got {unknown[0]!r}.")
+        return names
 
     def constant(self, name: str, kind: type) -> Any:
         """A module-level constant that must be there, and literal."""

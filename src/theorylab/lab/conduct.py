@@ -62,7 +62,14 @@ def conduct(experiment: ModuleType, config: Any, preset: str = "default") -> Out
     return perform(entry, experiment, config, preset, key(entry, experiment.__name__, values))
 
 
-def perform(entry: Entry, experiment: ModuleType, config: Any, preset: str, name: str) -> Outcome:
+def perform(
+    entry: Entry,
+    experiment: ModuleType,
+    config: Any,
+    preset: str,
+    name: str,
+    with_figure: bool = True,
+) -> Outcome:
     """Run, judge and draw what was read and checked already.
 
     Args:
@@ -71,6 +78,8 @@ def perform(entry: Entry, experiment: ModuleType, config: Any, preset: str, name
         config: An instance of its `Config`.
         preset: The preset from which the config was made; only a label.
         name: The key, of the code as it was before the run.
+        with_figure: Whether to draw. A sweep does not: a figure takes longer than a small run, and
+            can be drawn from the arrays at any time.
 
     Raises:
         RunFailed: The run raised; says why.
@@ -84,7 +93,7 @@ def perform(entry: Entry, experiment: ModuleType, config: Any, preset: str, name
         judged = tuple(judge(entry, claim, result, config) for claim in experiment.CLAIMS)
         figure, failure = "", ""
         try:
-            figure = draw(experiment, result, config)
+            figure = draw(experiment, result, config) if with_figure else ""
         except Exception as error:
             failure = f"the figure failed: {reason(error, entry.path)}"
     return Outcome(

@@ -6,16 +6,18 @@ arrays by name ─► Result ─► plot(result, config) ─► a figure of matp
 import dataclasses
 import typing
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from theorylab.answers import Answer
 from theorylab.answers.base import made
+from theorylab.experiments.entry import Entry
 from theorylab.experiments.tree import EXPERIMENTS
 from theorylab.typing import Figure
 
-from .conduct import drawn_figure, precision
+from .conduct import draw, drawn_figure, precision
 from .outcome import Outcome
 
 
@@ -36,6 +38,15 @@ def redraw(outcome: Outcome) -> Figure:
     with precision(entry.precision):
         result = restored(typing.get_type_hints(module.run)["return"], outcome.arrays)
         return drawn_figure(module, result, module.Config(**values))
+
+
+def redrawn(
+    entry: Entry, experiment: ModuleType, config: Any, arrays: Mapping[str, np.ndarray]
+) -> str:
+    """The figure as SVG, of the arrays of an outcome that was not drawn when it was run."""
+    with precision(entry.precision):
+        result = restored(typing.get_type_hints(experiment.run)["return"], arrays)
+        return draw(experiment, result, config)
 
 
 def restored(kind: Any, arrays: Mapping[str, np.ndarray]) -> Any:

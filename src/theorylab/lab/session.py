@@ -92,7 +92,7 @@ class Obtained(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Ready:
+class Ready:
     """A run that can begin: imported, its config in its domain, its memory there."""
 
     request: Request
@@ -134,20 +134,22 @@ def obtain(
                 obtained.outcomes.append(_run(job, store, cache, display, force, notice))
             except RunFailed as error:
                 display.finish(job.request.entry.name, note="failed")
-                notice(f"{error} (traceback in {_kept_traceback(cache, error)})")
+                notice(f"{error} (traceback in {kept_traceback(cache, error)})")
                 obtained.failures.append(error)
     return obtained
 
 
 def _stored_or_ready(
     request: Request, store: Store, force: bool, notice: Notice
-) -> Outcome | _Ready:
+) -> Outcome | Ready:
     """Look into the store; if there is nothing, make ready to run."""
     entry = request.entry
     address = key(entry, request.found.module, request.config)
     if not force:
         stored = store.recall(entry.name, address, notice)
         if stored is not None:
+            if not stored.figure and not stored.failure:
+                stored = _drawn(request, stored, store)
             return replace(stored, preset=request.preset)
     ready_backend()
     from .conduct import configure, require_memory
@@ -159,40 +161,83 @@ def _stored_or_ready(
         raise RunFailed(f"{entry.name} cannot be imported: {why}") from error
     config = configure(entry, experiment, request.values)
     require_memory(entry, experiment, config)
-    return _Ready(request, address, experiment, config)
+    return Ready(request, address, experiment, config)
 
 
 def _run(
-    ready: _Ready, store: Store, cache: Path, display: Display, force: bool, notice: Notice
+    ready: Ready, store: Store, cache: Path, display: Display, force: bool, notice: Notice
 ) -> Outcome:
-    """Run, judge, draw and store; what a stopped run has finished is not computed again."""
+    """Run one setting and show how far it is; Ctrl-C is heard."""
     from .compilation import kept_compilations
-    from .conduct import perform
 
     request, name = ready.request, ready.request.entry.name
     known = expected_seconds(cache, name, request.preset) if request.is_preset else None
     display.start(name, known)
+    with kept_compilations(cache):
+        outcome = in_background(lambda: settle(ready, store, display, force, notice))
+    if request.is_preset:
+        remember(cache, name, request.preset, outcome.seconds)
+    display.finish(name)
+    return outcome
+
+
+def settle(
+    ready: Ready,
+    store: Store,
+    display: Display,
+    force: bool,
+    notice: Notice,
+    with_figure: bool = True,
+) -> Outcome:
+    """Run, judge, draw and store; what a stopped run has finished is not computed again.
+
+    Args:
+        ready: What is run.
+        store: Where it is kept.
+        display: Hears how far it is.
+        force: Whether it takes the place of what is in the store.
+        notice: Hears that it goes on where it was stopped.
+        with_figure: Whether it is drawn.
+
+    Raises:
+        RunFailed: The run raised, or its outcome cannot be stored.
+    """
+    from .conduct import perform
+
+    request, name = ready.request, ready.request.entry.name
     blocks = BlockFolder(store.root, ready.key)
     if force:
         blocks.remove()
     elif len(blocks):
         notice(f"{name} goes on where it was stopped: {len(blocks)} blocks are finished.")
-
-    def work() -> Outcome:
-        with listening(display.update), keeping(blocks):
-            return perform(request.entry, ready.experiment, ready.config, request.preset, ready.key)
-
-    with kept_compilations(cache):
-        outcome = in_background(work)
+    with listening(display.update), keeping(blocks):
+        outcome = perform(
+            request.entry, ready.experiment, ready.config, request.preset, ready.key, with_figure
+        )
     try:
         store.write(outcome, replace=force)
     except (OSError, ValueError) as error:
         raise RunFailed(f"{name} was run but cannot be stored: {one_line(error)}") from error
     blocks.remove()
-    if request.is_preset:
-        remember(cache, name, request.preset, outcome.seconds)
-    display.finish(name)
     return outcome
+
+
+def _drawn(request: Request, outcome: Outcome, store: Store) -> Outcome:
+    """The outcome of a sweep, which drew nothing, with its figure; the store keeps it."""
+    ready_backend()
+    from .conduct import configure, reason
+    from .redraw import redrawn
+
+    entry, figure, failure = request.entry, "", ""
+    experiment = request.found.load()
+    try:
+        config = configure(entry, experiment, request.values)
+        figure = redrawn(entry, experiment, config, outcome.arrays)
+    except Exception as error:
+        failure = f"the figure failed: {reason(error, entry.path)}"
+    drawn = replace(outcome, figure=figure, failure=failure)
+    store.write(drawn, replace=True)
+    return drawn
 
 
 def ready_backend() -> None:
@@ -201,7 +246,7 @@ def ready_backend() -> None:
     ready_threads()
 
 
-def _kept_traceback(cache: Path, error: RunFailed) -> Path:
+def kept_traceback(cache: Path, error: RunFailed) -> Path:
     """Keep the last failure for whoever mends it."""
     path = cache / "failure.txt"
     with suppress(OSError):

@@ -92,7 +92,7 @@ class LiveProgress:
         self._name = self._what = ""
         self._began, self._pace = clock(), Pace()
         self._live: Live | None = None
-        if _can_move(self._console):
+        if can_move(self._console):
             self._live = Live(
                 get_renderable=self._view,
                 console=self._console,
@@ -167,7 +167,7 @@ class LiveProgress:
         return Group(Text(heading, no_wrap=True, overflow="crop"), line)
 
 
-def _can_move(console: Console) -> bool:
+def can_move(console: Console) -> bool:
     """Whether it is a terminal that may be drawn upon."""
     terminal = console.is_terminal and not console.is_dumb_terminal
     return terminal and not os.environ.get("NO_COLOR")

@@ -35,6 +35,7 @@ from theorylab.typing import Measured
 from ._equations import Equations, draw_equations, pairs, relative_distance
 
 PRECISION = "float64"
+BATCHED = ("alphas", "seed")
 FORMULA = r"\lim_{t\to\infty} w(t) = \arg\min_{Xw=y} R_\alpha(w)"
 
 LIMIT = Source("arora", "reparam-mirror", "Theorem 8.1.7")

@@ -39,6 +39,7 @@ from theorylab.training import seed_blocks
 from theorylab.typing import Measured, RandomKey, Scalar
 
 PRECISION = "float64"
+BATCHED = ("ratios", "seed")
 FORMULA = (
     r"g' - y = (1 - \eta\lambda + c\eta^2 (g - y) g)\,(g - y), \quad "
     r"\lambda' = \lambda + c\eta^2 (g - y)^2 \lambda - 4 c \eta\,(g - y) g"
@@ -111,9 +112,9 @@ def _widest(config: Config) -> int:
 
 def _measured(config: Config, keys: Key[Array, " s"], samples_key: RandomKey) -> dict[str, Array]:
     """What is measured with some seeds; seeds come first."""
-    draw = jax.jit(jax.vmap(lambda key: gated.init(key, _widest(config), config.dimension)))
-    weights = draw(keys)
-    networks = _networks(weights, config.width, config.ratios, config.num_steps)
+    weights = _drawn(keys, _widest(config), config.dimension)
+    ratios = jnp.asarray(config.ratios)
+    networks = _networks(weights, ratios, config.width, config.num_steps)
     peaks = jnp.stack([_peaks(weights, width) for width in config.widths], axis=2)
     return {
         **{name: values.swapaxes(0, 1) for name, values in networks._asdict().items()},
@@ -122,14 +123,20 @@ def _measured(config: Config, keys: Key[Array, " s"], samples_key: RandomKey) ->
     }
 
 
+@partial(jax.jit, static_argnums=(1, 2))
+def _drawn(keys: Key[Array, " s"], width: int, dimension: int) -> GatedWeights:
+    """Random networks, one for each seed."""
+    return jax.vmap(lambda key: gated.init(key, width, dimension))(keys)
+
+
 def _narrow(weights: GatedWeights, width: int) -> GatedWeights:
     """Keep the first neurons of every seed's network, which is again a random network."""
     return GatedWeights(weights.first[:, :width], weights.second[:, :width])
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
+@partial(jax.jit, static_argnums=(2, 3))
 def _networks(
-    weights: GatedWeights, width: int, ratios: tuple[float, ...], num_steps: int
+    weights: GatedWeights, ratios: Float[Array, " r"], width: int, num_steps: int
 ) -> MapComparison:
     """Quadratic and linear models beside the map, for every ratio and seed."""
 
@@ -139,7 +146,7 @@ def _networks(
     x = jnp.ones(weights.first.shape[-1])  # ‖x‖² = d, so that λ₀ ≈ 1
     over_seeds = jax.vmap(one, in_axes=(None, 0))
     over_ratios = jax.vmap(over_seeds, in_axes=(0, None))
-    return over_ratios(jnp.asarray(ratios), _narrow(weights, width))
+    return over_ratios(ratios, _narrow(weights, width))
 
 
 @partial(jax.jit, static_argnums=1)

@@ -17,6 +17,7 @@ Lemma 2.1.4.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
@@ -38,6 +39,14 @@ from theorylab.training import squared
 from theorylab.typing import Measured, Params, RandomKey, Scalar
 
 PRECISION = "float64"
+BATCHED = (
+    "learning_rates",
+    "duration",
+    "control_duration",
+    "image_learning_rate",
+    "image_steps",
+    "seed",
+)
 FORMULA = r"\lambda_{\max}(\nabla^2 L(w_t)) \to 2 / \eta"
 
 EDGE = Source("arora", "edge-of-stability", "Fig. 2.4")
@@ -126,27 +135,24 @@ def run(config: Config) -> Result:
     image_keys = jax.random.split(image_key, config.num_seeds)
 
     polynomial = chebyshev(NUM_POINTS, DEGREE)
-    curve_model = network(mlp(CURVE_WIDTHS, 1, "tanh"), (1,), Standard(), bias="zero")
-    train = _trainer(curve_model, polynomial, config.num_records, config.num_lanczos)
+    train = _trainer(CURVE, config.num_records, config.num_lanczos)
     plan = [(rate, config.duration) for rate in config.learning_rates]
     plan.append((CONTROL_RATE, config.control_duration))
     num_steps = np.array([duration / rate for rate, duration in plan])
     runs = []
     for (rate, _), steps, done in zip(plan, num_steps, np.cumsum(num_steps), strict=True):
         report(f"polynomial, learning rate {rate:g}", 0.7 * (done - steps) / num_steps.sum())
-        runs.append(train(curve_keys, rate, _odd(steps / config.num_records)))
+        runs.append(train(curve_keys, rate, _odd(steps / config.num_records), polynomial))
     *curves, (control_steps, control) = runs
 
     report(f"{config.num_images} images", 0.7)
     images = image_set(config.images, "standard").shuffled(order_key)
     data = images.subset(slice(config.num_images)).flat()
-    architecture = mlp(config.image_widths, data.num_outputs, "tanh")
-    scale = Standard(weight_scale=IMAGE_SCALE)
-    image_model = network(architecture, data.input_shape, scale, bias="zero")
-    train = _trainer(image_model, data, config.image_records, config.num_lanczos)
+    tanh = Tanh(config.image_widths, data.num_outputs, data.input_shape, IMAGE_SCALE)
+    train = _trainer(tanh, config.image_records, config.num_lanczos)
     gap = _odd(config.image_steps / config.image_records)
-    image_steps, images = train(image_keys, config.image_learning_rate, gap)
-    slack, tight_slack = _slacks(curve_model, polynomial, curve_keys)
+    image_steps, images = train(image_keys, config.image_learning_rate, gap, data)
+    slack, tight_slack = _slacks(polynomial, curve_keys)
     return Result(
         steps=jnp.stack([steps for steps, _ in curves]),
         control_steps=control_steps,
@@ -163,14 +169,37 @@ def _objective(model: Model, data: Dataset) -> Callable[[Params], Float[Array, "
     return lambda params: LOSS(model.apply(params, data.x), data.y)
 
 
+class Tanh(NamedTuple):
+    """A tanh network, by its sizes: its programs are compiled once for all that are equal."""
+
+    widths: tuple[int, ...]
+    num_outputs: int
+    inputs: tuple[int, ...]
+    scale: float = 1.0
+
+    @property
+    def model(self) -> Model:
+        """The network itself."""
+        standard = Standard(weight_scale=self.scale)
+        return network(
+            mlp(self.widths, self.num_outputs, "tanh"), self.inputs, standard, bias="zero"
+        )
+
+
+CURVE = Tanh(CURVE_WIDTHS, 1, (1,))
+
+
+@cache
 def _trainer(
-    model: Model, data: Dataset, num_records: int, num_lanczos: int
-) -> Callable[[Key[Array, " s"], float, int], tuple[np.ndarray, Watched]]:
-    """One program for every learning rate: (seeds, η, gap) ─► recorded steps, what was watched."""
-    lanczos_key = jax.random.key(0)
+    tanh: Tanh, num_records: int, num_lanczos: int
+) -> Callable[[Key[Array, " s"], float, int, Dataset], tuple[np.ndarray, Watched]]:
+    """One program for all learning rates: (seeds, η, gap, data) ─► steps, what was watched."""
+    model = tanh.model
 
     @jax.jit
-    def compiled(keys: Key[Array, " s"], learning_rate: Scalar, gap: Int[Array, ""], data: Dataset):
+    def train(keys: Key[Array, " s"], learning_rate: Scalar, gap: Int[Array, ""], data: Dataset):
+        lanczos_key = jax.random.key(0)
+
         def one(key):
             objective, params = _objective(model, data), model.init(key)
             return watch(
@@ -180,18 +209,24 @@ def _trainer(
         runs = jax.vmap(one)(keys)
         return runs.steps[0], runs.records
 
-    return lambda keys, learning_rate, gap: compiled(keys, learning_rate, gap, data)
+    return train
 
 
-def _slacks(model: Model, data: Dataset, keys: Key[Array, " s"]) -> tuple[Array, Array]:
+def _slacks(data: Dataset, keys: Key[Array, " s"]) -> tuple[Array, Array]:
     """By how much the control's first step gains more than (η/2)‖∇f‖², and than η‖∇f‖²."""
+    # The lemma promises (η − η²L/2)‖∇f‖²: half of η‖∇f‖² for L = 1/η, all of it for L = 0.
+    return _slack(data, keys, 1 / CONTROL_RATE), _slack(data, keys, 0.0)
 
-    def one(key: RandomKey, smoothness: Scalar) -> Float[Array, ""]:
+
+@jax.jit
+def _slack(data: Dataset, keys: Key[Array, " s"], smoothness: Scalar) -> Float[Array, " s"]:
+    """The slack of the lemma at the control's first step, for every seed."""
+    model = CURVE.model
+
+    def one(key: RandomKey) -> Float[Array, ""]:
         return descent_slack(_objective(model, data), model.init(key), CONTROL_RATE, smoothness)
 
-    # The lemma promises (η − η²L/2)‖∇f‖²: half of η‖∇f‖² for L = 1/η, all of it for L = 0.
-    every = jax.jit(jax.vmap(one, in_axes=(0, None)))
-    return every(keys, 1 / CONTROL_RATE), every(keys, 0.0)
+    return jax.vmap(one)(keys)
 
 
 def _odd(gap: float) -> int:

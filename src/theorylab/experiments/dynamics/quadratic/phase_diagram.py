@@ -34,6 +34,7 @@ from theorylab.typing import Measured, RandomKey, Scalar
 from ._start import FIRST_OUTPUT, TARGET, reduced_start
 
 PRECISION = "float64"
+BATCHED = ("seed",)
 FORMULA = (
     r"\eta\lambda_0 < 2: \text{ converges}, \quad 2 < \eta\lambda_0 < 4: \text{ catapult},"
     r" \quad \eta\lambda_0 > 4: \text{ diverges}"
