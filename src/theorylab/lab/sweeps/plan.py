@@ -21,8 +21,9 @@ from theorylab.experiments.entry import Literals
 from theorylab.experiments.tree import Tree
 from theorylab.lab.failure import Refused, one_line
 from theorylab.lab.key import code, key_of
+from theorylab.lab.outcome_files import to_json
 from theorylab.lab.requests import Found, Notice, Request, find, nearest, python_value, request
-from theorylab.lab.store import Store, to_json
+from theorylab.lab.store import Store
 from theorylab.lab.writing import write_whole
 
 from .axes import MOST_VALUES, Axis, axis, listed_values, points

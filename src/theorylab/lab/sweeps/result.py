@@ -8,6 +8,7 @@ sweep.failures                                   the settings that failed, with 
 
 import csv
 import html
+import importlib.util
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -177,12 +178,10 @@ class Sweep:
 
 def require_parquet() -> None:
     """Refuse to write Parquet where pyarrow is missing, before anything is run."""
-    try:
-        import pyarrow  # noqa: F401
-    except ModuleNotFoundError:
+    if importlib.util.find_spec("pyarrow") is None:
         raise Refused(
             "a parquet file needs pyarrow, which is not installed: pip install pyarrow, or use csv."
-        ) from None
+        )
 
 
 def statements(names: Sequence[str]) -> Mapping[str, str]:
