@@ -73,7 +73,8 @@ def test_the_estimate_is_no_less_than_what_programs_hold_and_of_its_order(
 
     held = max(map(traced_bytes, (kernel, gradient)))
     scale = jnp.ones(1).dtype.itemsize / 4  # the estimate is in single precision
-    assert held / scale <= watched_bytes(kind, width, depth, n, shape) <= 20 * held / scale
+    both = 2 * held / scale  # and of a run on each of two cores
+    assert both <= watched_bytes(kind, width, depth, n, shape) <= 20 * both
 
 
 def test_bytes_grow_with_what_is_held():
