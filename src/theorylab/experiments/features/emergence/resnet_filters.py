@@ -168,7 +168,8 @@ def memory(config: Config) -> int:
 
 def _windows(config: Config) -> int:
     """Numbers in all windows of a layer of the first group, of one image."""
-    return 9 * config.width * (image_shape(config.images)[0] // config.shrink) ** 2
+    side = max(1, image_shape(config.images)[0] // config.shrink)  # a run refuses empty images
+    return 9 * config.width * side**2
 
 
 def _at_once(config: Config) -> int:

@@ -191,7 +191,7 @@ def _patches(config: Config) -> int:
     neurons = (
         config.base * config.width * 6 if config.architecture == "wide_resnet" else 2 * config.width
     )
-    side = height // config.shrink * 2
+    side = 2 * max(1, height // config.shrink)  # a run refuses images without pixels
     return side**2 * (9 * channels + 3 * neurons)
 
 
