@@ -10,9 +10,11 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from theorylab.checkup import examine, subject_of
+from theorylab.checkup.given import OPTIMIZERS
 from theorylab.checkup.measure import Reading, row_of
 from theorylab.checkup.rows import MEASURES
 from theorylab.dynamics import critical_learning_rate
+from theorylab.dynamics.stability import KNOWN
 from theorylab.models import mlp, network
 from theorylab.training import squared
 
@@ -108,12 +110,11 @@ def test_adam_without_its_state_is_skipped():
     assert "pass optimizer_state=" in card["stability"].reason
 
 
-def test_an_unknown_optimiser_is_skipped():
-    params = MODEL.init(jax.random.key(0))
-    card = examine(
-        MODEL.apply, params, X, Y, loss="mse", learning_rate=0.1, optimizer="lion", only="stability"
-    )
-    assert card["stability"].status == "skipped"
+def test_an_unknown_optimiser_is_refused_and_every_other_has_a_threshold():
+    params, more = MODEL.init(jax.random.key(0)), {"learning_rate": 0.1, "only": "stability"}
+    with pytest.raises(ValueError, match="optimizer must be one of sgd, .*, got 'lion'"):
+        examine(MODEL.apply, params, X, Y, loss="mse", optimizer="lion", **more)
+    assert set(OPTIMIZERS) <= set(KNOWN)
 
 
 def test_the_critical_rate_of_the_squared_loss_is_that_of_the_kernel():

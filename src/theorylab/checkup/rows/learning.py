@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 
 from theorylab.claims import Source
 from theorylab.dynamics import gradient_noise_scale, stability_threshold
-from theorylab.dynamics.stability import GRADIENT_DESCENT, KNOWN, PRECONDITIONED
+from theorylab.dynamics.stability import GRADIENT_DESCENT, PRECONDITIONED
 from theorylab.numerics import clopper_pearson, sign_interval
 
 from .. import curved, programs
@@ -54,8 +54,6 @@ def _sharpness(subject: Subject) -> Reading:
 def _stability(subject: Subject) -> Reading:
     eta, optimizer = subject.learning_rate, _optimizer(subject)
     assert eta is not None  # it is needed
-    if optimizer not in KNOWN:
-        raise Skipped(f"no threshold is known for {optimizer}: it is for {', '.join(KNOWN)}")
     if optimizer in PRECONDITIONED and subject.optimizer_state is None:
         raise Skipped(f"pass optimizer_state= for {optimizer}: its edge needs second moments")
     preconditioned = optimizer in PRECONDITIONED
