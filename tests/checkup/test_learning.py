@@ -112,7 +112,7 @@ def test_adam_without_its_state_is_skipped():
 
 def test_an_unknown_optimiser_is_refused_and_every_other_has_a_threshold():
     params, more = MODEL.init(jax.random.key(0)), {"learning_rate": 0.1, "only": "stability"}
-    with pytest.raises(ValueError, match="optimizer must be one of sgd, .*, got 'lion'"):
+    with pytest.raises(ValueError, match=r"optimizer must be one of sgd, .*, got 'lion'"):
         examine(MODEL.apply, params, X, Y, loss="mse", optimizer="lion", **more)
     assert set(OPTIMIZERS) <= set(KNOWN)
 
