@@ -252,8 +252,10 @@ def test_a_check_up_that_breaks_off_ends_in_3(theorylab, model, monkeypatch, tmp
 def test_ctrl_c_ends_in_130(model, script, folders):
     """Oracle: the exit code of a process that hears a signal while it works."""
     path = model("import time\nprint('asleep', flush=True)\ntime.sleep(60)\n")
+    # Whoever runs the tests in the background may have it ignore the signal, and its children too.
+    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{script}\nsys.exit(code)", "examine", path],
+        [sys.executable, "-c", f"{hearing}\n{script}\nsys.exit(code)", "examine", path],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -265,7 +267,10 @@ def test_ctrl_c_ends_in_130(model, script, folders):
             break
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=30)
+    try:
+        _, rest = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "interrupted" in rest
     assert "Traceback" not in rest

@@ -354,6 +354,15 @@ def test_a_wrong_choice_is_refused_before_any_work(tree, store, monkeypatch, opt
     assert not store.root.exists()
 
 
+@pytest.fixture
+def hearing():
+    """Hear Ctrl-C, even if whoever runs the tests in the background has them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hearing")
 def test_ctrl_c_leaves_what_is_done(tree, store):
     """A signal in the middle: what was finished is there, and the sweep can be asked again."""
     deadline = time.monotonic() + 60
