@@ -10,6 +10,7 @@ shown of them is the last part.
 
 import ast
 import copy
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -64,7 +65,7 @@ class Place(NamedTuple):
             return ""
         value = " ".join(ast.unparse(node.value).split())
         short = value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}…"
-        return directive("py:data", name, "", {"value": short})
+        return directive("py:data", name, "", {"value": json.dumps(short, ensure_ascii=False)})
 
 
 @cache

@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -133,6 +134,14 @@ def test_comments_behind_fields_describe_them_where_the_docstring_does_not(load,
     assert known == {"x": "the first"}
     assert ":param x: the first" in docstrings.as_markdown("Two.", known)
     assert "the first" not in docstrings.as_markdown("Two.\n\nArgs:\n    x: One.", known)
+
+
+def test_values_of_constants_are_whole_options(pages):
+    """Oracle: JSON. A text that is cut off must not leave a quote open."""
+    texts = [path.read_text(encoding="utf-8") for path in pages.rglob("*.md")]
+    values = [value for text in texts for value in re.findall(r"^:value: (.*)$", text, re.M)]
+    assert any(value.endswith('…"') for value in values)
+    assert all(isinstance(json.loads(value), str) for value in values)
 
 
 def test_what_follows_the_arguments_is_prose_again(load):
