@@ -65,7 +65,7 @@ class Place(NamedTuple):
             return ""
         value = " ".join(ast.unparse(node.value).split())
         short = value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}…"
-        return directive("py:data", name, "", {"value": json.dumps(short, ensure_ascii=False)})
+        return directive("py:data", name, "", {"value": short})
 
 
 @cache
@@ -207,7 +207,11 @@ def qualified(node: Definition, file: Path) -> Definition:
 def directive(kind: str, name: str, body: str, options: dict[str, str] | None = None) -> str:
     """A directive whose fence is longer than every fence inside."""
     fence = "`" * (max((len(run) for run in re.findall("`{3,}", body)), default=2) + 1)
-    lines = [f":{option}: {value}" for option, value in (options or {}).items()]
+    # Quoted, for a text that is cut off may leave a quote of its own open.
+    quoted = {
+        name: json.dumps(value, ensure_ascii=False) for name, value in (options or {}).items()
+    }
+    lines = [f":{option}: {value}" for option, value in quoted.items()]
     return "\n".join([f"{fence}{{{kind}}} {name}", *lines, "", body, fence])
 
 
