@@ -14,10 +14,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 OPERATIONS = {
-    "open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.utime", "os.link",
-    "os.truncate", "os.scandir", "os.listdir", "shutil.rmtree", "tempfile.mkstemp",
-    "tempfile.mkdtemp", "os.fsync", "sqlite3.connect",
-}  # fmt: skip
+    "open",
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.chmod",
+    "os.utime",
+    "os.link",
+    "os.truncate",
+    "os.scandir",
+    "os.listdir",
+    "shutil.rmtree",
+    "tempfile.mkstemp",
+    "tempfile.mkdtemp",
+    "os.fsync",
+    "sqlite3.connect",
+}
 NEED_ROOM = {"os.mkdir", "os.rename", "os.link", "tempfile.mkstemp", "os.fsync"}
 
 _heard: Callable[[str, tuple], None] | None = None

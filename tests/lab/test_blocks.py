@@ -170,8 +170,11 @@ def test_what_is_no_compiled_program_is_a_block_too_and_has_none_inside(tmp_path
         np.testing.assert_array_equal(found, expected)
     assert len(computed) == 2  # without a keeper, and once with one
     assert sorted(file.name for file in BlockFolder(tmp_path, "abc").path.iterdir()) == [
-        "0-0.npz", "1-0.npz", "1-1.npz", "1-2.npz",
-    ]  # fmt: skip
+        "0-0.npz",
+        "1-0.npz",
+        "1-1.npz",
+        "1-2.npz",
+    ]
 
 
 def test_a_damaged_block_is_computed_again(tmp_path):

@@ -82,8 +82,10 @@ def test_enumeration_in_turn_is_that_of_all_neurons(monkeypatch):
     weights, biases = jax.random.normal(keys[2], (7, 3)), jax.random.normal(keys[3], (7,))
     law = FiniteLaw(x, y, jnp.full(11, 1 / 11))
     assert neurons_at_once(11, 7) == 3
-    expected = [np.mean([b * a * (a @ w > c) for a, b in zip(x, y, strict=True)], axis=0)
-                for w, c in zip(weights, biases, strict=True)]  # fmt: skip
+    expected = [
+        np.mean([b * a * (a @ w > c) for a, b in zip(x, y, strict=True)], axis=0)
+        for w, c in zip(weights, biases, strict=True)
+    ]
     np.testing.assert_allclose(finite_gradients(law, weights, biases), expected, atol=1e-14)
 
 

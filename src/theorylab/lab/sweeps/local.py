@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -93,11 +94,9 @@ class _Process:
     def send(self, message: dict[str, Any]) -> None:
         """Tell it something; if it is gone, that is heard soon."""
         assert self.process.stdin is not None
-        try:
+        with suppress(OSError):
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
-        except OSError:
-            pass
 
     def _listen(self, heard: "queue.Queue[tuple[str, dict[str, Any] | None]]") -> None:
         """Pass on what it says, and at last that it is gone."""
@@ -114,11 +113,9 @@ class _Process:
         self.process.kill()
         code = self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
-            try:
-                if stream is not None:
+            if stream is not None:
+                with suppress(OSError):  # what was not sent yet goes nowhere
                     stream.close()
-            except OSError:
-                pass
         self.errors.seek(0)
         words = self.errors.read()[-1000:].decode(errors="replace").strip().splitlines()
         self.errors.close()
