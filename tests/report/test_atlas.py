@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +18,7 @@ from theorylab.lab.writing import WRITING
 from theorylab.report.atlas import collect, write_site
 from theorylab.report.atlas import site as atlas_site
 from theorylab.report.atlas.site import MARK, site_files
-from theorylab.report.atlas.views import commands, counts_of, exhibit_view, rows_of
+from theorylab.report.atlas.views import commands, exhibit_view, rows_of
 from theorylab.sources import DOCUMENTS
 
 PAGE, INDEX = 10**6, 200_000  # bytes at most
@@ -82,7 +83,7 @@ def test_the_index_counts_what_the_records_say(files):
     """Oracle: the sum over all records of each verdict."""
     assert EXPERIMENTS.records is not None
     records = [read_record(EXPERIMENTS.records, name) for name in EXPERIMENTS.names()]
-    found = counts_of(str(c.verdict) for record in records if record for c in record.claims)
+    found = Counter(str(c.verdict) for record in records if record for c in record.claims)
     text = files["index.html"].decode()
     head = re.findall(r"<li class=\"[\w-]+\"><span>(\d+)</span> ([\w ]+)</li>", text)
     assert {name: int(number) for number, name in head if name != "not run"} == found
